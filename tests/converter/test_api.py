@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import tfconvert
 from tests.support import sample_models
 from tests.support.litert import RunTFLite
+from tfconvert.converter.cli.main import main
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.schema.tflite.reader import read_model
 
@@ -212,6 +214,15 @@ def test_all_unsupported_ops_are_reported_at_once_with_their_nodes(tmp_path: Pat
     assert "also at three" in by_op["tf.Digamma"].message
     converted = tfconvert.convert(path, allow_custom_ops=True)
     assert converted.report.operators == {"Digamma": 2, "Lgamma": 1}
+    (note,) = [note for note in converted.report.notes if note.code == "custom-operators"]
+    assert note.severity == "warning"
+    assert "must register 2 custom operators: Digamma (2 times), Lgamma" in note.message
+    assert "runs in TensorFlow Lite, with these registered: Digamma, Lgamma" in converted.report.to_text()
+    assert converted.report.to_dict()["custom_operators"] == {"Digamma": 2, "Lgamma": 1}
+    file = tmp_path / "x.tflite"
+    converted.save(file)
+    told = CliRunner().invoke(main, ["inspect", str(file)]).stdout
+    assert "runtime: any or later, with these registered: Digamma, Lgamma" in told
 
 
 def _unsupported(tf: ModuleType) -> tuple[Any, dict[str, Any]]:

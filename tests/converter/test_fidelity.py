@@ -220,12 +220,12 @@ def test_the_old_keywords_fill_the_record(outlier_model: Path, quantize: Quantiz
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"verify": "yes"}, "verify: it can't be 'yes'"),
+        ({"verify": "yes"}, "verify can't be 'yes'"),
         ({"verify": Verify(min_snr="high")}, "min_snr can't be 'high'"),  # type: ignore[arg-type]
         ({"verify": Verify(min_snr=float("nan"))}, "min_snr can't be nan"),
         ({"verify": Verify(min_agreement=90)}, "min_agreement can't be 90"),
         ({"verify": Verify(search_seconds=-1)}, "search_seconds can't be -1"),
-        ({"verify": Verify(data=["x.npy"]), "verify_data": ["x.npy"]}, "its data is given twice"),
+        ({"verify": Verify(data=["x.npy"]), "verify_data": ["x.npy"]}, "verify.data and verify_data are both given"),
         ({"verify": Verify(min_snr=20), "quantize": None}, "min_snr and min_agreement are for quantized models"),
     ],
 )

@@ -16,6 +16,7 @@ from tfconvert.converter.cli.main import main
 from tfconvert.converter.iree import compiler
 from tfconvert.converter.iree.description import description_in
 from tfconvert.converter.iree.passes.weights_to_parameters import WeightsToParameters, weights_of
+from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.safetensors import Safetensors
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import error
@@ -38,12 +39,24 @@ def _no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_compiler")
-def test_without_the_compiler_the_text_is_written(model: Path, tmp_path: Path) -> None:
-    path = tmp_path / "out" / "program.vmfb"
-    path.parent.mkdir()
-    done = CliRunner().invoke(main, [str(model), "-o", str(path), "--target", "iree"])
+def test_without_the_compiler_no_model_is_read_and_nothing_is_written(tmp_path: Path) -> None:
+    text = tmp_path / "program.mlir"
+    text.write_text("precious")
+    done = CliRunner().invoke(main, ["no-such-model", "-o", str(text.with_suffix(".vmfb")), "--target", "iree"])
     assert done.exit_code == 1
     assert "iree-missing" in done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == [text.name]
+    assert text.read_text() == "precious"
+
+
+@pytest.mark.usefixtures("_no_compiler")
+def test_without_the_compiler_the_text_is_written_if_it_is_to_be_kept(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out" / "program.vmfb"
+    path.parent.mkdir()
+    done = CliRunner().invoke(main, [str(model), "-o", str(path), "--target", "iree", "--keep-mlir"])
+    assert done.exit_code == 1
+    assert "iree-missing" in done.stderr
+    assert "its text is in the .mlir beside it" in done.stderr
     assert "pip install 'tfconvert[iree]'" in done.stderr
     assert sorted(each.name for each in path.parent.iterdir()) == ["program.mlir", "program.safetensors"]
     text = path.with_suffix(".mlir").read_text()
@@ -55,8 +68,9 @@ def test_without_the_compiler_the_text_is_written(model: Path, tmp_path: Path) -
 @pytest.mark.usefixtures("_no_compiler")
 def test_the_text_never_replaces_the_model(model: Path) -> None:
     before = model.read_bytes()
+    kept = tfconvert.IreeOptions(keep_mlir=True)
     with pytest.raises(tfconvert.ConversionError) as refused:
-        tfconvert.convert(model, target="iree").save(model.with_suffix(".vmfb"))
+        tfconvert.convert(model, target="iree", iree=kept).save(model.with_suffix(".vmfb"))
     assert refused.value.code == "output-over-input"
     assert model.read_bytes() == before
 
@@ -92,7 +106,7 @@ def test_weights_with_odd_sizes_have_no_gaps_between_them(model: Path, tmp_path:
     WeightsToParameters().apply(module)
     weight, _ = weights_of(module).values()
     file = Safetensors({"a": weight, "b": weight})
-    file.save(tmp_path / "w.safetensors")
+    write_whole(tmp_path / "w.safetensors", file.write)
     content = (tmp_path / "w.safetensors").read_bytes()
     length = int.from_bytes(content[:8], "little")
     assert (8 + length) % 64 == 0

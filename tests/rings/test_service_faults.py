@@ -21,7 +21,7 @@ from tests.converter.batch.models import RELU
 from tests.rings.servers import Server, postgresql, wait_for
 from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.database.opening import open_database
-from tfconvert.converter.service.folders import REPORT, RESULT, Folders
+from tfconvert.converter.service.folders import REPORT, Folders, result_name
 from tfconvert.converter.service.janitor import Janitor
 from tfconvert.converter.service.leases import Lease
 from tfconvert.converter.service.store import JobStore
@@ -151,7 +151,7 @@ def check_files(config: ServiceConfig, jobs: dict[str, dict[str, Any]]) -> None:
     for job, attempts in results.items():
         assert len(attempts) == 1
         if job not in failed:
-            sizes.add((attempts[0] / RESULT).read_bytes())
+            sizes.add((attempts[0] / result_name({})).read_bytes())
             json.loads((attempts[0] / REPORT).read_text())
     assert len(sizes) == 1  # The models differ in a comment only.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from tfconvert.converter.exhaustion import diagnosed
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
+from tfconvert.converter.output_form import Form, form_of
 from tfconvert.converter.report import Report, StageTime
+from tfconvert.exporters.output_file import Parts, is_c_source, only_part, places_of, write_parts
 from tfconvert.importers.source import Source
 from tfconvert.schema.limits import Limits, limited
 
@@ -36,10 +39,11 @@ class Model:
     """
 
     # The source last, so that mapped files are closed before a temporary folder is removed.
-    __slots__ = ("_file", "_report", "_source")
+    __slots__ = ("_file", "_form", "_report", "_source")
 
-    def __init__(self, file: ConvertedFile, report: Report, source: Source) -> None:
+    def __init__(self, file: ConvertedFile, report: Report, source: Source, form: Form) -> None:
         self._file = file
+        self._form = form
         self._report = report
         self._source = source
 
@@ -48,41 +52,48 @@ class Model:
         """The report of the conversion."""
         return self._report
 
+    @property
+    def parts(self) -> Parts:
+        """The files of the result: how each is written, by the ending that replaces that of the result's name."""
+        return self._file.parts
+
     def save(self, path: str | os.PathLike[str] | BinaryIO, *, array_name: str | None = None) -> None:
-        """Writes the `.tflite` file; it appears whole or not at all.
+        """Writes the result, and what is beside it; each file appears whole or not at all.
 
         Args:
-            path: Its path; or a file that is open for binary writing, or anything with such a `write`, which gets the
-                weights a block at a time. With the ending of C or C++ source (`.cc`, `.c`, `.cpp`) the model becomes an
-                array there, and a header beside it declares the array; with that of a header, all is in the header.
+            path: Its path, whose ending must not be another target's; or a file that is open for binary writing, or
+                anything with such a `write`, which gets the weights a block at a time. With the ending of C or C++
+                source (`.cc`, `.c`, `.cpp`) the model becomes an array there, and a header beside it declares the
+                array; with that of a header, all is in the header.
             array_name: The array's name; by default `g_` and the file's name without its ending.
 
         Raises:
             ConversionError: The file can't be written (`output-not-writable`) or is one of the model's own
-                (`output-over-input`), or a weight's checksum is wrong (`bad-checksum`).
+                (`output-over-input`), or a weight's checksum is wrong (`bad-checksum`); or the ending is another
+                target's, or there are files beside the result, which need a path (`wrong-option`).
         """
         diagnosed(lambda: self._save(path, array_name))
 
     def _save(self, path: str | os.PathLike[str] | BinaryIO, array_name: str | None) -> None:
         if isinstance(path, str | os.PathLike):
-            self._source.check_output(path)
-            # What is saved as several files has a list of them.
-            files: Callable[[object], Sequence[os.PathLike[str]]] | None = getattr(self._file, "files", None)
-            for file in files(path) if files is not None else ():
-                self._source.check_output(file)
-            from tfconvert.exporters.output_file import is_c_source
-
+            for place in places_of(path, self.parts):
+                self._source.check_output(place)
+            form_of(path, self._form._asdict())
             if is_c_source(path):
                 from tfconvert.exporters.c_array import c_array
 
-                c_array(path, array_name).save(self._file.size, self._file.write)
+                c_array(path, array_name).save(self._file.size, only_part(self.parts))
             else:
-                self._file.save(path)
+                write_parts(path, self.parts)
         else:
-            self._file.write(path)
+            only_part(self.parts)(path)
 
     def __bytes__(self) -> bytes:
-        return diagnosed(self._file.to_bytes)
+        stream = io.BytesIO()
+        # A text can be read by itself, whoever has what its arguments are; nothing else is of use in part.
+        write = self.parts[""] if self._form == Form("stablehlo") else only_part(self.parts)
+        diagnosed(lambda: write(stream))
+        return stream.getvalue()
 
     def __len__(self) -> int:
         return self._file.size
@@ -202,7 +213,7 @@ def convert(
 
         quantize = Quantize(quantize)
     verification = None
-    if verify or verify_data is not None or compare_layers:
+    if (verify is not False and verify is not None) or verify_data is not None or compare_layers is not False:
         from tfconvert.converter.verify_options import to_verify
 
         verification = to_verify(verify, verify_data, compare_layers)
@@ -212,7 +223,7 @@ def convert(
     options = Options(
         allow_custom_ops, verification, False, check_passes, patterns, composites, recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs,
-        allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
+        allow_flex=allow_flex, flex_ops=flex_ops, limits=limits,
         target=target, mlir_weights=mlir_weights, mlir_state=mlir_state, iree=iree,
         mlir_shape_function=mlir_shape_function, mlir_artifact=mlir_artifact, names=names,
     )  # fmt: skip
@@ -233,7 +244,9 @@ def convert_source(source: Source, options: Options, on_stage: Callable[[str], N
 
 def _converted(source: Source, options: Options, on_stage: Callable[[str], None]) -> Model:
     from tfconvert.converter import conversion
+    from tfconvert.converter.arguments import check_arguments
 
+    check_arguments(source, options)
     options = conversion.resolved(options)
     conversion.check_options(options)
     start = time.perf_counter()
@@ -254,4 +267,4 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
         undo.pop_all()
     if source is not original:
         report = report._replace(stages=(saved, *report.stages))
-    return Model(file, report, source)
+    return Model(file, report, source, Form(options.target, options.mlir_artifact))

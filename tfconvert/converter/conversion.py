@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.options import NAMES, RECURRENT, STATES, TARGETS, WEIGHTS, Options
+from tfconvert.converter.options import TARGETS, Options
 from tfconvert.converter.pipeline.opened import as_functions, is_uncut
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
@@ -20,7 +20,7 @@ from tfconvert.converter.pipeline.stage_name import InStage
 from tfconvert.converter.report import Recorder, Report, StageTime
 from tfconvert.converter.targets import LITERT, Imported, Target, target_of
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tfconvert.converter.targets import ConvertedFile
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
+
+CUSTOM_OPERATORS = "custom-operators"
+"""Code of the warning about operators that the app must register."""
 
 Result = TypeVar("Result")
 
@@ -100,11 +103,10 @@ def check_options(options: Options) -> None:
         ConversionError: One of them is not a pattern, or not a fusion, or settings contradict each other
             (`wrong-option`); or the metadata can't be read (`bad-metadata`).
     """
-    if options.recurrent not in RECURRENT:
-        raise error(
-            "wrong-option", f"recurrent can't be {options.recurrent!r}", hint=f"choose from {', '.join(RECURRENT)}"
-        )
     _check_target(options)
+    if options.flex_ops and not options.allow_flex:
+        raise error("wrong-option", "flex_ops has no effect without allow_flex",
+                    hint="set allow_flex (--allow-flex), too")  # fmt: skip
     if options.quantize is not None:
         from tfconvert.converter import quantization
 
@@ -140,32 +142,35 @@ _LITERTS_OWN = (
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
-_MLIRS_OWN: Sequence[tuple[str, Sequence[object]]] = (
-    ("mlir_weights", WEIGHTS), ("mlir_state", STATES), ("mlir_shape_function", (False, True)),
-    ("mlir_artifact", (False, True)),
-)  # fmt: skip
-"""Settings that only texts know, and what they can be."""
+_MLIRS_OWN = ("mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact")
+"""Settings that only texts know."""
 
 
 def _check_target(options: Options) -> None:
-    for name, choices in (("target", TARGETS), ("names", NAMES), *_MLIRS_OWN):
-        value = getattr(options, name)
-        if value not in choices:
-            raise error(
-                "wrong-option", f"{name} can't be {value!r}", hint=f"choose from {', '.join(map(str, choices))}"
-            )
     if options.target != "stablehlo":
-        for name, choices in _MLIRS_OWN:
-            if getattr(options, name) != choices[0]:
+        for name in _MLIRS_OWN:
+            if getattr(options, name) != Options._field_defaults[name]:
                 raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
-    own = [name for name in _LITERTS_OWN if getattr(options, name) not in (None, False, Options._field_defaults[name])]
-    own += ["compare_layers"] if options.verify is not None and options.verify.compare_layers else []
-    if own and options.target != TARGETS[0]:
-        raise error("wrong-option", f"{own[0]} is for LiteRT's files only", hint="leave it out, or set no target")
+    if options.target != TARGETS[0]:
+        own = [name for name in _LITERTS_OWN if getattr(options, name) not in (None, Options._field_defaults[name])]
+        if options.verify is not None and options.verify.compare_layers:
+            own.append("compare_layers")
+        if own:
+            raise error("wrong-option", f"{own[0]} is for LiteRT's files only",
+                        hint="leave it out, or convert to LiteRT (.tflite)")  # fmt: skip
+    _check_iree(options)
+
+
+def _check_iree(options: Options) -> None:
     if options.iree is not None:
         if options.target != "iree":
             raise error("wrong-option", "how IREE compiles is for its programs only", hint="set the target to iree")
         options.iree.check()
+    if options.target == "iree" and not (options.iree is not None and options.iree.keep_mlir):
+        # Before the model is read: without the compiler, only a text that is to be kept could come of it.
+        from tfconvert.converter.iree import compiler
+
+        compiler.find()
 
 
 def run(
@@ -257,7 +262,7 @@ def _run(
     for name, finish in target.finish.items():
         recorder.add(name, timed(name, partial(finish, file)))
     interfaces, names, input_notes = _interfaces(module, source.batch, options.target)
-    recorder.notes += [*names, *budget().notes(), *target.notes(file)]
+    recorder.notes += [*names, *budget().notes(), *target.notes(file), *_custom_notes(file.custom_operators)]
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
     report = recorder.report(source.name)._replace(
         interfaces=interfaces,
@@ -267,9 +272,22 @@ def _run(
         bytes_by_operator=file.bytes_by_operator,
         operator_versions=file.versions,
         min_runtime_version=file.min_runtime_version,
+        custom_operators=file.custom_operators,
         graphs=None if keep is None else keep.graphs(module),
     )
     return file, report
+
+
+def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:
+    """Returns what the report says about the operators that the app must register; nothing if there are none."""
+    if not custom:
+        return []
+    names = ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in custom.items())
+    message = (
+        f"the app that runs this file must register {len(custom)} custom operator{'s'[: len(custom) > 1]}: {names}"
+    )
+    hint = "add a kernel for each to the app's op resolver (AddCustom); without it the file doesn't load"
+    return [Diagnostic(CUSTOM_OPERATORS, message, hint=hint, severity=WARNING)]
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:

@@ -52,16 +52,11 @@ class IreeOptions(NamedTuple):
         Raises:
             ConversionError: One is wrong, or two contradict each other (`wrong-option`).
         """
-        if self.backend not in BACKENDS:
-            raise error("wrong-option", f"the backend of IREE can't be {self.backend!r}",
-                        hint=f"choose from {', '.join(BACKENDS)}")  # fmt: skip
         if not self.cpu or self.cpu.startswith("-"):
             raise error("wrong-option", f"the processor can't be {self.cpu!r}", hint="name one, or generic, or host")
         if self.cpu != "generic" and self.backend != "llvm-cpu":
             raise error("wrong-option", f"the backend {self.backend} doesn't depend on the processor {self.cpu!r}",
                         hint="leave the processor out, or choose the backend llvm-cpu")  # fmt: skip
-        if isinstance(self.flags, str):
-            raise error("wrong-option", "flags of IREE are a list", hint=f"write [{self.flags!r}]")
         for flag in self.flags:
             if not flag.startswith("--") or "\0" in flag or flag.startswith(_RESERVED):
                 raise error("wrong-option", f"{flag!r} is not a flag that can be added to iree-compile's",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -208,7 +209,7 @@ def check(quantize: object) -> None:
         ConversionError: It is not a `Quantize`, or one with wrong settings (`wrong-option`).
     """
     if not isinstance(quantize, Quantize):
-        raise _wrong(f"it can't be {quantize!r}", "pass a mode, or a `Quantize`")
+        raise _wrong(f"it can't be {reprlib.repr(quantize)}", 'pass a mode, or a `Quantize`, as in quantize="dynamic"')
     quantize.check()
 
 

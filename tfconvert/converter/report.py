@@ -67,6 +67,7 @@ class Report(NamedTuple):
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
         graphs: The graphs before and after as plain data, if they were to be kept; not part of `to_dict`.
         input_notes: Notes on the sizes of inputs.
+        custom_operators: How often each operator is called that the app must register.
     """
 
     source: str
@@ -86,11 +87,19 @@ class Report(NamedTuple):
     min_runtime_version: str = ""
     graphs: Mapping[str, Any] | None = None
     input_notes: tuple[Diagnostic, ...] = ()
+    custom_operators: Mapping[str, int] = _NOTHING
 
     @property
     def seconds(self) -> float:
         """Time of all stages."""
         return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def runtime(self) -> str:
+        """The runtime that runs the file, as a sentence; empty if nothing is known."""
+        version = self.min_runtime_version and f" {self.min_runtime_version} and later"
+        registered = f", with these registered: {', '.join(self.custom_operators)}" if self.custom_operators else ""
+        return f"runs in TensorFlow Lite{version}{registered}" if version or registered else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the report as plain data, in a stable order."""
@@ -104,6 +113,7 @@ class Report(NamedTuple):
             "operators": ranked(self.operators),
             "operator_versions": dict(sorted(self.operator_versions.items())),
             "min_runtime_version": self.min_runtime_version,
+            "custom_operators": dict(self.custom_operators),
             "bytes_by_operator": ranked(self.bytes_by_operator),
             "rewrites": {name: ranked(counter) for name, counter in self.rewrites.items()},
             "headings": dict(self.headings),
@@ -125,12 +135,12 @@ class Report(NamedTuple):
         fidelity = self.quantization.fidelity if self.quantization is not None else None
         lines = [
             f"{self.source} -> {output_file}" if output_file else self.source,
-            f"  {_bytes(self.size)}, {sum(self.operators.values())} operators "
+            f"  {size_text(self.size)}, {sum(self.operators.values())} operators "
             f"(from {sum(self.operations_before.values())} TensorFlow ops), "
             f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
             *([f"  {fidelity.head()}"] if fidelity is not None else []),
             *(f"  {note.severity}: {note}" for note in first),
-            *([f"  runs in TensorFlow Lite {self.min_runtime_version} and later"] if self.min_runtime_version else []),
+            *([f"  {self.runtime}"] if self.runtime else []),
             *(f"  {interface}" for interface in self.interfaces),
         ]
         lines += _section("operators", self._operator_rows(), most)
@@ -211,7 +221,7 @@ class Report(NamedTuple):
 
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
-        return [(name, f"{self.operators[name]:>4}  {_bytes(self.bytes_by_operator[name]):>10}") for name in ranking]
+        return [(name, f"{self.operators[name]:>4}  {size_text(self.bytes_by_operator[name]):>10}") for name in ranking]
 
 
 class Recorder:
@@ -300,7 +310,8 @@ def _counter_rows(counter: Counter[str]) -> list[tuple[str, str]]:
     return [(name, f"{count:>4}") for name, count in ranked(counter).items()]
 
 
-def _bytes(size: int) -> str:
+def size_text(size: int) -> str:
+    """Returns a number of bytes as text."""
     if size < 1000:
         return f"{size} B"
     return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"

@@ -17,7 +17,7 @@ from tfconvert.converter.report import Report
 from tfconvert.converter.targets import target_of
 from tfconvert.converter.validation import quantization_check
 from tfconvert.converter.verify_options import Verify
-from tfconvert.exporters.tflite.model import TFLiteFile
+from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 
@@ -103,6 +103,7 @@ def verified(
         return _quantized(source, options, options.quantize, wanted, file, report, on_stage)
     found = target_of(options).compare(source, file, wanted.data)
     if wanted.compare_layers:
+        assert isinstance(file, TFLiteFile), "only LiteRT's files have layers to compare"
         found = found.with_layers(first_difference(source, file.to_bytes(), wanted.data))
     if found.problems:
         raise ConversionError((*found.problems, *found.notes))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from tfconvert.schema.diagnostics import ConversionError, error
 
@@ -67,20 +70,24 @@ def to_verify(verify: object, data: Any = None, compare_layers: bool = False) ->
     Raises:
         ConversionError: It is something else, or a setting is given twice or wrong (`wrong-option`).
     """
-    if verify is None or isinstance(verify, bool):
-        if not verify and data is None and not compare_layers:
+    if verify is None or isinstance(verify, bool | np.bool_):
+        if not verify and data is None and compare_layers is False:
             return None
         found = Verify(data, compare_layers=compare_layers)
     elif isinstance(verify, Verify):
         if data is not None and verify.data is not None:
-            raise _wrong("its data is given twice", "leave `verify_data` out")
+            raise error("wrong-option", "verify.data and verify_data are both given", hint="leave `verify_data` out")
         found = replace(verify, data=verify.data if data is None else data,
                         compare_layers=verify.compare_layers or compare_layers)  # fmt: skip
     else:
-        raise _wrong(f"it can't be {verify!r}", "pass True, or a `Verify`")
+        raise error("wrong-option", f"verify can't be {_shown(verify)}", hint="expected is True, False or a Verify")
     found.check()
     return found
 
 
 def _wrong(message: str, hint: str) -> ConversionError:
-    return error("wrong-option", f"verify: {message}", hint=hint)
+    return error("wrong-option", f"verify.{message}", hint=hint)
+
+
+def _shown(value: object) -> str:
+    return " ".join(reprlib.repr(value).split())[:100]

@@ -10,17 +10,17 @@ _DISTRIBUTIONS = ("numpy", "ai-edge-litert")
 
 def own_version() -> str:
     """Returns tfconvert's version."""
-    return _version_of("tfconvert") or "unknown"
+    return version_of("tfconvert") or "unknown"
 
 
 def versions() -> Mapping[str, str]:
     """Returns the versions of what results may depend on, `None` left out: Python, numpy and LiteRT's runtime."""
     found = {"python": platform.python_version()}
-    found |= {name: version for name in _DISTRIBUTIONS if (version := _version_of(name))}
+    found |= {name: version for name in _DISTRIBUTIONS if (version := version_of(name))}
     return found
 
 
-def _version_of(distribution: str) -> str:
+def version_of(distribution: str) -> str:
     """Returns a distribution's version, empty if it is not installed."""
     from importlib import metadata  # which loads much that a conversion doesn't need
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from tfconvert.exporters.output_file import C_SOURCES, write_whole
+from tfconvert.exporters.output_file import C_SOURCES, Write, write_whole
 from tfconvert.schema.diagnostics import error
 
 ALIGNMENT = 16
@@ -39,7 +38,7 @@ class CArray(NamedTuple):
         """The files that are written."""
         return (self.file,) if self.header is None else (self.header, self.file)
 
-    def save(self, size: int, write: Callable[[BinaryIO], None]) -> None:
+    def save(self, size: int, write: Write) -> None:
         """Writes the files, each whole or not at all.
 
         Args:
@@ -66,7 +65,7 @@ class CArray(NamedTuple):
             f"#ifdef __cplusplus\n}}\n#endif\n\n#endif  // {guard}\n"
         ).encode(errors="backslashreplace")
 
-    def _array(self, stream: BinaryIO, size: int, write: Callable[[BinaryIO], None]) -> None:
+    def _array(self, stream: BinaryIO, size: int, write: Write) -> None:
         static = "static " if self.header is None else ""
         head = "#pragma once\n\n" if self.header is None else f'#include "{self.header.name}"\n\n'
         head += "#ifndef __cplusplus\n#include <stdalign.h>\n#endif\n\n"

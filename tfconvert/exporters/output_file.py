@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,11 +14,81 @@ from tfconvert.schema.diagnostics import ConversionError, error
 C_SOURCES = (".c", ".cc", ".cpp", ".cxx")
 C_HEADERS = (".h", ".hh", ".hpp")
 
+Write = Callable[[BinaryIO], object]
+"""Writes a file's contents."""
+
+Parts = Mapping[str, Write]
+"""The files of a result: how each is written, by the ending that replaces that of the result's name.
+
+The result's own file has the empty ending and is the last.
+"""
+
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 
 
-def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> None:
+def write_parts(path: str | os.PathLike[str], parts: Parts) -> None:
+    """Writes a result and the files beside it; each appears whole or not at all.
+
+    Args:
+        path: The result's place.
+        parts: Its files.
+
+    Raises:
+        ConversionError: One can't be written (`output-not-writable`), or there are files beside the result that can't
+            have names of their own (`wrong-option`).
+    """
+    if descriptor_of(path) is not None:
+        write_whole(path, only_part(parts))
+        return
+    for place, write in zip(places_of(path, parts), parts.values(), strict=True):
+        write_whole(place, write)
+
+
+def only_part(parts: Parts) -> Write:
+    """Returns how a result is written that is a single file.
+
+    Raises:
+        ConversionError: There are files beside it (`wrong-option`).
+    """
+    check_single(parts)
+    return parts[""]
+
+
+def check_single(endings: Iterable[str]) -> None:
+    """Checks that a result is a single file, as a stream takes it.
+
+    Args:
+        endings: The endings of its files, as `Parts` has them.
+
+    Raises:
+        ConversionError: There are files beside it (`wrong-option`).
+    """
+    beside = ", ".join(filter(None, endings))
+    if beside:
+        raise error("wrong-option", f"the result is more than one file ({beside} beside it), which need a path",
+                    hint="save it to a path; or choose other places of weights and state (mlir_weights, mlir_state), "
+                         "embed the weights (--iree-embed-weights), and keep no text")  # fmt: skip
+
+
+def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path]:
+    """Returns where the files of a result are.
+
+    Args:
+        path: The result's place.
+        endings: The endings of the files, as `Parts` has them.
+
+    Raises:
+        ConversionError: Two files would have one place (`wrong-option`).
+    """
+    places = [Path(path).with_suffix(ending) if ending else Path(path) for ending in endings]
+    if len(set(places)) < len(places):
+        raise error("wrong-option", f"the result can't be {os.fspath(path)}: that is another of the files beside it",
+                    hint="choose another ending")  # fmt: skip
+    return places
+
+
+def write_whole(path: str | os.PathLike[str], write: Write) -> None:
     """Writes a file beside its place and moves it there; pipes and terminals are written to directly.
 
     A link is replaced, and what it led to stays as it is, unless that is a pipe or a terminal.
@@ -67,7 +137,7 @@ def is_c_source(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).lower().endswith((*C_SOURCES, *C_HEADERS))
 
 
-def _write_beside(target: Path, write: Callable[[BinaryIO], None]) -> None:
+def _write_beside(target: Path, write: Write) -> None:
     # A name that nobody else uses, in other threads, processes or containers, and that is short, whatever the target's.
     beside = target.with_name(f".tfconvert-{os.urandom(8).hex()}.part")
     # The mode of a new file is left to the umask, as for any program's output.

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from tfconvert.exporters.output_file import write_whole
 from tfconvert.schema.dialects.tensor_data import TensorData
+
+PARAMETERS = ".safetensors"
+"""The ending of such files, which are beside results."""
 
 _ALIGNMENT = 64
 
@@ -66,12 +67,3 @@ class Safetensors:
                 stream.write(data.reshape(-1).view(np.uint8).data)
                 del block, data
             weight.source.release()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file, which appears whole or not at all.
-
-        Raises:
-            ConversionError: It can't be written (`output-not-writable`), or a weight's checksum is wrong
-                (`bad-checksum`).
-        """
-        write_whole(path, self.write)

@@ -8,17 +8,14 @@ Each weight is a resource at the end of the text, or stands where it is used.
 from __future__ import annotations
 
 import io
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import numpy as np
 
-from tfconvert.exporters.output_file import write_whole
-from tfconvert.exporters.safetensors import Safetensors
-from tfconvert.schema.diagnostics import error
+from tfconvert.exporters.output_file import Parts
+from tfconvert.exporters.safetensors import PARAMETERS, Safetensors
 from tfconvert.schema.dialects import dense_text, tensor_data
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.mlir_ports import INITIAL, STATE, WEIGHT
@@ -59,6 +56,7 @@ class StableHLOText:
         weights: What arguments are, always or at first, by name; a file beside the text holds it.
         versions: Versions of ops: there are none.
         min_runtime_version: The first release that reads it: any.
+        custom_operators: Operators that an app must register: there are none.
 
     Args:
         module: The module.
@@ -66,6 +64,8 @@ class StableHLOText:
     """
 
     __slots__ = ("_pieces", "bytes_by_operator", "min_runtime_version", "operators", "size", "versions", "weights")
+
+    custom_operators: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, module: ModuleOp, *, inline: bool = False) -> None:
         printer = _Printer(inline=inline)
@@ -89,15 +89,8 @@ class StableHLOText:
         """Writes the text.
 
         Raises:
-            ConversionError: A weight's checksum is wrong (`bad-checksum`), or there is a file beside the text, which
-                needs a path (`wrong-option`).
+            ConversionError: A weight's checksum is wrong (`bad-checksum`).
         """
-        if self.weights:
-            hint = "save it to a path, or choose other places of weights and state (mlir_weights, mlir_state)"
-            raise error("wrong-option", "what arguments hold is a file beside the text, which needs a path", hint=hint)
-        self._write(stream)
-
-    def _write(self, stream: BinaryIO) -> None:
         for piece in self._pieces:
             if isinstance(piece, bytes):
                 stream.write(piece)
@@ -105,20 +98,10 @@ class StableHLOText:
                 for digits in _digits(piece):
                     stream.write(digits)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the text to a file, and what is beside it to another; each appears whole or not at all.
-
-        Raises:
-            ConversionError: It can't be written (`output-not-writable`), or a weight's checksum is wrong
-                (`bad-checksum`).
-        """
-        for beside in self.files(path):
-            Safetensors(self.weights).save(beside)
-        write_whole(path, self._write)
-
-    def files(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Returns the files that are written beside a path."""
-        return [Path(path).with_suffix(".safetensors")] if self.weights else []
+    @property
+    def parts(self) -> Parts:
+        """The files of the result: what arguments hold, if anything, and the text."""
+        return {**({PARAMETERS: Safetensors(self.weights).write} if self.weights else {}), "": self.write}
 
     def to_bytes(self) -> bytes:
         """Returns the text."""

@@ -36,6 +36,7 @@ def test_urls_are_told_from_paths() -> None:
 
 def test_results_and_reports_are_stored_whole(memory: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
     memory.put(str(write(tmp_path, "relu")), "/models/relu.mlir")
+    assert places.beside("memory://a.b/net.mlir", ".safetensors") == "memory://a.b/net.safetensors"
     (url,) = places.expand("memory://models/*.mlir")
     entry = Entry("relu", url, "memory://out/new/relu.tflite")
     with Pool() as pool:

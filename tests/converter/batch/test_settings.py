@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.converter.batch.settings import QUANTIZE, SETTINGS, check_settings
+from tfconvert.converter.batch.settings import IREE, QUANTIZE, REFUSED, SETTINGS, check_settings, to_travel
+from tfconvert.converter.options import Options
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -77,11 +79,40 @@ def test_files_are_named_only_where_that_is_allowed() -> None:
 
 
 def test_they_are_all_of_the_function() -> None:
-    only_in_memory = {"model", "checkpoint"}
-    of_other_targets = {"target", "mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact", "iree"}
     keywords = set(inspect.signature(tfconvert.convert).parameters)
-    assert set(SETTINGS) == keywords - only_in_memory - of_other_targets
+    assert set(SETTINGS) == keywords - {"model", "checkpoint"}
     assert set(QUANTIZE) == {field.name for field in fields(tfconvert.Quantize)} - {"progress"}
+    assert set(IREE) == set(tfconvert.IreeOptions._fields)
+
+
+@pytest.mark.parametrize("name", sorted({*Source._fields, *Options._fields} - {"model"}))
+def test_every_setting_travels_or_is_refused_by_name(name: str) -> None:
+    """A new setting belongs in one of the tables `SETTINGS` and `REFUSED`."""
+    assert (name in SETTINGS) != (name in REFUSED)
+    value = object()
+    source, options = Source("model"), Options()
+    if name in Source._fields:
+        source = source._replace(**{name: value})  # type: ignore[arg-type]
+    else:
+        options = options._replace(**{name: value})  # type: ignore[arg-type]
+    if name in SETTINGS:
+        assert to_travel(source, options) == {name: value}
+        return
+    with pytest.raises(ConversionError, match=f"{name} can't be sent to a server: {REFUSED[name][:20]}") as caught:
+        to_travel(source, options)
+    assert caught.value.code == "wrong-option"
+    with pytest.raises(ConversionError, match=f"'{name}' can't be set here: {REFUSED[name][:20]}"):
+        check_settings({name: "x"})
+
+
+def test_settings_of_iree_from_strangers() -> None:
+    check_settings({"iree": {"backend": "vmvx", "flags": ["--x"], "cpu": "host"}})
+    with pytest.raises(ConversionError, match="'flags' names files"):
+        check_settings({"iree": {"flags": ["--iree-x=/etc"]}}, allow_paths=False)
+    with pytest.raises(ConversionError, match="'cpu' can't be 'host' here"):
+        check_settings({"iree": {"cpu": "host"}}, allow_paths=False)
+    with pytest.raises(ConversionError, match="iree: 'backend' can't be 'tpu'"):
+        check_settings({"iree": {"backend": "tpu"}})
 
 
 def _schema() -> dict[str, Any]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.converter.batch.models import ENDLESS, UNKNOWN, write
+from tests.converter.stablehlo.test_target import MODEL
 from tfconvert.converter.cli.main import main
 
 
@@ -61,6 +64,34 @@ def test_the_next_run_skips_what_is_done(folder: Path) -> None:
     os.utime(folder / "models" / "a.mlir", (1, 1))
     second = json.loads(run(*arguments).stdout)["models"]
     assert {row["name"]: row["status"] for row in second} == {"a": "converted", "b": "skipped", "c": "converted"}
+
+
+def test_every_target_and_the_files_beside_its_results(folder: Path) -> None:
+    text = MODEL.replace("WEIGHTS", np.arange(512, dtype=np.float32).tobytes().hex())
+    (folder / "models" / "w.mlir").write_text(text)
+    settings = ("--set", "target=stablehlo", "--set", "mlir_weights=arguments", "--state", "state", "--json")
+    first = run("models/w.mlir", "models/a.mlir", "-o", "out/", *settings)
+    assert first.exit_code == 0, first.output
+    weighty, plain = json.loads(first.stdout)["models"]
+    assert (weighty["beside"], "beside" in plain) == ([".safetensors"], False)
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["a.mlir", "w.mlir", "w.safetensors"]
+    assert "stablehlo.dot_general" in (folder / "out" / "w.mlir").read_text()
+    (folder / "out" / "w.safetensors").unlink()
+    again = json.loads(run("models/w.mlir", "models/a.mlir", "-o", "out", *settings).stdout)["models"]
+    assert [row["status"] for row in again] == ["converted", "skipped"]
+
+
+def test_the_ending_chooses_the_target_and_must_agree_with_it(folder: Path) -> None:
+    assert run("models/a.mlir", "-o", "x.mlir").exit_code == 0
+    assert "stablehlo.maximum" in (folder / "x.mlir").read_text()
+    for output, setting in (("x.tflite", "target=stablehlo"), ("x.onnx", "batch=1"), ("x.mlir", "target=litert")):
+        done = run("models/a.mlir", "-o", output, "--set", setting)
+        assert (done.exit_code, "[wrong-option]" in done.stderr) == (2, True)
+        assert f"won't write {output}" in done.stderr
+
+
+def test_sizes_have_a_unit_that_shows_them(folder: Path) -> None:
+    assert re.search(r"converted +\d{3} B ", run("models/a.mlir").stdout)
 
 
 def test_settings_are_those_of_the_function(folder: Path) -> None:

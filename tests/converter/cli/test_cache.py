@@ -7,16 +7,21 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfconvert
+from tests.converter.stablehlo.test_target import MODEL
 from tfconvert.converter.cli import cache
 from tfconvert.converter.cli.convert_job import Job
 from tfconvert.converter.cli.output_options import Output
+from tfconvert.converter.iree import compiler
+from tfconvert.converter.iree_options import IreeOptions
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
 from tfconvert.importers.source import Source
@@ -132,6 +137,64 @@ def test_an_entry_with_a_flipped_bit_is_made_again(convert: Run, tmp_path: Path)
     content[len(content) // 2] ^= 1
     entry.write_bytes(bytes(content))
     assert "cached" not in convert()
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Source:
+    """Returns a model with a weight, as a text."""
+    path = tmp_path / "model.mlir"
+    path.write_text(MODEL.replace("WEIGHTS", np.arange(512, dtype=np.float32).tobytes().hex()))
+    return Source(str(path))
+
+
+def _files(folder: Path, stem: str) -> dict[str, bytes]:
+    return {path.suffix: path.read_bytes() for path in folder.glob(f"{stem}.*")}
+
+
+@pytest.mark.parametrize("options", [{"mlir_weights": "arguments"}, {"mlir_weights": "inline"}])
+def test_texts_and_what_is_beside_them_are_kept(
+    convert: Run, text: Source, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    first = convert("out.mlir", text, target="stablehlo", **options)
+    assert "cache-not-used" not in [note["code"] for note in first["notes"]]
+    assert convert("again.mlir", text, target="stablehlo", **options)["cached"] is True
+    expected = _files(tmp_path, "out")
+    assert set(expected) == ({".mlir", ".safetensors"} if options["mlir_weights"] == "arguments" else {".mlir"})
+    assert _files(tmp_path, "again") == expected
+    for damaged in (tmp_path / "cache").glob("*.safetensors"):
+        damaged.write_bytes(b"")
+        assert "cached" not in convert("again.mlir", text, target="stablehlo", **options)
+        assert _files(tmp_path, "again") == expected
+
+
+def test_programs_are_kept_for_the_compiler_that_made_them(
+    convert: Run, text: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "iree-compile"
+    program.write_text("first")
+    monkeypatch.setattr(compiler, "find", lambda: str(program))
+    monkeypatch.setattr(compiler, "compile_text", lambda *_: compiler.Compiled(b"program", Counter(kernels=1)))
+    kept = IreeOptions(keep_mlir=True)
+    assert "cached" not in convert("out.vmfb", text, target="iree", iree=kept)
+    assert convert("again.vmfb", text, target="iree", iree=kept)["cached"] is True
+    assert set(_files(tmp_path, "again")) == {".mlir", ".safetensors", ".vmfb"}
+    assert _files(tmp_path, "again") == _files(tmp_path, "out")
+    program.write_text("another")
+    assert "cached" not in convert("again.vmfb", text, target="iree", iree=kept)
+    for depends in (IreeOptions(cpu="host"), IreeOptions(flags=["--x=file"])):
+        assert cache.entry("x", text, Options(target="iree", iree=depends), [Path(text.name)]) is None
+
+
+def test_files_beside_a_kept_result_replace_none_that_are_read(convert: Run, text: Source, tmp_path: Path) -> None:
+    convert("out.mlir", text, target="stablehlo", mlir_weights="arguments")
+    model = Path(text.name).read_text()
+    (tmp_path / "net.safetensors").write_text(model)
+    net = Source(str(tmp_path / "net.mlir"))
+    (tmp_path / "net.mlir").symlink_to(tmp_path / "net.safetensors")
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        convert("net.x", net, target="stablehlo", mlir_weights="arguments")
+    assert refused.value.code == "output-over-input"
+    assert (tmp_path / "net.safetensors").read_text() == model
 
 
 def test_what_is_code_is_not_kept(convert: Run, tmp_path: Path, model: Path) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tfconvert.converter.cli.main import main
-from tfconvert.converter.versions import _version_of, versions
+from tfconvert.converter.versions import version_of, versions
 
 QUESTION = """
 source {script}
@@ -96,4 +96,4 @@ def test_versions_are_those_of_what_results_depend_on() -> None:
     assert [line.split()[0] for line in others] == ["python", "numpy", "ai-edge-litert"]
     assert others[0].split()[1] == sys.version.split()[0]
     assert dict(line.split() for line in others) == versions()
-    assert _version_of("no-such-distribution-at-all") == ""
+    assert version_of("no-such-distribution-at-all") == ""

@@ -131,5 +131,9 @@ def test_nothing_is_written_over_samples(digits_model: Path, root: Path, tmp_pat
     samples = tmp_path / "samples"
     samples.mkdir()
     shutil.copy(root / "examples" / "digits" / "held_out.npz", samples / "a.npz")
-    run = shell("$tfconvert $model -o samples/a.npz --quantize int8 --samples samples", tmp_path, model=digits_model)
+    run = shell(
+        "$tfconvert $model -o samples/a.npz --target litert --quantize int8 --samples samples",
+        tmp_path,
+        model=digits_model,
+    )
     assert b"output-over-input" in run.stderr

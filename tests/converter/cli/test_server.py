@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.converter.stablehlo.test_target import MODEL
 from tests.support.running_service import RunningService
 from tfconvert.converter.cli.main import main
+from tfconvert.converter.client.client import Client
 from tfconvert.converter.client.remote_report import to_report
+from tfconvert.converter.iree_options import IreeOptions
 from tfconvert.schema.diagnostics import ConversionError
 
 TIMES = re.compile(r"[\d.]+ m?s\b|time: .*")
@@ -63,6 +66,46 @@ def test_all_is_as_without_a_server(server: RunningService, digits_model: Path, 
         assert TIMES.sub("T", texts[0]) == TIMES.sub("T", texts[1])
 
 
+@pytest.mark.parametrize(
+    ("output", "options"),
+    [
+        ("there.mlir", ["--mlir-weights", "arguments", "--mlir-shape-function"]),
+        ("there.mlir", ["--mlir-weights", "inline"]),
+        ("there.mlirbc", ["--mlir-weights", "arguments"]),
+    ],
+)
+def test_other_targets_have_all_their_files(server: RunningService, output: str, options: list[str]) -> None:
+    if output.endswith("bc"):
+        pytest.importorskip("jaxlib")
+    Path("w.mlir").write_text(MODEL.replace("WEIGHTS", np.arange(512, dtype=np.float32).tobytes().hex()))
+    there = run("w.mlir", "-o", output, "--server", server.url, *options)
+    here = run("w.mlir", "-o", output.replace("there", "here"), *options)
+    assert (there.exit_code, here.exit_code) == (0, 0), there.stderr
+    files = sorted(path.suffix for path in Path().glob("there.*"))
+    assert files == sorted([Path(output).suffix, *([".safetensors"] if "arguments" in options else [])])
+    for ending in files:
+        assert Path(f"there{ending}").read_bytes() == Path(f"here{ending}").read_bytes()
+
+
+def test_results_of_clients_have_names_that_agree_with_them(server: RunningService) -> None:
+    Path("w.mlir").write_text(MODEL.replace("WEIGHTS", bytes(2048).hex()))
+    with Client(server.url) as client:
+        job = client.convert("w.mlir", target="stablehlo", mlir_weights="arguments")
+        for path in ("x.tflite", "x.onnx"):
+            with pytest.raises(ConversionError, match="won't write"):
+                job.save(path)
+        with pytest.raises(ConversionError, match="more than one file"):
+            job.result()
+        job.save("x.mlir")
+        assert {"x.mlir", "x.safetensors"} <= {path.name for path in Path().iterdir()}
+        with pytest.raises(ConversionError, match="C arrays"):
+            client.convert("w.mlir").save("x.cc")
+        with pytest.raises(ConversionError, match="'checkpoint' can't be set here"):
+            client.submit("w.mlir", checkpoint="variables")
+        with pytest.raises(ConversionError, match="'flags' names files"):
+            client.submit("w.mlir", target="iree", iree=IreeOptions(flags=["--x"]))
+
+
 def test_pages_arrays_and_dependencies_are_written(server: RunningService, digits_model: Path) -> None:
     done = run(
         digits_model, "-o", "model.cc", "--server", server.url, "--report", "report.html", "--depfile", "deps", "-q"
@@ -88,6 +131,9 @@ def test_reasons_are_told_as_without_a_server(server: RunningService, digits_mod
         (["--patterns", "mine.py"], 1, "'patterns' names files"),
         (["--verify-data", "x.npz"], 1, "verify: 'data' names files"),
         (["--calibration", "r.json", "--quantize", "int8"], 1, "'calibration' names files"),
+        (["-o", "m.vmfb", "--iree-flag", "--iree-x"], 1, "'flags' names files"),
+        (["-o", "m.vmfb", "--iree-target-cpu", "host"], 1, "'cpu' can't be 'host' here"),
+        (["-o", "m.mlir", "--target", "litert"], 2, "did you mean --target stablehlo?"),
         (["--cache-dir", "cache"], 2, "--cache-dir does not go with --server"),
         (["--model-explorer", "m.json"], 2, "--model-explorer does not go with --server"),
     ],

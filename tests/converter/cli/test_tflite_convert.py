@@ -48,12 +48,15 @@ from tfconvert.converter.compat.flags import FLAGS
      "D -o F --order official --allow-flex"),
     ("--graph_def_file g.pb --output_file F --inference_type UINT8 --inference_input_type FLOAT --input_arrays a,b "
      "--mean_values 128,0 --std_dev_values 127.5,1",
-     "g.pb -o F --names official --input a --input b --quantize int8 --io float32,uint8 --input-stats a=128,127.5 --input-stats b=0,1"),
+     "g.pb -o F --names official --input a --input b --quantize int8 --io float32,uint8 "
+     "--input-stats a=128,127.5 --input-stats b=0,1"),
     ("--graph_def_file g.pb --inference_type INT8 --default_ranges_min=-1 --default_ranges_max 6",
      "g.pb --names official --quantize int8 --io int8 --default-range=-1,6"),
-    ("--saved_model_dir D --output_file F --target_ops SELECT_TF_OPS --experimental_select_user_tf_ops Mine,Yours",
-     "D -o F --order official --allow-flex --flex-op Mine --flex-op Yours"),
+    ("--saved_model_dir D --output_file F --target_ops SELECT_TF_OPS --experimental_select_user_tf_ops Mine,Also",
+     "D -o F --order official --allow-flex --flex-op Mine --flex-op Also"),
     ("--saved_model_dir D --output_file F --output_format TFLITE --enable_v1_converter", "D -o F --order official"),
+    ("--saved_model_dir D --output_file m.tflite", "D -o m.tflite --order official"),
+    ("--saved_model_dir D --output_file m.lite", "D -o m.lite --target litert --order official"),
     ("--saved_model_dir D -o F --verify", "D --order official -o F --verify"),
 ])  # fmt: skip
 def test_words_of_today(given: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:

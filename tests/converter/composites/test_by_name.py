@@ -107,4 +107,4 @@ def test_custom_operators_have_to_be_allowed(saved: tuple[Path, Any]) -> None:
     for allowed in (True, False):
         report = tfconvert.convert(saved[0], composites=[fusion], allow_custom_ops=allowed).report
         assert ("acme" in report.operators) == allowed
-        assert [note.code for note in report.notes] == ([] if allowed else ["composite-kept"])
+        assert [note.code for note in report.notes] == ["custom-operators" if allowed else "composite-kept"]

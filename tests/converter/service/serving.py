@@ -16,12 +16,12 @@ from sqlalchemy import update
 from tests.converter.batch.models import RELU
 from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.database.tables import JOBS
-from tfconvert.converter.service.folders import LOG, PAGE, REPORT, RESULT
+from tfconvert.converter.service.folders import LOG, PAGE, REPORT, result_name
 from tfconvert.converter.service.http.app import create_app
 from tfconvert.converter.service.http.service import Service
 from tfconvert.converter.service.tokens import Role
 
-MADE = {RESULT: b"0123456789" * 10, REPORT: b'{"ok": true}', PAGE: b"<!doctype html>hello", LOG: b"said\n"}
+MADE = {result_name({}): b"0123456789" * 10, REPORT: b'{"ok": true}', PAGE: b"<!doctype html>hello", LOG: b"said\n"}
 """What a job is made to have made."""
 
 

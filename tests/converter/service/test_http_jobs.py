@@ -171,7 +171,7 @@ def test_what_a_job_has_made_is_downloaded(server: Serving) -> None:
 def test_head_is_answered_where_get_is(server: Serving) -> None:
     done, waiting = server.submitted(), server.submitted()
     server.end(done)
-    parts = ("", "/result", "/report", "/report.html", "/log", "/events")
+    parts = ("", "/result", "/result/safetensors", "/report", "/report.html", "/log", "/events")
     paths = [f"/v1/jobs/{job}{part}" for job in (done, waiting) for part in parts if job is done or part != "/events"]
     for path in ("/", "/healthz", "/v1/jobs", "/v1/jobs?limit=0", "/v1/ops", "/openapi.json", *paths):
         told, asked = server.client.request("HEAD", path), server.client.get(path)

@@ -100,7 +100,7 @@ def test_the_interface_is_described(server: Serving) -> None:
     assert sorted(ids) == sorted({
         "submit_job", "list_jobs", "get_job", "delete_job", "cancel_job", "retry_job", "follow_job", "get_result",
         "get_report", "get_report_page", "get_log", "list_tokens", "create_token", "revoke_token", "get_health",
-        "get_readiness", "get_metrics", "list_ops",
+        "get_part", "get_readiness", "get_metrics", "list_ops",
     })  # fmt: skip
     for (path, _), each in operations.items():
         assert each["summary"]

@@ -14,7 +14,7 @@ from tfconvert.converter.batch.job import Ending
 from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.database.tables import JOBS
 from tfconvert.converter.service.events import STATE, EventLog
-from tfconvert.converter.service.folders import RESULT, Folders
+from tfconvert.converter.service.folders import Folders, result_name
 from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
 from tfconvert.converter.service.leases import Lease
 from tfconvert.converter.service.store import JobStore
@@ -35,7 +35,7 @@ def claimed(store: JobStore, lease: Lease) -> JobRecord:
 def succeed(store: JobStore, folders: Folders, job: JobRecord) -> None:
     result = folders.result(job.id, job.attempt)
     result.mkdir(parents=True)
-    (result / RESULT).write_bytes(b"abc")
+    (result / result_name({})).write_bytes(b"abc")
     assert store.finish(job, JobState.SUCCEEDED, DONE)
 
 
@@ -78,8 +78,8 @@ def test_equal_jobs_are_converted_once(store: JobStore, lease: Lease, folders: F
     assert is_new
     assert (third.state, third.is_cached, third.result_attempt) == ("succeeded", True, 1)
     assert third == store.get(third.id, "me")
-    copy = folders.result(third.id, 1) / RESULT
-    assert copy.samefile(folders.result(first.id, 1) / RESULT)
+    copy = folders.result(third.id, 1) / result_name({})
+    assert copy.samefile(folders.result(first.id, 1) / result_name({}))
     store.delete(first.id, "me")
     assert copy.read_bytes() == b"abc"
     assert not (folders.results / first.id).exists()
@@ -92,7 +92,7 @@ def test_a_result_that_is_gone_is_made_again(
     store.submit(submission())
     running = claimed(store, lease)
     succeed(store, folders, running)
-    (folders.result(running.id, 1) / RESULT).unlink()
+    (folders.result(running.id, 1) / result_name({})).unlink()
     folders.result(running.id, 1).rmdir()
     assert store.submit(submission())[0].state is JobState.QUEUED
 

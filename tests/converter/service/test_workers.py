@@ -23,7 +23,7 @@ from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.database.connection import Database
 from tfconvert.converter.service.database.tables import JOBS, SERVERS
 from tfconvert.converter.service.events import STAGE, STATE, EventLog
-from tfconvert.converter.service.folders import LOG, PAGE, REPORT, RESULT, Folders
+from tfconvert.converter.service.folders import LOG, PAGE, REPORT, Folders, result_name
 from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
 from tfconvert.converter.service.store import JobStore
 from tfconvert.converter.service.workers import WorkerPool
@@ -116,7 +116,7 @@ def test_jobs_are_converted_once(start: Start, store: JobStore, folders: Folders
     result = folders.result(done.id, 1)
     expected = tfconvert.convert(_write(folders.data.parent / "same.mlir"))
     expected.save(folders.data.parent / "same.tflite")
-    assert (result / RESULT).read_bytes() == (folders.data.parent / "same.tflite").read_bytes()
+    assert (result / result_name({})).read_bytes() == (folders.data.parent / "same.tflite").read_bytes()
     assert done.summary["size"] == expected.report.size
     assert json.loads((result / REPORT).read_text())["operators"] == expected.report.to_dict()["operators"]
     assert "<html" in (result / PAGE).read_text()
@@ -127,7 +127,7 @@ def test_jobs_are_converted_once(start: Start, store: JobStore, folders: Folders
     assert [event.name for event in told if event.type == STATE] == ["queued", "running", "succeeded"]
     assert {"unpack", "open", "legalize", "write"} <= {event.name for event in told if event.type == STAGE}
     assert [event.n for event in told] == list(range(1, len(told) + 1))
-    assert (folders.result(same.id, same.result_attempt) / RESULT).samefile(result / RESULT)
+    assert (folders.result(same.id, same.result_attempt) / result_name({})).samefile(result / result_name({}))
     failed = wait_for(store, wrong)
     assert (failed.state, code(failed), failed.result_attempt) == ("failed", "unsupported-op", 1)
     kept = folders.result(wrong.id, 1)

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfconvert
+from tests.support.running_service import RunningService
 from tfconvert.converter.cli.main import main
 from tfconvert.converter.iree import compiler
 
@@ -145,8 +146,26 @@ def test_what_the_compiler_says_is_told(model: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     done = CliRunner().invoke(main, [*command, "--keep-mlir"])
     assert done.exit_code == 1
-    assert str(path.with_suffix(".mlir")) in done.stderr
+    assert "its text is in the .mlir beside it" in done.stderr
     assert sorted(each.name for each in tmp_path.iterdir()) == ["model.mlir", "model.safetensors"]
+
+
+def test_batches_and_servers_make_programs_with_their_weights(
+    program: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fastapi")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["batch", str(model), "-o", "batch.vmfb"])
+    assert done.exit_code == 0, done.output
+    with RunningService(tmp_path / "server") as server:
+        done = CliRunner().invoke(main, [str(model), "-o", "remote.vmfb", "--server", server.url, "--keep-mlir"])
+    assert done.exit_code == 0, done.output
+    assert Path("remote.mlir").read_bytes() == program.with_suffix(".mlir").read_bytes()
+    x = np.ones((2, 16), np.float32)
+    expected = tfconvert.load(program)(x=x)["scores"]
+    for name in ("batch", "remote"):
+        assert Path(f"{name}.safetensors").read_bytes() == program.with_suffix(".safetensors").read_bytes()
+        np.testing.assert_array_equal(tfconvert.load(f"{name}.vmfb")(x=x)["scores"], expected)
 
 
 def test_a_compiler_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

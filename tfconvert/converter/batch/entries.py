@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.converter.batch import places
 from tfconvert.converter.batch.settings import check_settings
+from tfconvert.converter.output_form import Form, form_of
 from tfconvert.schema.diagnostics import ConversionError, error
 
 FIELDS = ("name", "parent", "number")
@@ -81,17 +82,18 @@ def read_manifest(path: str) -> list[dict[str, Any]]:
     return found
 
 
-def to_entries(models: Iterable[Mapping[str, Any]], template: str, common: Mapping[str, Any]) -> list[Entry]:
+def to_entries(models: Iterable[Mapping[str, Any]], template: str | None, common: Mapping[str, Any]) -> list[Entry]:
     """Returns the entries of a batch, patterns expanded.
 
     Args:
         models: `model` and what else is known of each.
-        template: Where results go that don't say it themselves, as `out/{name}.tflite`.
+        template: Where results go that don't say it themselves, as `out/{name}.tflite`; a folder gets files with the
+            models' names. `None` is the current folder.
         common: Settings of all models, which a model's own go before.
 
     Raises:
         ConversionError: A pattern fits nothing, a template can't be filled in, or results would have one place
-            (`bad-config`).
+            (`bad-config`); or a result's ending contradicts its settings (`wrong-option`).
     """
     found: list[Entry] = []
     for model in models:
@@ -100,12 +102,25 @@ def to_entries(models: Iterable[Mapping[str, Any]], template: str, common: Mappi
             raise _wrong(f"nothing fits {model['model']!r}")
         for path in expanded:
             name = str(model.get("name") or _stem(path))
-            output = _filled(str(model.get("output") or template), path, name, len(found) + 1)
-            found.append(Entry(name, path, output, {**common, **model.get("settings", {})}))
+            settings = {**common, **model.get("settings", {})}
+            place = _in_folder(str(model.get("output") or template or ""), settings)
+            output = _filled(place, path, name, len(found) + 1)
+            form = form_of(output, settings)
+            if form != Form():
+                settings |= form._asdict()
+            found.append(Entry(name, path, output, settings))
     if not found:
         raise _wrong("there are no models to convert", "name models, patterns, a --list or a --manifest")
     _check_places(found)
     return _with_names(found)
+
+
+def _in_folder(template: str, settings: Mapping[str, Any]) -> str:
+    """Returns a template for files: for a folder, one that adds the models' names and the ending of the target."""
+    if template and not template.endswith("/") and (places.is_url(template) or not Path(template).is_dir()):
+        return template
+    separator = "/" if template and not template.endswith("/") else ""
+    return f"{template}{separator}{{name}}{form_of('', settings).ending}"
 
 
 def _check_places(entries: Sequence[Entry]) -> None:

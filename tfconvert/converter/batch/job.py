@@ -47,7 +47,8 @@ class Ending(NamedTuple):
 
     Attributes:
         problem: What went wrong, as `ConversionError.to_dict` has it; `None` if nothing did.
-        summary: The size of the result, its operators and how long the conversion took; empty after a failure.
+        summary: The size of the result, its operators and how long the conversion took, and the endings of the files
+            beside it (`beside`); empty after a failure.
         seconds: Wall time, with all that is around the conversion.
         peak: The most memory that the process had, in bytes; 0 if unknown.
         is_lost: Whether the process ended before it said anything: trying again may help.

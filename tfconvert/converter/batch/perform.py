@@ -14,6 +14,8 @@ from tfconvert.converter.batch.entries import Entry
 from tfconvert.converter.batch.job import Ending, Job, JobLimits
 from tfconvert.converter.batch.pool import Pool
 from tfconvert.converter.batch.run_job import check_place
+from tfconvert.converter.output_form import form_of
+from tfconvert.exporters.output_file import places_of
 from tfconvert.schema.diagnostics import ConversionError
 
 _PASSING = ("unreachable-place", "worker-lost")
@@ -62,7 +64,8 @@ def _once(entry: Entry, trial: Trial, pool: Pool) -> Ending:
             check_place(job)
             ending = pool.run(job, trial.limits)
             if ending.problem is None and places.is_url(entry.output):
-                places.store(Path(job.output), entry.output)
+                for part in (*ending.summary.get("beside", ()), ""):
+                    places.store(places_of(job.output, [part])[0], places.beside(entry.output, part))
                 if job.report:
                     places.store(Path(job.report), report_of(entry.output))
             return ending._replace(seconds=time.monotonic() - begin)
@@ -72,7 +75,8 @@ def _once(entry: Entry, trial: Trial, pool: Pool) -> Ending:
 
 def _job(entry: Entry, folder: Path, trial: Trial) -> Job:
     model = os.fspath(places.fetch(entry.model, folder)) if places.is_url(entry.model) else entry.model
-    output = os.fspath(folder / "result" / "model.tflite") if places.is_url(entry.output) else entry.output
+    result = folder / "result" / f"model{form_of(entry.output, entry.settings).ending}"
+    output = os.fspath(result) if places.is_url(entry.output) else entry.output
     return Job(model, output, entry.settings, report_of(output) if trial.reports else "")
 
 

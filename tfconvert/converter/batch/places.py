@@ -58,6 +58,19 @@ def exists(place: str) -> bool:
         raise _unreachable(place, problem) from problem
 
 
+def beside(place: str, ending: str) -> str:
+    """Returns where a file beside a result is: its ending replaces that of the result's name.
+
+    Args:
+        place: The result's path or URL.
+        ending: The ending; empty for the result itself.
+    """
+    if not ending:
+        return place
+    name = name_of(place)
+    return place.removesuffix(name) + PurePosixPath(name).with_suffix(ending).name
+
+
 def state_of(url: str) -> str:
     """Returns what changes when a file or folder at a URL does, as far as its file system tells.
 

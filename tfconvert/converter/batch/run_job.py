@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from tfconvert.converter import api
 from tfconvert.converter.batch.job import Job
 from tfconvert.converter.batch.settings import check_settings
+from tfconvert.converter.iree_options import IreeOptions
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.verify_options import Verify, to_verify
@@ -43,10 +44,12 @@ def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
         _write_json(job.report, {"output_file": job.output, **report.to_dict()})
     if job.page:
         report.save(job.page)
-    summary = {"size": report.size, "operators": sum(report.operators.values()), "seconds": round(report.seconds, 6),
-               "notes": len(report.notes), "min_runtime_version": report.min_runtime_version}  # fmt: skip
+    beside = list(filter(None, model.parts))
     fidelity = report.quantization.fidelity if report.quantization is not None else None
-    return summary if fidelity is None else {**summary, "fidelity": fidelity.summary()}
+    return {"size": report.size, "operators": sum(report.operators.values()), "seconds": round(report.seconds, 6),
+            "notes": len(report.notes), "min_runtime_version": report.min_runtime_version,
+            **({"beside": beside} if beside else {}),
+            **({"fidelity": fidelity.summary()} if fidelity is not None else {})}  # fmt: skip
 
 
 def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
@@ -62,6 +65,8 @@ def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
         quantize = Quantize(**{**quantize, "io": tuple(ends) if isinstance(ends, list) else ends})
     verify, data, layers = (rest.pop(name, None) for name in ("verify", "verify_data", "compare_layers"))
     verify = to_verify(Verify(**verify) if isinstance(verify, Mapping) else verify, data, bool(layers))
+    if rest.get("iree") is not None:
+        rest["iree"] = IreeOptions(**rest["iree"])
     rest["limits"] = Limits(**rest.get("limits", {}))
     return source, Options(**rest, quantize=quantize, verify=verify)
 

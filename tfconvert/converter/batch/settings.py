@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tfconvert.converter.options import NAMES, RECURRENT
+from tfconvert.converter.iree_options import BACKENDS
+from tfconvert.converter.options import NAMES, RECURRENT, STATES, TARGETS, WEIGHTS
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.limits import Limits
@@ -88,6 +89,10 @@ def _is_range(value: Any) -> bool:
     )  # fmt: skip
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 QUANTIZE: Mapping[str, Setting] = {
     "mode": _choice(*_MODES),
     "weights": Setting({"enum": [4, 8]}, lambda value: _is_whole(value) and value in (4, 8)),
@@ -110,9 +115,15 @@ QUANTIZE: Mapping[str, Setting] = {
 """The fields of `Quantize` that data can have."""
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
+IREE: Mapping[str, Setting] = {
+    "backend": _choice(*BACKENDS),
+    "cpu": _text(),
+    "flags": _texts(is_path=True),
+    "embed_weights": _flag(),
+    "keep_mlir": _flag(),
+    "check_indices": _flag(),
+}
+"""The fields of `IreeOptions`; flags of the compiler can name files, and programs to be run."""
 
 VERIFY: Mapping[str, Setting] = {
     "data": _texts(is_path=True),
@@ -132,6 +143,12 @@ def _are_limits(value: Any) -> bool:
 
 def _is_quantize(value: Any) -> bool:
     return value in _MODES or isinstance(value, dict)
+
+
+def _object(fields: Mapping[str, Setting], *required: str) -> Mapping[str, Any]:
+    schema = {"type": "object", "properties": {name: each.schema for name, each in fields.items()},
+              "additionalProperties": False}  # fmt: skip
+    return {**schema, "required": list(required)} if required else schema
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -157,9 +174,7 @@ SETTINGS: Mapping[str, Setting] = {
     "patterns": _texts(is_path=True),
     "composites": _texts(is_path=True),
     "verify": Setting(
-        {"oneOf": [{"type": "boolean"},
-                   {"type": "object", "properties": {name: each.schema for name, each in VERIFY.items()},
-                    "additionalProperties": False}]},
+        {"oneOf": [{"type": "boolean"}, _object(VERIFY)]},
         lambda value: _is_flag(value) or isinstance(value, dict)),
     "compare_layers": _flag(),
     "check_passes": _flag(),
@@ -171,13 +186,51 @@ SETTINGS: Mapping[str, Setting] = {
         {"type": "object", "properties": {name: {"type": "integer", "minimum": 0} for name in Limits._fields},
          "additionalProperties": False},
         _are_limits),
-    "quantize": Setting(
-        {"oneOf": [{"enum": list(_MODES)},
-                   {"type": "object", "properties": {name: each.schema for name, each in QUANTIZE.items()},
-                    "required": ["mode"], "additionalProperties": False}]},
-        _is_quantize),
+    "quantize": Setting({"oneOf": [{"enum": list(_MODES)}, _object(QUANTIZE, "mode")]}, _is_quantize),
+    "target": _choice(*TARGETS),
+    "mlir_weights": _choice(*WEIGHTS),
+    "mlir_state": _choice(*STATES),
+    "mlir_shape_function": _flag(),
+    "mlir_artifact": _flag(),
+    "iree": Setting(_object(IREE), lambda value: isinstance(value, dict)),
 }  # fmt: skip
-"""The keywords of `tfconvert.convert` that data can have."""
+"""The keywords of `tfconvert.convert` that data can have: what batches, servers and their clients take."""
+
+REFUSED: Mapping[str, str] = {
+    "checkpoint": "it belongs to a SavedModel message in memory, and models are sent as files",
+    "temporary": "it is the copy of a model in memory, and models are sent as files",
+    "is_raw": "it is for looking at graphs, not for converting them",
+    "verify_each": "it is for looking at passes (tfconvert opt)",
+    "origin": "it is for `TFLiteConverter`",
+    "sparse_weights": "it is for `TFLiteConverter`",
+}
+"""Fields of `Source` and `Options` that data can't have, with the reason. What is in neither table, a test finds."""
+
+_NESTED: Mapping[str, Mapping[str, Setting]] = {"quantize": QUANTIZE, "verify": VERIFY, "iree": IREE}
+"""Settings that have fields of their own."""
+
+
+def to_travel(*halves: Any) -> dict[str, Any]:
+    """Returns the settings that don't have their defaults, by the keywords of `tfconvert.convert`.
+
+    Args:
+        halves: The two halves of the settings, a `Source` and an `Options`; the model itself is left out.
+
+    Raises:
+        ConversionError: One can't leave this process (`wrong-option`).
+    """
+    found = {}
+    for half in halves:
+        for name, value in half._asdict().items():
+            if name == "model" or value == half._field_defaults[name]:
+                continue
+            if name not in SETTINGS:
+                reason = REFUSED.get(name, "it is not known there")
+                raise error(
+                    "wrong-option", f"{name} can't be sent to a server: {reason}", hint="convert without a server"
+                )
+            found[name] = value
+    return found
 
 
 def check_settings(settings: Mapping[str, Any], where: str = "", *, allow_paths: bool = True) -> None:
@@ -194,19 +247,23 @@ def check_settings(settings: Mapping[str, Any], where: str = "", *, allow_paths:
     _check(settings, SETTINGS, where, allow_paths)
     if not allow_paths and "metadata" in settings and _names_labels(settings["metadata"]):
         raise _wrong("'metadata' names files of labels, which is not allowed here", where, "list the labels themselves")
-    quantize = settings.get("quantize")
-    verify = settings.get("verify")
-    if isinstance(verify, dict):
-        _check(verify, VERIFY, f"{where}: verify" if where else "verify", allow_paths)
-    if isinstance(quantize, dict):
-        _check(quantize, QUANTIZE, f"{where}: quantize" if where else "quantize", allow_paths)
-        if "mode" not in quantize:
-            raise _wrong("'mode' is missing", f"{where}: quantize" if where else "quantize")
+    iree = settings.get("iree")
+    if not allow_paths and isinstance(iree, dict) and iree.get("cpu") == "host":
+        raise _wrong("'cpu' can't be 'host' here: the server may have another processor", where, "name the processor")
+    for name, fields in _NESTED.items():
+        nested = settings.get(name)
+        if isinstance(nested, dict):
+            inside = f"{where}: {name}" if where else name
+            _check(nested, fields, inside, allow_paths)
+            if name == "quantize" and "mode" not in nested:
+                raise _wrong("'mode' is missing", inside)
 
 
 def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str, allow_paths: bool) -> None:
     for name, value in settings.items():
         setting = known.get(name)
+        if setting is None and name in REFUSED:
+            raise _wrong(f"{name!r} can't be set here: {REFUSED[name]}", where)
         if setting is None:
             near = difflib.get_close_matches(str(name), known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"

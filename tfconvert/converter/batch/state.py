@@ -41,7 +41,10 @@ class State:
     def find(self, entry: Entry) -> Ending | None:
         """Returns how an entry ended in a former run, if it went well and nothing has changed since."""
         ending = self._done.get(fingerprint(entry))
-        return ending if ending is not None and places.exists(entry.output) else None
+        if ending is None:
+            return None
+        files = [places.beside(entry.output, part) for part in (*ending.summary.get("beside", ()), "")]
+        return ending if all(map(places.exists, files)) else None
 
     def add(self, entry: Entry, ending: Ending) -> None:
         """Notes that an entry went well.

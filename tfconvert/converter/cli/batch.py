@@ -10,6 +10,7 @@ import click
 
 from tfconvert.converter.cli.options import CONTEXT, show
 from tfconvert.converter.cli.streams import can_redraw, say
+from tfconvert.converter.report import size_text
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
 @click.option("--list", "lists", metavar="FILE", multiple=True, help="A file with a model on each line; repeatable.")
 @click.option("--manifest", "manifests", metavar="FILE", multiple=True,
               help="A file with models and their settings, YAML or JSON; repeatable.")  # fmt: skip
-@click.option("-o", "--output", "template", metavar="TEMPLATE", default="{name}.tflite", show_default=True,
-              help="Where results go: a path or URL with {name}, {parent} or {number}.")  # fmt: skip
+@click.option("-o", "--output", "template", metavar="TEMPLATE",
+              help="Where results go: a folder, or a path or URL with {name}, {parent} or {number}, whose ending "
+                   "chooses the target. Default: {name}.tflite, or the ending of the target that is set.")  # fmt: skip
 @click.option("--set", "settings", type=SettingOption(), multiple=True,
               help="A setting of all models, as tfconvert.convert takes it; repeatable.")  # fmt: skip
 @click.option("--state", metavar="FILE", help="Skip what a run with the same FILE has done already.")
@@ -87,7 +89,7 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but failures.")
 def batch(
-    models: tuple[str, ...], lists: tuple[str, ...], manifests: tuple[str, ...], template: str,
+    models: tuple[str, ...], lists: tuple[str, ...], manifests: tuple[str, ...], template: str | None,
     settings: tuple[tuple[str, Any], ...], state: str | None, engine: str, address: str | None, as_json: bool,
     quiet: bool, **rest: Any,
 ) -> None:  # fmt: skip
@@ -190,7 +192,7 @@ def _print(results: Results, *, as_json: bool, quiet: bool) -> None:
 def _told(ending: Ending, was_done: bool) -> str:
     if ending.problem is not None:
         return f"{'failed':<9} {ending.code:>24}"
-    size = f"{ending.summary['size'] / 1e6:.2f} MB"
+    size = size_text(ending.summary["size"])
     low = "  low fidelity" if ending.summary.get("fidelity", {}).get("is_low") else ""
     return f"{'done before' if was_done else 'converted':<11} {size:>12} {ending.seconds:7.2f} s{low}"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from tfconvert.converter.cli.options import CONTEXT, show
+from tfconvert.converter.cli.options import CONTEXT, TARGET_SETTINGS, show, to_target
 from tfconvert.schema.diagnostics import ConversionError, error
 
 _EXAMPLES = """
@@ -163,10 +163,17 @@ def _text(value: object, key: str, where: str) -> str:
 def _parsed(convert: click.Command, arguments: list[str], where: str) -> click.Context:
     """Returns a call of the command; a value that it doesn't take ends the process."""
     try:
-        return convert.make_context("tfconvert", arguments)
+        context = convert.make_context("tfconvert", arguments)
+        values = context.params
+        to_target({name: values[name] for name in TARGET_SETTINGS}, values["output_file"])
     except click.UsageError as problem:
         show(_wrong(f"{where}: {problem.format_message()}").diagnostics)
         sys.exit(2)
+    except ConversionError as problem:
+        first = problem.diagnostics[0]
+        show([first._replace(message=f"{where}: {first.message}")])
+        sys.exit(2)
+    return context
 
 
 def _converted(convert: click.Command, context: click.Context) -> bool:

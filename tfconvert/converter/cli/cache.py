@@ -1,8 +1,8 @@
 """A folder of results by what they were made from, so that the same conversion again is a copy.
 
-An entry is two files: the `.tflite` file, and a note with its checksum and the report of the conversion. Both appear
-whole, under names that follow from their contents' origin: several processes may fill one folder, and an entry whose
-checksum is wrong is made again.
+An entry is the files of the result, and a note with their checksums and the report of the conversion. Each appears
+whole, under a name that follows from its contents' origin: several processes may fill one folder, and an entry with a
+wrong checksum is made again.
 """
 
 from __future__ import annotations
@@ -12,19 +12,25 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import entry_points
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from tfconvert.converter.composites.registry import ENTRY_POINTS
 from tfconvert.converter.options import Options
+from tfconvert.converter.output_form import Form
 from tfconvert.converter.report import Report
-from tfconvert.converter.versions import own_version
-from tfconvert.exporters.output_file import write_whole
+from tfconvert.converter.versions import own_version, version_of
+from tfconvert.exporters.output_file import Parts, Write, places_of, write_whole
+from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file, read_file
 
-_FORM = 1
+_FORM = 2
 """Of an entry; entries of another form are made again."""
 
 _BLOCK = 1 << 20
@@ -59,55 +65,98 @@ class CachedReport(NamedTuple):
         return f"{head}\n  from the cache; the conversion that made it:\n{self.texts[verbose]}"
 
 
+class Found(NamedTuple):
+    """A result that is in the cache; a context manager, which closes its files.
+
+    Attributes:
+        streams: Its files, open and checked, by their endings.
+        report: The report of the conversion that made it.
+    """
+
+    streams: Mapping[str, BufferedReader]
+    report: CachedReport
+
+    @property
+    def parts(self) -> Parts:
+        """How its files are written elsewhere."""
+        return {ending: partial(copy, stream) for ending, stream in self.streams.items()}
+
+    @property
+    def size(self) -> int:
+        """The size of the result's own file."""
+        return os.fstat(self.streams[""].fileno()).st_size
+
+    def __enter__(self) -> Found:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        for stream in self.streams.values():
+            stream.close()
+
+
 class Entry(NamedTuple):
     """The place of a result.
 
     Attributes:
-        file: The `.tflite` file.
-        note: What is known about it.
+        file: The result's own file; those beside it have other endings.
+        note: What is known about them.
     """
 
     file: Path
     note: Path
 
-    def find(self, source: str) -> tuple[BinaryIO, CachedReport] | None:
-        """Returns the file, open and checked, and its report; `None` if the entry isn't there or is damaged.
+    def find(self, source: str) -> Found | None:
+        """Returns the result, open and checked; `None` if the entry isn't there or is damaged.
 
         Args:
             source: The path of the model, for the report.
         """
-        try:
-            note = json.loads(read_file(self.note))
-            form, checksum = note["form"], note["sha256"]
-            report = CachedReport(source, dict(note["report"]), [str(text) for text in note["texts"]])
-            stream = os.fdopen(open_file(self.file), "rb")
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-        if form == _FORM and len(report.texts) == 2 and hashlib.file_digest(stream, "sha256").hexdigest() == checksum:
-            stream.seek(0)
-            return stream, report
-        stream.close()
-        return None
+        with ExitStack() as opened:
+            try:
+                note = json.loads(read_file(self.note))
+                checksums: dict[str, str] = note["sha256"]
+                if note["form"] != _FORM or not all(map(_is_ending, checksums)):
+                    return None
+                report = CachedReport(source, dict(note["report"]), [str(text) for text in note["texts"]])
+                streams: dict[str, BufferedReader] = {}
+                for ending, place in zip(checksums, places_of(self.file, checksums), strict=True):
+                    streams[ending] = opened.enter_context(os.fdopen(open_file(place), "rb"))
+                    if hashlib.file_digest(streams[ending], "sha256").hexdigest() != checksums[ending]:
+                        return None
+                    streams[ending].seek(0)
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                return None
+            if "" not in streams or len(report.texts) != 2:
+                return None
+            opened.pop_all()
+        return Found(streams, report)
 
-    def store(self, write: Any, report: Report) -> None:
+    def store(self, parts: Parts, report: Report) -> None:
         """Makes the entry.
 
         Args:
-            write: Writes the file's contents to a file.
+            parts: The files of the result.
             report: The report of the conversion.
 
         Raises:
             ConversionError: The folder can't be written to (`output-not-writable`), or the weights can't be read.
         """
-        checksum = hashlib.sha256()
-
-        def hashed(stream: BinaryIO) -> None:
-            write(_Hashed(stream, checksum))
-
-        write_whole(self.file, hashed)
+        checksums = {}
+        for ending, place in zip(parts, places_of(self.file, parts), strict=True):
+            checksum = hashlib.sha256()
+            write_whole(place, partial(_write_hashed, parts[ending], checksum))
+            checksums[ending] = checksum.hexdigest()
         texts = [report.to_text(verbose=verbose).partition("\n")[2] for verbose in (False, True)]
-        note = {"form": _FORM, "sha256": checksum.hexdigest(), "report": report.to_dict(), "texts": texts}
+        note = {"form": _FORM, "sha256": checksums, "report": report.to_dict(), "texts": texts}
         write_whole(self.note, lambda stream: stream.writelines([json.dumps(note).encode()]))
+
+
+def _is_ending(text: str) -> bool:
+    return text in ("", PARAMETERS, ".mlir")
+
+
+def _write_hashed(write: Write, checksum: Any, stream: BinaryIO) -> None:
+    write(_Hashed(stream, checksum))  # type: ignore[arg-type]  # only `write` of it is used
 
 
 class _Hashed(NamedTuple):
@@ -126,6 +175,12 @@ def copy(source: BinaryIO, target: BinaryIO) -> None:
     """Copies an open file, a block at a time."""
     while block := source.read(_BLOCK):
         target.write(block)
+
+
+def copy_file(path: Path, target: BinaryIO) -> None:
+    """Copies a file, a block at a time."""
+    with path.open("rb") as source:
+        copy(source, target)
 
 
 def state_of(files: Iterable[Path]) -> State:
@@ -155,16 +210,35 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
     is_made = source.temporary is not None
     has_code = options.patterns or options.composites
     writes_ranges = options.quantize is not None and options.quantize.calibration and options.quantize.samples
-    if settings is None or not files or writes_ranges or has_code or is_made:
+    # The compiler's flags can name files, and its code for this machine is none for another.
+    is_elsewhere = options.iree is not None and (options.iree.flags or options.iree.cpu == "host")
+    if settings is None or not files or writes_ranges or has_code or is_made or is_elsewhere:
         return None
     points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
-    key = hashlib.sha256(json.dumps([_FORM, own_version(), points, settings], sort_keys=True).encode())
+    made_by = [_FORM, own_version(), *_tools(options)]
+    key = hashlib.sha256(json.dumps([*made_by, points, settings], sort_keys=True).encode())
     for file in files:
         with os.fdopen(open_file(file), "rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         key.update(json.dumps([file.name, digest]).encode())
     place = Path(folder, key.hexdigest())
-    return Entry(place.with_suffix(".tflite"), place.with_suffix(".json"))
+    ending = Form(options.target, options.mlir_artifact).ending
+    return Entry(place.with_suffix(ending), place.with_suffix(".json"))
+
+
+def _tools(options: Options) -> list[object]:
+    """Returns what changes with the programs of others that make a result."""
+    if options.mlir_artifact:
+        return [version_of("jaxlib")]
+    if options.target != "iree":
+        return []
+    from tfconvert.converter.iree import compiler
+
+    try:
+        program = Path(compiler.find()).stat()
+    except ConversionError:
+        return []  # Converting tells that it is missing.
+    return [program.st_size, program.st_mtime_ns]
 
 
 def _plain(value: object) -> Any:

@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfconvert.converter.api import Model, convert_source
 from tfconvert.converter.cli.output_options import Output
 from tfconvert.converter.options import Options
 from tfconvert.converter.report import Report, StageTime
-from tfconvert.exporters.output_file import descriptor_of, is_c_source, write_whole
+from tfconvert.exporters.output_file import Parts, descriptor_of, is_c_source, only_part, places_of, write_parts
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
 
@@ -61,10 +61,8 @@ class Job(NamedTuple):
         if self.server is not None:
             from tfconvert.converter.cli import remote
 
-            def write(result: BinaryIO, size: int) -> None:
-                from tfconvert.converter.cli.cache import copy
-
-                self._write(array, size, lambda target: copy(result, target))
+            def write(parts: Parts, size: int) -> None:
+                self._write(array, parts, size)
 
             return remote.convert(self.source, self.options, self.server, self.on_stage, self.output.page, write)
         return self._convert(array) if self.output.cache_dir is None else self._convert_once(array)
@@ -92,8 +90,6 @@ class Job(NamedTuple):
 
         if self.output.needs_graphs:
             return _uncached(self._convert(array), "it keeps no graphs for pages")
-        if self.options.target == "iree":
-            return _uncached(self._convert(array), "a program and its weights are two files")
         assert self.output.cache_dir is not None
         self.on_stage("look in the cache")
         try:
@@ -107,25 +103,27 @@ class Job(NamedTuple):
             return _uncached(self._convert(array), "the result follows from more than the contents of files")
         found = entry.find(self.source.name)
         if found is not None:
-            stream, report = found
-            with stream:
-                size = os.fstat(stream.fileno()).st_size
-                self._write(array, size, lambda target: cache.copy(stream, target))
-            return report
+            with found:
+                self._write(array, found.parts, found.size)
+            return found.report
         converted = convert_source(self.source, self.options, self.on_stage)
         written = self._save(converted, array)
         try:
             if cache.state_of(files) == before:
-                entry.store(converted.save, written)
+                entry.store(converted.parts, written)
         except (OSError, ConversionError) as problem:
             return _uncached(written, str(problem))
         return written
 
-    def _write(self, array: CArray | None, size: int, write: Callable[[BinaryIO], None]) -> None:
-        if array is None:
-            write_whole(self.output.file, write)
-        else:
-            array.save(size, write)
+    def _write(self, array: CArray | None, parts: Parts, size: int) -> None:
+        """Writes a result that comes from elsewhere: its files, and the size of its own."""
+        if array is not None:
+            array.save(size, only_part(parts))
+            return
+        if descriptor_of(self.output.file) is None:
+            for place in places_of(self.output.file, parts):
+                self.source.check_output(place, self.inputs)
+        write_parts(self.output.file, parts)
 
     def inputs(self) -> list[Path]:
         """Returns the files that are read: those of the model, of rules, of samples, of ranges and of metadata."""

@@ -16,6 +16,7 @@ from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
+    TARGET_SETTINGS,
     StatsOption,
     limits_option,
     names_option,
@@ -25,6 +26,7 @@ from tfconvert.converter.cli.options import (
     source_options,
     target_options,
     to_source,
+    to_target,
 )
 from tfconvert.converter.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
 from tfconvert.converter.cli.progress import Progress
@@ -57,8 +59,8 @@ Examples:
   tfconvert saved_model/ -o model.tflite --json > report.json
   tfconvert saved_model/ -o model.tflite --report report.html
   tfconvert saved_model/ -o model.tflite --server http://localhost:8750
-  tfconvert saved_model/ -o model.mlir --target stablehlo
-  tfconvert saved_model/ -o model.vmfb --target iree --verify
+  tfconvert saved_model/ -o model.mlir
+  tfconvert saved_model/ -o model.vmfb --verify
   tfconvert build tfconvert.toml
   tfconvert inspect saved_model/
   tfconvert ops "Resize*"
@@ -182,10 +184,16 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     verify = to_verify({name: settings.pop(name) for name in VERIFY_SETTINGS})
     metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
     iree = to_iree({name: settings.pop(name) for name in IREE_SETTINGS})
+    file = settings["output_file"]
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     server = to_server({name: settings.pop(name) for name in SERVER_SETTINGS}, output)
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     stats = dict(settings.pop("input_stats"))
+    try:
+        settings |= _target({name: settings.pop(name) for name in TARGET_SETTINGS}, file, source)
+    except ConversionError as problem:
+        _print_error(problem, output, as_json)
+        sys.exit(2 if problem.code == "wrong-option" else 1)
     try:
         if stats:
             source = _with_stats(source, stats, quantize)
@@ -208,6 +216,14 @@ def _with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quanti
     if quantize is None or not quantize.has_integer_ends:
         raise click.UsageError("--input-stats goes with --quantize int8 --io int8, or uint8")
     return ranged(source, stats, next(end for end in quantize.ends if end != "float32"))
+
+
+def _target(values: dict[str, Any], file: str, source: Source) -> dict[str, Any]:
+    try:
+        return to_target(values, file)
+    except ConversionError:
+        source.check_output(file)  # A file that is read has an ending that is none of a result's, and that is worse.
+        raise
 
 
 def _job(source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None) -> Job:

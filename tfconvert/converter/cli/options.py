@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
 import click
 
 from tfconvert.converter.cli.streams import say
 from tfconvert.converter.options import NAMES, RECURRENT, STATES, TARGETS, WEIGHTS
+from tfconvert.converter.output_form import form_of
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
@@ -165,17 +166,21 @@ recurrent_option = click.option(
 
 
 _TARGET_OPTIONS = (
-    click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0], show_default=True,
-                 help="What the model becomes: a LiteRT file, a text of StableHLO (.mlir), a program of IREE (.vmfb)."),
-    click.option("--mlir-weights", "mlir_weights", type=click.Choice(WEIGHTS), default=WEIGHTS[0], show_default=True,
-                 help="StableHLO: weights at the end, inline, or as arguments, with a file beside the text."),
-    click.option("--mlir-state", "mlir_state", type=click.Choice(STATES), default=STATES[0], show_default=True,
-                 help="StableHLO: variables that the model changes as globals, or as arguments and results."),
+    click.option("--target", type=click.Choice(TARGETS),
+                 help="What the model becomes: a LiteRT file, a text of StableHLO (.mlir), a program of IREE (.vmfb). "
+                      "Default: by the ending of -o, else litert."),
+    click.option("--mlir-weights", "mlir_weights", type=click.Choice(WEIGHTS),
+                 help="StableHLO: weights at the end (default), inline, or as arguments, with a file beside the text."),
+    click.option("--mlir-state", "mlir_state", type=click.Choice(STATES),
+                 help="StableHLO: variables that the model changes as globals (default), or as arguments and results."),
     click.option("--mlir-shape-function", "mlir_shape_function", is_flag=True,
                  help="StableHLO: add main__shape, which computes the sizes of results from those of arguments."),
     click.option("--mlir-artifact", "mlir_artifact", is_flag=True,
                  help="StableHLO: a portable artifact (.mlirbc) instead of a text; needs tfconvert[artifact]."),
 )  # fmt: skip
+
+TARGET_SETTINGS = ("target", "mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact")
+"""The parameters that `target_options` adds to a command."""
 
 
 def target_options(function: Function) -> Function:
@@ -183,6 +188,20 @@ def target_options(function: Function) -> Function:
     for option in reversed(_TARGET_OPTIONS):
         function = option(function)
     return function
+
+
+def to_target(values: Mapping[str, Any], output: str) -> dict[str, Any]:
+    """Returns the settings that `target_options` were given, and what follows from the name of the output.
+
+    Args:
+        values: The parameters `TARGET_SETTINGS`.
+        output: The file to write.
+
+    Raises:
+        ConversionError: They contradict each other, or the ending of the name is not known (`wrong-option`).
+    """
+    given = {name: value for name, value in values.items() if value}
+    return {**given, **form_of(output, given)._asdict()}
 
 
 _RULE_OPTIONS = (

@@ -17,7 +17,8 @@ STANDARD_OUTPUT = "/dev/stdout"
 
 _OPTIONS = (
     click.option("-o", "--output-file", metavar="FILE", required=True, type=click.Path(),
-                 help="The .tflite file to write; -: standard output; .cc, .c, .h: a C array for microcontrollers."),
+                 help="The file to write; its ending chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
+                      "-: standard output; .cc, .c, .h: a C array for microcontrollers."),
     click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
     click.option("--depfile", metavar="FILE", type=click.Path(),
                  help="Write which files were read, for Make and Ninja."),

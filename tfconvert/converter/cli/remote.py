@@ -5,28 +5,28 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from functools import partial
+from pathlib import Path
 
 from tfconvert.converter.batch.places import is_url
-from tfconvert.converter.batch.settings import SETTINGS
+from tfconvert.converter.batch.settings import to_travel
+from tfconvert.converter.cli.cache import copy_file
 from tfconvert.converter.cli.server_options import ServerAddress
 from tfconvert.converter.client.client import Client, Job
 from tfconvert.converter.client.remote_report import to_report
 from tfconvert.converter.options import Options
+from tfconvert.converter.output_form import Form
 from tfconvert.converter.report import Report
-from tfconvert.exporters.output_file import write_whole
+from tfconvert.exporters.output_file import Parts, places_of, write_whole
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 
 OnStage = Callable[[str], None]
 
-_LEFT_OUT = ("keep_graphs", "verify_data", "compare_layers")
-"""Settings that the server decides by itself, or that are parts of another."""
-
 
 def convert(
     source: Source, options: Options, server: ServerAddress, on_stage: OnStage, page: str | None,
-    write: Callable[[BinaryIO, int], None],
+    write: Callable[[Parts, int], None],
 ) -> Report:  # fmt: skip
     """Converts a model on a server and returns the report.
 
@@ -36,21 +36,25 @@ def convert(
         server: The server.
         on_stage: Called with the name of each stage.
         page: Where to write the report as a page, if anywhere.
-        write: Writes the result, which it is handed as a file, and its size.
+        write: Writes the files of the result, of which it is also given the size of the result's own.
 
     Raises:
         ConversionError: As on this machine; or the server refuses, or can't be reached.
     """
-    with Client(server.url, server.token) as client, tempfile.TemporaryFile() as result:
+    # The server decides by itself whether to keep graphs.
+    settings = to_travel(source, options._replace(keep_graphs=False))
+    form = Form(options.target, options.mlir_artifact)
+    with Client(server.url, server.token) as client, tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
         on_stage("send")
         model = source.name
         where = {"place": model} if is_url(model) else {"model": model}
-        job = _waited(client.submit(**where, **_settings(source, options)), on_stage)
+        job = _waited(client.submit(**where, **settings), on_stage)
         on_stage("fetch")
+        result = Path(folder, f"model{form.ending}")
         job.save(result)
-        size = result.tell()
-        result.seek(0)
-        write(result, size)
+        endings = [*job.info.summary.get("beside", ()), ""]
+        files = dict(zip(endings, places_of(result, endings), strict=True))
+        write({ending: partial(copy_file, file) for ending, file in files.items()}, result.stat().st_size)
         if page is not None:
             text = job.report_page().encode()
             write_whole(page, lambda stream: stream.writelines([text]))
@@ -71,16 +75,3 @@ def _waited(job: Job, on_stage: OnStage) -> Job:
             with contextlib.suppress(ConversionError):
                 job.cancel()
     return job
-
-
-def _settings(source: Source, options: Options) -> dict[str, Any]:
-    """Returns the keywords of `convert` that don't have their defaults."""
-    found = {}
-    for name in SETTINGS:
-        if name in _LEFT_OUT:
-            continue
-        holder = source if name in Source._fields else options
-        value = getattr(holder, name)
-        if value != holder._field_defaults[name]:
-            found[name] = value
-    return found

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 
 from tfconvert.converter.compat.flags import FLAGS
+from tfconvert.converter.output_form import ending_of
 
 _MODELS = ("graph_def_file", "saved_model_dir", "keras_model_file")
 _INTEGERS = {"INT8": "int8", "UINT8": "uint8", "QUANTIZED_UINT8": "uint8"}
@@ -92,6 +93,8 @@ def _model(flags: Mapping[str, str]) -> Iterator[str]:
         yield flags[models[0]]
     if "output_file" in flags:
         yield from ("-o", flags["output_file"])
+        if ending_of(flags["output_file"]) not in ("", ".tflite"):
+            yield from ("--target", "litert")  # Scripts for TensorFlow's converter have chosen their own endings.
     if models and models[0] != "graph_def_file":
         yield from ("--order", "official")
     if models:

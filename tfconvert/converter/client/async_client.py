@@ -163,19 +163,25 @@ class AsyncJob:
         return await self._become(self._server.wait(self.id, on_stage))
 
     async def save(self, path: str | os.PathLike[str] | BinaryIO) -> None:
-        """Writes the `.tflite` file; it appears whole or not at all.
+        """Writes the result, and what is beside it; each file appears whole or not at all.
 
         Args:
-            path: Its path; or a file that is open for binary writing, and in which one can go back.
+            path: Its path, whose ending must not be another target's; or a file that is open for binary writing, and in
+                which one can go back.
 
         Raises:
-            ConversionError: There is no result, or it can't be written (`output-not-writable`).
+            ConversionError: There is no result, or it can't be written (`output-not-writable`); or the ending is
+                another target's, or there are files beside the result, which need a path (`wrong-option`).
         """
-        await self._run(self._server.save(self.id, path))
+        await self._run(self._server.save(self.info, path))
 
     async def result(self) -> bytes:
-        """Returns the `.tflite` file."""
-        return await self._run(self._server.result(self.id))
+        """Returns the result.
+
+        Raises:
+            ConversionError: There is none, or there are files beside it (`wrong-option`).
+        """
+        return await self._run(self._server.result(self.info))
 
     async def report(self) -> dict[str, Any]:
         """Returns the report of the conversion as data."""

@@ -48,6 +48,7 @@ def _report(data: Mapping[str, Any], source: str) -> Report:
         quantization=_quantization(data["quantization"]) if "quantization" in data else None,
         operator_versions={str(name): int(version) for name, version in data["operator_versions"].items()},
         min_runtime_version=str(data["min_runtime_version"]),
+        custom_operators={str(name): int(count) for name, count in data["custom_operators"].items()},
     )
 
 

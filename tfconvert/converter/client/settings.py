@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tfconvert.converter.batch.settings import check_settings
+from tfconvert.converter.iree_options import IreeOptions
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.verify_options import Verify
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.limits import Limits
 
 _BESIDE = ("samples", "progress")
-"""Fields of `Quantize` that aren't data."""
+"""Fields of `Quantize` that aren't data: samples are sent as files, and progress is shown by the server's stages."""
 
 
 def to_data(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str | os.PathLike[str], ...]]:
@@ -37,6 +38,9 @@ def to_data(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str | os
         given["verify"] = _record(given["verify"], Verify(), ()) or True
     if isinstance(given.get("limits"), Limits):
         given["limits"] = given["limits"]._asdict()
+    if isinstance(given.get("iree"), IreeOptions):
+        iree: IreeOptions = given["iree"]
+        given["iree"] = {name: value for name, value in iree._asdict().items() if value != iree._field_defaults[name]}
     if isinstance(given.get("signatures"), str):
         given["signatures"] = [given["signatures"]]
     if "metadata" in given:

@@ -22,6 +22,8 @@ from tfconvert.converter.client.job_info import JobInfo, to_info
 from tfconvert.converter.client.packing import pack_model, pack_samples
 from tfconvert.converter.client.problems import parsed, refused, seconds_to_wait, to_error, unreachable
 from tfconvert.converter.client.settings import to_data
+from tfconvert.converter.output_form import form_of
+from tfconvert.exporters.output_file import check_single, is_c_source, places_of
 from tfconvert.schema.diagnostics import error
 
 _JOBS = "v1/jobs"
@@ -188,27 +190,46 @@ class Server:
             raise error("job-cancelled", f"the job {id} was cancelled")
         return job
 
-    def result(self, id: str) -> Steps[bytes]:
-        """Returns the file that a job has made."""
+    def result(self, job: JobInfo) -> Steps[bytes]:
+        """Returns the file that a job has made.
+
+        Raises:
+            ConversionError: There are files beside it (`wrong-option`).
+        """
         stream = io.BytesIO()
-        yield from self._download(id, stream)
+        yield from self.save(job, stream)
         return stream.getvalue()
 
-    def save(self, id: str, path: str | os.PathLike[str] | BinaryIO) -> Steps[None]:
-        """Writes the file that a job has made; to a path, it appears whole or not at all."""
-        if isinstance(path, str | os.PathLike):
-            with whole_file(path) as stream:
-                yield from self._download(id, stream)
-        else:
-            yield from self._download(id, path)
+    def save(self, job: JobInfo, path: str | os.PathLike[str] | BinaryIO) -> Steps[None]:
+        """Writes the files that a job has made; to a path, each appears whole or not at all.
 
-    def _download(self, id: str, target: BinaryIO) -> Steps[None]:
-        """Writes the result of a job to a file; where the connection breaks, it goes on from there."""
+        Raises:
+            ConversionError: The ending of the path is another target's, or there are several files for a stream
+                (`wrong-option`).
+        """
+        if not job.has_ended:
+            job = yield from self.job(job.id)
+        endings = [*job.summary.get("beside", ()), ""]
+        if isinstance(path, str | os.PathLike):
+            form_of(path, form_of("", job.settings)._asdict())
+            if is_c_source(path):
+                hint = "save the model as .tflite, and make the array with tfconvert MODEL.tflite -o MODEL.cc"
+                raise error("wrong-option", f"won't write {os.fspath(path)}: servers make no C arrays", hint=hint)
+            for ending, place in zip(endings, places_of(path, endings), strict=True):
+                with whole_file(place) as stream:
+                    yield from self._download(job.id, ending, stream)
+        else:
+            check_single(endings)
+            yield from self._download(job.id, "", path)
+
+    def _download(self, id: str, ending: str, target: BinaryIO) -> Steps[None]:
+        """Writes a file of a job's result to a file; where the connection breaks, it goes on from there."""
+        part = f"result/{ending.removeprefix('.')}" if ending else "result"
         asking = Asking(self.url, self._patience)
         tag, done, most = "", 0, 0
         while True:
             headers = {"Range": f"bytes={done}-", "If-Range": tag} if done and tag else {}
-            answer = yield from asking.ask(Call("GET", _path(id, "result"), headers=headers, is_streamed=True))
+            answer = yield from asking.ask(Call("GET", _path(id, part), headers=headers, is_streamed=True))
             if done and answer.status != 206:
                 target.seek(0)
                 target.truncate()

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from tfconvert.converter.compat.tflite_converter import TFLiteConverter
+from tfconvert.converter.conversion import CUSTOM_OPERATORS
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 
 ERROR = "COMPATIBILITY ERROR"
@@ -86,7 +87,8 @@ class Compatible:
             found = [_line(ERROR, each) for each in problem.diagnostics]
         else:
             notes = converter.report.notes if converter.report is not None else ()
-            found = [_line(WARNING, each) for each in notes if each.severity != NOTE]
+            # Custom operators are there only if they are allowed.
+            found = [_line(WARNING, each) for each in notes if each.severity != NOTE and each.code != CUSTOM_OPERATORS]
         for line in found:
             self._log.append(line)
             print(line)

@@ -26,7 +26,7 @@ class OperatorUse(NamedTuple):
         name: Its name, `CONV_2D`; a custom one's own.
         version: The version that the file asks for.
         calls: How often it is called.
-        is_custom: Whether the application that runs the file has to register it.
+        is_custom: Whether it is not one of the runtime's builtins.
     """
 
     name: str

@@ -8,6 +8,7 @@ from tfconvert.converter.inspection.inspection import Inspection
 from tfconvert.converter.inspection.litert_file import LiteRTFile, OperatorUse
 from tfconvert.converter.ir.interface import Interface, Tensor
 from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.tflite.operators import needs_registration
 
 _FEW = 12
 """How many rows of a table are shown unless all are asked for."""
@@ -91,7 +92,9 @@ def _litert(file: LiteRTFile, is_source: bool, most: int | None) -> list[str]:
             lines.append("  metadata: " + ", ".join(f"{name} {_bytes(size)}" for name, size in file.metadata.items()))
     if file.subgraphs > 1:
         lines.append(f"  subgraphs: {file.subgraphs}")
-    lines.append(f"  runtime: {file.min_runtime_version or 'any'} or later")
+    custom = [use.name for use in file.operators if use.is_custom and needs_registration(use.name)]
+    registered = f", with these registered: {', '.join(custom)}" if custom else ""
+    lines.append(f"  runtime: {file.min_runtime_version or 'any'} or later{registered}")
     lines.append(f"  memory of activations: {_activations(file.activations)}")
     for note in file.notes if is_source else ():
         lines += [line.removeprefix("  ") for line in _diagnostic(note)]

@@ -119,9 +119,11 @@ def _run(command: Sequence[str], folder: str, seconds: float) -> None:
     Raises:
         ConversionError: It fails (`iree-compile-failed`), or takes too long (`iree-timeout`).
     """
+    # Who leads a session is killed with its group, as jobs of batches and servers are: the compiler stays in it.
+    has_group = os.name != "nt" and os.getsid(0) != os.getpid()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=folder, start_new_session=os.name != "nt"
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=folder, start_new_session=has_group
         )
         try:
             status = process.wait(seconds)
@@ -130,18 +132,18 @@ def _run(command: Sequence[str], folder: str, seconds: float) -> None:
                         hint="give it more with --limit run-seconds=N") from None  # fmt: skip
         finally:
             if process.returncode is None:
-                _end(process)
+                _end(process, has_group=has_group)
         if status:
             said.seek(0)
             raise _failed(status, said.read(_LARGEST_OUTPUT).decode("utf-8", "replace"))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the compiler and the linker that it may have started."""
-    if os.name == "nt":
-        process.kill()
-    else:
+def _end(process: subprocess.Popen[bytes], *, has_group: bool) -> None:
+    """Ends the compiler, and with its group the linker that it may have started."""
+    if has_group:
         os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
     process.wait()
 
 

@@ -5,32 +5,29 @@ model.vmfb  model.safetensors  model.mlir
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 from tfconvert.converter.iree import compiler
 from tfconvert.converter.iree.description import describe
 from tfconvert.converter.iree.passes.weights_to_parameters import weights_of
 from tfconvert.converter.iree_options import IreeOptions
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.exporters.output_file import descriptor_of, write_whole
-from tfconvert.exporters.safetensors import Safetensors
+from tfconvert.exporters.output_file import Parts
+from tfconvert.exporters.safetensors import PARAMETERS, Safetensors
 from tfconvert.exporters.stablehlo import StableHLOText
-from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.limits import budget
 
-PARAMETERS = ".safetensors"
 TEXT = ".mlir"
 
 
 class IreeFile:
     """A program, and its weights; it must be compiled before it is used.
 
-    Without a compiler there is still the text: saving writes it, and then tells what is missing.
+    If the text is kept and can't be compiled, saving writes it and the weights, and then raises the reason.
 
     Attributes:
         size: The bytes of the program, once it is compiled, and of its weights.
@@ -38,6 +35,7 @@ class IreeFile:
         bytes_by_operator: The bytes of constants, by the op that makes them.
         versions: Versions of ops: there are none.
         min_runtime_version: The first release of LiteRT that reads it: none does.
+        custom_operators: Operators that an app must register: there are none.
 
     Args:
         module: The module that the pipeline has made.
@@ -48,6 +46,8 @@ class IreeFile:
         "_content", "_keeps_text", "_options", "_problem", "_text", "_weights", "bytes_by_operator",
         "min_runtime_version", "operators", "size", "versions",
     )  # fmt: skip
+
+    custom_operators: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, module: ModuleOp, options: IreeOptions) -> None:
         weights = weights_of(module)
@@ -69,18 +69,17 @@ class IreeFile:
         """Compiles the program; what it consists of is the result.
 
         Raises:
-            ConversionError: It can't be compiled, and there is no text to be kept (`iree-compile-failed`,
-                `iree-timeout`).
+            ConversionError: It can't be compiled, and there is no text to be kept (`iree-missing`,
+                `iree-compile-failed`, `iree-timeout`).
         """
         counts: Counter[str] = Counter()
         try:
             limit = budget().limits.run_seconds
             self._content, counts = compiler.compile_text(self._text.write, self._options, limit)
         except ConversionError as problem:
-            if problem.code != "iree-missing" and not self._keeps_text:
+            if not self._keeps_text:
                 raise
             self._problem = problem
-            self._keeps_text = True
         self.size += len(self._content)
         return PassResult(counts, heading="compiled program")
 
@@ -89,70 +88,24 @@ class IreeFile:
         """Whether weights are in a file beside the program."""
         return self._weights is not None
 
-    def files(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Returns the files that saving writes, the program last.
+    @property
+    def parts(self) -> Parts:
+        """The files of the result: the weights, if there are any, the text, if it is kept, and the program."""
+        weights = {PARAMETERS: self._weights.write} if self._weights is not None else {}
+        return {**weights, **({TEXT: self._text.write} if self._keeps_text else {}), "": self._write}
 
-        Args:
-            path: The program's place.
-        """
-        target = Path(path)
-        beside = [target.with_suffix(PARAMETERS)] if self._weights is not None else []
-        return [*beside, *([target.with_suffix(TEXT)] if self._keeps_text else []), target]
+    def _write(self, stream: BinaryIO) -> None:
+        if self._problem is not None:
+            first, *rest = self._problem.diagnostics
+            told = first._replace(message=f"{first.message} (its text is in the {TEXT} beside it)")
+            raise ConversionError((told, *rest))
+        stream.write(self._content)
 
-    def write(self, stream: BinaryIO) -> None:
-        """Writes the program by itself.
-
-        Raises:
-            ConversionError: It was not compiled; or its weights are in another file (`wrong-option`).
-        """
-        stream.write(self.to_bytes())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the program, its weights beside it, and the text if it is kept; each is there whole or not at all.
-
-        Raises:
-            ConversionError: A file can't be written (`output-not-writable`), or a weight's checksum is wrong
-                (`bad-checksum`); or the program could not be compiled, for the reason that the error tells.
-        """
-        if descriptor_of(path) is not None:
-            write_whole(path, self.write)
-            return
-        target = Path(path)
-        if target.suffix in (PARAMETERS, TEXT):
-            raise error("wrong-option", f"the program can't be {target.name}: that is another of the files beside it",
-                        hint="let its name end in .vmfb")  # fmt: skip
-        if self._weights is not None:
-            self._weights.save(target.with_suffix(PARAMETERS))
-        if self._keeps_text:
-            self._text.save(target.with_suffix(TEXT))
-        self.check(target.with_suffix(TEXT))
-        write_whole(path, lambda stream: stream.writelines([self._content]))
-
-    def to_bytes(self) -> bytes:
-        """Returns the program by itself.
-
-        Raises:
-            ConversionError: As `write`.
-        """
-        self.check()
-        if self._weights is not None:
-            raise error("wrong-option", "the program and its weights are two files",
-                        hint="save it to a path, or embed the weights (--iree-embed-weights)")  # fmt: skip
-        return self._content
-
-    def check(self, text: Path | None = None) -> None:
+    def check(self) -> None:
         """Raises why the program could not be compiled, if so.
-
-        Args:
-            text: Where its text was written, if it was.
 
         Raises:
             ConversionError: That.
         """
-        if self._problem is None:
-            return
-        told = self._problem.diagnostics
-        if text is None:
-            raise ConversionError(told)
-        first = told[0]._replace(message=f"{told[0].message} (its text is in {text})")
-        raise ConversionError((first, *told[1:]))
+        if self._problem is not None:
+            raise ConversionError(self._problem.diagnostics)

@@ -15,6 +15,7 @@ from tfconvert.converter.ir.interface import Interface, Tensor
 from tfconvert.converter.iree.description import Description, description_in
 from tfconvert.converter.iree.passes.weights_to_parameters import SCOPE
 from tfconvert.converter.iree_options import DRIVERS
+from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.files import is_file
@@ -23,8 +24,6 @@ try:
     import iree.runtime as _iree
 except ImportError:
     _iree = None
-
-PARAMETERS = ".safetensors"
 
 _FAILURES = (RuntimeError, ValueError, TypeError, LookupError, NotImplementedError, OSError)
 """Exceptions of IREE's Python binding."""

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from tfconvert.converter.child_process import Child, ChildError
 from tfconvert.converter.iree.program_file import IreeFile
+from tfconvert.exporters.output_file import write_parts
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.limits import budget
@@ -49,7 +50,7 @@ class Runtime:
         self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
         self._program = str(Path(self._folder.name, _NAME))
         try:
-            self._file.save(self._program)
+            write_parts(self._program, self._file.parts)
         except ConversionError:
             self._folder.cleanup()
             raise

@@ -35,6 +35,7 @@ function summary() {
   const worst = (report.verification || []).reduce((most, each) => Math.max(most, Number(each.max_relative)), 0);
   const fidelity = (report.quantization || {}).fidelity;
   const [first, ...others] = fidelity ? nearness(fidelity) : [];
+  const custom = Object.keys(report.custom_operators || {});
   const tiles = [
     first && tile("Fidelity", first, [...others, fidelity.is_low && fidelity.limits && `below ${fidelity.limits.snr} dB or ${fidelity.limits.agreement * 100}%`].filter(Boolean).join(", "), fidelity.is_low ? "bad" : "good"),
     tile("File", bytes(report.size || 0), weights ? `weights before: ${bytes(weights)}` : "", "strong"),
@@ -42,7 +43,8 @@ function summary() {
     times.seconds !== undefined && tile("Time", duration(times.seconds), times.stages ? many(times.stages.length, "stage") : ""),
     live > 0 && tile("Tensors at once", bytes(live), "at most, at batch 1"),
     report.frozen_variables > 0 && tile("Weights", count(report.frozen_variables), "variables frozen"),
-    report.min_runtime_version && tile("Runtime", report.min_runtime_version, "TensorFlow Lite, or later"),
+    (report.min_runtime_version || custom.length > 0) && tile("Runtime", report.min_runtime_version || "any",
+      `TensorFlow Lite, or later${custom.length ? `, with these registered: ${custom.join(", ")}` : ""}`),
     (report.verification || []).length > 0 && tile("Largest error", worst.toExponential(1), "of the largest value", "good"),
   ];
   const rows = (report.functions || []).flatMap((each) => [

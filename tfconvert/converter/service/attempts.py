@@ -16,7 +16,7 @@ from tfconvert.converter.batch.job import Ending, Job
 from tfconvert.converter.service import archives, model_places
 from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.file_tree import ArchiveLimits
-from tfconvert.converter.service.folders import LOG, PAGE, REPORT, RESULT, Folders
+from tfconvert.converter.service.folders import LOG, PAGE, REPORT, Folders, result_name
 from tfconvert.converter.service.job_state import JobRecord
 from tfconvert.converter.service.result_files import remove
 from tfconvert.converter.service.storage import storing
@@ -77,7 +77,7 @@ class Attempt:
             model = archives.unpack(self._folders.model(job.model_sha256), target, limits, job.model_name)
         return Job(
             os.fspath(model),
-            os.fspath(self._out / RESULT),
+            os.fspath(self._out / result_name(job.settings)),
             self._settings(limits),
             os.fspath(self._out / REPORT),
             os.fspath(self._out / PAGE),

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-RESULT = "model.tflite"
+from tfconvert.converter.output_form import form_of
+
 REPORT = "report.json"
 PAGE = "report.html"
 LOG = "log.txt"
+
+
+def result_name(settings: Mapping[str, Any]) -> str:
+    """Returns the name of a job's result: its ending is that of the target.
+
+    Args:
+        settings: The job's settings.
+    """
+    return f"model{form_of('', settings).ending}"
 
 
 class Folders:

@@ -5,19 +5,16 @@ model.mlirbc  model.safetensors
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from importlib.util import find_spec
-from pathlib import Path
-from typing import BinaryIO
+from typing import ClassVar
 
 import numpy as np
 
 from tfconvert.converter.child_process import Child, ChildError
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.exporters.output_file import write_whole
-from tfconvert.exporters.safetensors import Safetensors
+from tfconvert.exporters.output_file import Parts
 from tfconvert.exporters.stablehlo import StableHLOText
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -38,6 +35,7 @@ class ArtifactFile:
         bytes_by_operator: The bytes of constants, by the op that makes them.
         versions: Versions of ops: there are none.
         min_runtime_version: The first release of LiteRT that reads it: none does.
+        custom_operators: Operators that an app must register: there are none.
 
     Args:
         module: The module that the pipeline has made.
@@ -47,6 +45,8 @@ class ArtifactFile:
     """
 
     __slots__ = ("_content", "bytes_by_operator", "min_runtime_version", "operators", "size", "text", "versions")
+
+    custom_operators: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, module: ModuleOp) -> None:
         if any(op.dialect == "ml_program" for op in module.ops):
@@ -81,36 +81,7 @@ class ArtifactFile:
         self.size = len(self._content)
         return PassResult(Counter({f"for StableHLO {answer['version']} and later": 1}), heading="portable artifact")
 
-    def files(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Returns the files that are written beside a path."""
-        return self.text.files(path)
-
-    def write(self, stream: BinaryIO) -> None:
-        """Writes the artifact.
-
-        Raises:
-            ConversionError: There is a file beside it, which needs a path (`wrong-option`).
-        """
-        stream.write(self.to_bytes())
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the artifact, and what is beside it to another file; each appears whole or not at all.
-
-        Raises:
-            ConversionError: It can't be written (`output-not-writable`), or a weight's checksum is wrong
-                (`bad-checksum`).
-        """
-        for beside in self.files(path):
-            Safetensors(self.text.weights).save(beside)
-        write_whole(path, lambda stream: stream.writelines([self._content]))
-
-    def to_bytes(self) -> bytes:
-        """Returns the artifact.
-
-        Raises:
-            ConversionError: As `write`.
-        """
-        if self.text.weights:
-            raise error("wrong-option", "what arguments hold is a file beside the artifact, which needs a path",
-                        hint="save it to a path, or choose other places of weights and state")  # fmt: skip
-        return self._content
+    @property
+    def parts(self) -> Parts:
+        """The files of the result: what arguments hold, if anything, and the artifact."""
+        return {**self.text.parts, "": lambda stream: stream.write(self._content)}

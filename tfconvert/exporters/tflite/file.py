@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO
 
-from tfconvert.exporters.output_file import write_whole
+from tfconvert.exporters.output_file import Parts, write_whole
 from tfconvert.exporters.tflite.buffers import Buffer
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
@@ -42,6 +42,7 @@ class TFLiteFile:
         operators: How often each operator is called, custom ones by their own name.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
         versions: The version of each operator.
+        custom_operators: How often each custom operator is called that the app must register.
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
         notes: What its users should know.
 
@@ -63,6 +64,7 @@ class TFLiteFile:
         self.operators: Counter[str] = Counter()
         self.bytes_by_operator: Counter[str] = Counter()
         self.versions: dict[str, int] = {}
+        self.custom_operators: Counter[str] = Counter()
         self.min_runtime_version = ""
         self.notes: list[Diagnostic] = []
         tables = _encode(model, [{}] + [{"data": Later(index)} for index in range(len(buffers))])
@@ -108,6 +110,11 @@ class TFLiteFile:
                 raise ValueError(f"a buffer of {buffer.size} bytes came as {position - place} bytes")
         stream.write(bytes(self._end - position))
         stream.write(self._appendix)
+
+    @property
+    def parts(self) -> Parts:
+        """The files of the result: this one."""
+        return {"": self.write}
 
     def to_bytes(self) -> bytes:
         """Returns the file's contents."""

@@ -320,5 +320,6 @@ def _measured(file: TFLiteFile, shared: Shared) -> TFLiteFile:
     file.operators.update(shared.codes.calls)
     file.bytes_by_operator.update(shared.bytes_by_operator)
     file.versions.update(shared.codes.versions())
+    file.custom_operators.update(shared.codes.to_register())
     file.min_runtime_version = minimum_runtime(shared.codes.uses())
     return file

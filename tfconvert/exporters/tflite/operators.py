@@ -110,6 +110,11 @@ class OperatorCodes:
         """Returns the builtin operators with the versions that they must have."""
         return [(name, code.version) for (name, custom), code in self._codes.items() if not custom]
 
+    def to_register(self) -> Counter[str]:
+        """Returns how often custom operators are called that the app must register."""
+        names = [custom for _, custom in self._codes if custom and operators.needs_registration(custom)]
+        return Counter({name: self.calls[name] for name in names})
+
     def note(self, name: str, version: int, op: Operation) -> None:
         """Notes the op that a version of an operator is for, if the target doesn't have it."""
         if self._target and self._is_newer(name, version):

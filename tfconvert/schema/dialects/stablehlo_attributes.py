@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.errors import VerifyError
@@ -76,6 +76,9 @@ class DimensionNumbersAttr(Attribute):
             assert isinstance(index, int)
             lists.append(index)
         return cls.intern(tuple(lists))
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self.intern, (self.dims,)
 
     def of(self, role: str) -> tuple[int, ...]:
         """Returns the dimensions of a role."""
@@ -171,14 +174,18 @@ class ConvAttr(Attribute):
     """`#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`: what the dimensions of a convolution are.
 
     Attributes:
-        layouts: Those of the input, the kernel and the result, each a letter or the number of a spatial dimension.
+        lhs: The input's layout: for each dimension a letter or the number of a spatial dimension.
+        rhs: The kernel's.
+        result: The result's.
     """
 
-    __slots__ = ("layouts",)
+    __slots__ = ("lhs", "result", "rhs")
 
     NAME = "stablehlo.conv"
 
-    layouts: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    lhs: tuple[str, ...]
+    rhs: tuple[str, ...]
+    result: tuple[str, ...]
 
     @classmethod
     def get(cls, lhs: Sequence[str], rhs: Sequence[str], result: Sequence[str]) -> ConvAttr:
@@ -191,7 +198,12 @@ class ConvAttr(Attribute):
         for layout, letters in ((lhs, "bf"), (rhs, "io"), (result, "bf")):
             if sorted(layout) != sorted([*spatial, *letters]):
                 raise VerifyError(f"a layout should have {', '.join([*letters, *spatial])}, found {', '.join(layout)}")
-        return cls.intern((tuple(lhs), tuple(rhs), tuple(result)))
+        return cls.intern(tuple(lhs), tuple(rhs), tuple(result))
+
+    @property
+    def layouts(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The layouts of the input, the kernel and the result."""
+        return self.lhs, self.rhs, self.result
 
     def print_parameters(self, printer: AttributePrinter) -> None:
         """Prints `<[b, 0, f]x[0, i, o]->[b, 0, f]>`."""

@@ -53,13 +53,13 @@ class DenseElementsAttr(Attribute):
 
     __slots__ = ("data", "type")
 
-    data: bytes
     type: TensorType
+    data: bytes
 
     @classmethod
     def get(cls, type: TensorType, data: bytes) -> DenseElementsAttr:
         """Returns the attribute of a value."""
-        return cls.intern(data, type)
+        return cls.intern(type, data)
 
     @property
     def shape(self) -> types.Shape:
@@ -112,13 +112,13 @@ class TensorData(Attribute):
 
     __slots__ = ("source", "type")
 
-    source: Source
     type: TensorType
+    source: Source
 
     @classmethod
     def get(cls, type: TensorType, source: Source) -> TensorData:
         """Returns the handle of a source, which is compared by identity."""
-        return cls.intern(source, type)
+        return cls.intern(type, source)
 
     @property
     def shape(self) -> types.Shape:

@@ -66,7 +66,7 @@ class FunctionAttr(Attribute):
     @classmethod
     def get(cls, function: SymbolRefAttr, arguments: DictionaryAttr) -> FunctionAttr:
         """Returns the attribute of a function and its attributes."""
-        return cls.intern(arguments, function)
+        return cls.intern(function, arguments)
 
     @classmethod
     def parse_parameters(cls, parser: AttributeParser) -> FunctionAttr:

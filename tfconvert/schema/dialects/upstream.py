@@ -89,7 +89,7 @@ class ParameterAttr(Attribute):
     @classmethod
     def get(cls, scope: str, key: str, type: Attribute) -> ParameterAttr:
         """Returns the attribute of a weight."""
-        return cls.intern(key, scope, type)
+        return cls.intern(scope, key, type)
 
     def print_parameters(self, printer: AttributePrinter) -> None:
         """Prints `<"model"::"w"> : type`."""

@@ -17,22 +17,29 @@ A = TypeVar("A", bound="Attribute")
 class Attribute:
     """Base of all attributes and types.
 
-    A class lists its fields, in `get`'s order, as `__slots__`; nothing ever writes to them again.
+    A class declares its fields by annotations. Their order is that of the arguments of `get` and of `intern`; the order
+    of `__slots__` doesn't matter. Nothing writes to a field again.
 
     Attributes:
         NAME: The name in the text with its dialect: `tf_type.shape` of `#tf_type.shape<...>`.
+        FIELDS: The names of the fields, in the order of their annotations, those of base classes first.
     """
 
     __slots__ = ("__weakref__",)
 
     NAME: ClassVar[str] = ""
+    FIELDS: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = [name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar")]
+        cls.FIELDS = (*cls.FIELDS, *own)
 
     @classmethod
     def intern(cls, *fields: Any, key: Hashable = None) -> Self:
         """Returns the only instance of a class that has these fields.
 
         Args:
-            fields: The values of the class's slots.
+            fields: The values of `FIELDS`, in that order.
             key: The identity of the instance, where that is not the equality of the fields.
         """
         entry = (cls, fields if key is None else key)
@@ -40,7 +47,7 @@ class Attribute:
         if found is not None:
             return found  # type: ignore[no-any-return]
         instance = object.__new__(cls)
-        for name, value in zip(cls.__slots__, fields, strict=True):
+        for name, value in zip(cls.FIELDS, fields, strict=True):
             setattr(instance, name, value)
         return keep(entry, instance)
 
@@ -67,7 +74,8 @@ class Attribute:
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return type(self).intern, tuple(getattr(self, name) for name in self.__slots__)
+        # `get` knows the key; a class without one has none.
+        return getattr(self, "get", self.intern), tuple(getattr(self, name) for name in self.FIELDS)
 
 
 class Type(Attribute):

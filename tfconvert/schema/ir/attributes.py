@@ -79,13 +79,13 @@ class IntegerAttr(Attribute):
 
     __slots__ = ("type", "value")
 
-    type: IntegerType | IndexType
     value: int
+    type: IntegerType | IndexType
 
     @classmethod
     def get(cls, value: int, type: IntegerType | IndexType) -> IntegerAttr:
         """Returns the attribute of a number."""
-        return cls.intern(type, int(value))
+        return cls.intern(int(value), type)
 
     def to_python(self) -> Any:
         """Returns the number, or whether it is `true`."""
@@ -108,15 +108,15 @@ class FloatAttr(Attribute):
 
     __slots__ = ("type", "value")
 
-    type: FloatType
     value: float
+    type: FloatType
 
     @classmethod
     def get(cls, value: float, type: FloatType) -> FloatAttr:
         """Returns the attribute of a number, rounded to what the type can hold."""
         rounded = round_to(float(value), type)
         # Bits distinguish 0.0 from -0.0, and match NaNs.
-        return cls.intern(type, rounded, key=(type, struct.pack("<d", rounded)))
+        return cls.intern(rounded, type, key=(struct.pack("<d", rounded), type))
 
     def print(self, printer: AttributePrinter) -> None:
         """Prints the number and its type."""
@@ -235,7 +235,7 @@ class SymbolRefAttr(Attribute):
     @classmethod
     def get(cls, root: str, nested: Iterable[str] = ()) -> SymbolRefAttr:
         """Returns the attribute of names."""
-        return cls.intern(tuple(nested), root)
+        return cls.intern(root, tuple(nested))
 
     def print(self, printer: AttributePrinter) -> None:
         """Prints `@root::@nested`."""

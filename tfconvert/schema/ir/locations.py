@@ -45,7 +45,7 @@ class FileLineColLoc(Location):
     @classmethod
     def get(cls, filename: str, line: int, column: int) -> FileLineColLoc:
         """Returns the location of a place in a file."""
-        return cls.intern(column, filename, line)
+        return cls.intern(filename, line, column)
 
     def print_inside(self, printer: AttributePrinter) -> None:
         """Prints `"file.py":1:2`."""
@@ -64,13 +64,13 @@ class NameLoc(Location):
     def get(cls, name: str, child: Location = UNKNOWN_LOC) -> NameLoc:
         """Returns the location of a name."""
         # Every node has one of its own: inlined, since this is a good part of the cost of importing a node.
-        entry = (NameLoc, child, name)
+        entry = (NameLoc, name, child)
         found = interned(entry)
         if found is not None:
             return found  # type: ignore[no-any-return]
         instance = object.__new__(NameLoc)
-        instance.child = child
         instance.name = name
+        instance.child = child
         return keep(entry, instance)
 
     def print_inside(self, printer: AttributePrinter) -> None:

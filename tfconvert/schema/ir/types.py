@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum
-from typing import Any
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type, interned, keep
 
@@ -31,7 +30,7 @@ class IntegerType(Type):
     @classmethod
     def get(cls, width: int, signedness: Signedness = Signedness.SIGNLESS) -> IntegerType:
         """Returns the type of a width in bits."""
-        return cls.intern(signedness, width)
+        return cls.intern(width, signedness)
 
     def print(self, printer: AttributePrinter) -> None:
         """Prints `i32`."""
@@ -127,23 +126,20 @@ class TensorType(Type):
     def get(cls, element_type: Attribute, shape: tuple[int, ...], encoding: Attribute | None = None) -> TensorType:
         """Returns the type of an element type and dimensions."""
         # Inlined, since shape inference creates a type for every value.
-        entry = (TensorType, element_type, encoding, shape)
+        entry = (TensorType, element_type, shape, encoding)
         found = interned(entry)
         if found is not None:
             return found  # type: ignore[no-any-return]
         instance = object.__new__(TensorType)
         instance.element_type = element_type
-        instance.encoding = encoding
         instance.shape = shape
+        instance.encoding = encoding
         return keep(entry, instance)
 
     @property
     def is_static(self) -> bool:
         """Whether every dimension is known."""
         return DYNAMIC not in self.shape
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return TensorType.get, (self.element_type, self.shape, self.encoding)
 
     def print(self, printer: AttributePrinter) -> None:
         """Prints `tensor<2x?xf32>`."""

@@ -22,6 +22,22 @@ UNBOUNDED = 1 << 30
 """The most operands of an operator that takes any number."""
 
 
+FLEX = "Flex"
+"""The beginning of the names of custom operators that the Flex delegate runs."""
+
+_REGISTERED = frozenset(("AudioSpectrogram", "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess"))
+"""Custom operators that the runtime's resolver of builtins has, too."""
+
+
+def needs_registration(custom: str) -> bool:
+    """Returns whether the app must register a custom operator: neither the runtime nor the Flex delegate has it.
+
+    Args:
+        custom: Its name.
+    """
+    return custom not in _REGISTERED and not custom.startswith(FLEX)
+
+
 class Value(NamedTuple):
     """An operand or a result as the table declares it.
 

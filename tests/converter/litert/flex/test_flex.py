@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from flatbuffers import flexbuffers
 
 import tfconvert
 from tests.support.run_text import parse
+from tfconvert.converter.cli.main import main
 from tfconvert.converter.litert.flex import conversion, custom_options
 from tfconvert.converter.litert.flex.node_def import node_def
 from tfconvert.converter.litert.passes.legalize import Legalize
@@ -255,6 +257,22 @@ def test_ops_of_the_users_delegate(further: str) -> None:
     assert [dim.size for dim in node.attr["shape"].shape.dim] == [2, -1]
     with pytest.raises(tfconvert.ConversionError, match="the Flex delegate doesn't take the op"):
         _legalized(text, allow_flex=True)
+
+
+def test_the_command_names_ops_of_the_users_delegate(tmp_path: Path) -> None:
+    model = tmp_path / "model.mlir"
+    model.write_text("""
+    func.func @main(%x: tensor<3xf32>) -> tensor<3xi32> {
+      %0 = "tf.AcmeTokenize"(%x) {T = f32} : (tensor<3xf32>) -> tensor<3xi32>
+      func.return %0 : tensor<3xi32>
+    }""")
+    command = [str(model), "-o", str(tmp_path / "model.tflite"), "--flex-op", "Other", "--flex-op", "Acme*"]
+    done = CliRunner().invoke(main, [*command, "--allow-flex"])
+    assert done.exit_code == 0, done.stderr
+    assert "needs the Flex delegate (Select TF ops) for FlexAcmeTokenize" in done.stdout
+    assert "must register" not in done.stdout
+    done = CliRunner().invoke(main, command)
+    assert (done.exit_code, "set allow_flex (--allow-flex), too" in done.stderr) == (1, True)
 
 
 def test_lists_know_what_they_hold_by_their_type() -> None:

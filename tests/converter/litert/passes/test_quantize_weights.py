@@ -305,8 +305,9 @@ def test_halves_end_where_they_end(filecheck: FileCheck) -> None:
 def test_what_is_no_number_stays(value: str, mode: str) -> None:
     module = IRParser(_conv(value=value)).parse_module()
     before = str(module)
-    (note,) = QuantizeWeights(mode).apply(module).notes
+    note, whole = QuantizeWeights(mode).apply(module).notes
     assert (note.severity, note.op, note.node) == ("note", "tfl.conv_2d", "model/first/Conv2D")
+    assert whole.code == "nothing-quantized"
     assert str(module) == before
 
 
@@ -356,14 +357,16 @@ def test_who_else_uses_a_weight_keeps_the_floats(filecheck: FileCheck) -> None:
 def test_excluded_operators_keep_floats(mode: str, pattern: str) -> None:
     module = IRParser(_conv()).parse_module()
     before = str(module)
-    assert not QuantizeWeights(mode, exclude=(pattern,)).apply(module).notes
+    assert [note.code for note in QuantizeWeights(mode, exclude=(pattern,)).apply(module).notes] == [
+        "nothing-quantized"
+    ]
     assert str(module) == before
 
 
 def test_a_pattern_that_names_nothing_is_noted() -> None:
     module = IRParser(_conv()).parse_module()
     result = QuantizeWeights(exclude=("SOFTMAX", "CONV_2D", "*/nothing")).apply(module)
-    assert [note.code for note in result.notes] == ["nothing-excluded"] * 2
+    assert [note.code for note in result.notes] == ["nothing-excluded", "nothing-excluded", "nothing-quantized"]
     assert "'SOFTMAX'" in result.notes[0].message
     assert not result.counts
 

@@ -116,4 +116,4 @@ def test_accumulation_in_16_bits_is_in_the_metadata(folder: Path, tmp_path: Path
     converter.optimizations = [tfconvert.Optimize.DEFAULT]
     converter.target_spec.supported_types = [np.float16]
     converter.target_spec._experimental_supported_accumulation_type = np.float16
-    assert converter.convert() == file.read_bytes()
+    assert b"fp16accfp16" in converter.convert()

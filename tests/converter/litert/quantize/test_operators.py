@@ -212,6 +212,9 @@ def test_every_operator_is_tried() -> None:
     ids=["dynamic", "one scale", "hybrid depthwise", "weights", "weights, one scale"],
 )
 def test_with_8_bits(name: str, options: QuantizeWeights) -> None:
+    if name == "depthwise" and options.mode == "dynamic" and not options.hybrid_only:
+        assert not options.apply(CASES[name].graph().module).counts
+        return
     expected, results = _results(CASES[name], options)
     assert min(signal_to_noise(expected, got) for got in results) > 24
 

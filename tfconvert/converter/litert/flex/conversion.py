@@ -14,9 +14,7 @@ from tfconvert.schema.dialects import tf, tfl, types
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.errors import VerifyError
-
-PREFIX = "Flex"
-"""The beginning of the names of operators that the Flex delegate runs."""
+from tfconvert.schema.tflite.operators import FLEX
 
 NEEDS_FLEX, FLEX_OP = "needs-flex", "flex-op"
 """Codes of what the report tells."""
@@ -60,7 +58,7 @@ def _is_storable(element: Attribute) -> bool:
 
 def flex_op(op: tf.TFOp) -> tfl.TFLOp:
     """Returns the flex op that runs an op that can become one, not inserted yet."""
-    return tfl.custom(f"{PREFIX}{op.op_name}", encode(node_def(op)), op.operands, op.result_types)
+    return tfl.custom(f"{FLEX}{op.op_name}", encode(node_def(op)), op.operands, op.result_types)
 
 
 def notes(by_reason: Iterable[tuple[str, Sequence[tf.TFOp]]]) -> list[Diagnostic]:
@@ -70,7 +68,7 @@ def notes(by_reason: Iterable[tuple[str, Sequence[tf.TFOp]]]) -> list[Diagnostic
         by_reason: Why there is no builtin, and ops of one name.
     """
     told = [_note(reason, ops) for reason, ops in by_reason]
-    names = ", ".join(dict.fromkeys(f"{PREFIX}{note.op.removeprefix('tf.')}" for note in told))
+    names = ", ".join(dict.fromkeys(f"{FLEX}{note.op.removeprefix('tf.')}" for note in told))
     head = Diagnostic(
         NEEDS_FLEX,
         f"the app that runs this file needs the Flex delegate (Select TF ops) for {names}",

@@ -41,6 +41,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.operators import FLEX
 
 if TYPE_CHECKING:
     from tfconvert.converter.litert.quantize.numpy_run import NumpyRun
@@ -129,7 +130,7 @@ def _check_kernels(module: ModuleOp) -> None:
         ConversionError: There are flex ops (`flex-calibration`).
     """
     for op in module.walk():
-        if op.name == "tfl.custom" and str(tfl.attribute(op, tfl.CUSTOM_CODE)).startswith("Flex"):
+        if op.name == "tfl.custom" and str(tfl.attribute(op, tfl.CUSTOM_CODE)).startswith(FLEX):
             code = tfl.attribute(op, tfl.CUSTOM_CODE)
             raise error_at(
                 op,

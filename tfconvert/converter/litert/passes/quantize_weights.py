@@ -60,6 +60,7 @@ from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.halves import store_halves
 from tfconvert.converter.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, weights_of
 from tfconvert.converter.litert.quantize.stored import StoredConstants
+from tfconvert.converter.litert.quantize.unquantized import why_none
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.quantization_choices import Accumulation, Mode, PerChannel
@@ -116,7 +117,10 @@ class QuantizeWeights:
                     stored.erase_unused()
         if settings.mode == "float16" and stored.counts:
             module.attributes[tfl_file.REDUCED_PRECISION] = attrs.string(tfl_file.HALF_PRECISION[self.accumulation])
-        return PassResult(stored.counts, (*notes, *stored.notes), "quantized weights")
+        notes += stored.notes
+        if not stored.counts:
+            notes.append(why_none(module, settings.mode, exclusion, stored))
+        return PassResult(stored.counts, notes, "quantized weights")
 
     def _settings(self) -> Quantize:
         modes: tuple[Mode, ...] = get_args(Mode)

@@ -62,6 +62,11 @@ class StoredConstants:
                 self._note(user, f"a constant of {size_of(value)} elements stays a float: not all of them are finite")
         return self._stored[key] is not None
 
+    def refuses(self, value: Value) -> bool:
+        """Returns whether a constant was found not to have a form that an operator would take."""
+        constant = tensor_data.constant_of(value)
+        return any(key is constant and stored is None for (key, _), stored in self._stored.items())
+
     def get(self, value: Value, form: Form) -> Value:
         """Returns a constant in a form that it can have."""
         known = self._values.get((value, form))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Response
 from starlette.responses import FileResponse
 
-from tfconvert.converter.service.folders import LOG, PAGE, REPORT, RESULT
+from tfconvert.converter.service.folders import LOG, PAGE, REPORT, result_name
 from tfconvert.converter.service.http.access import Reader, The
 from tfconvert.converter.service.http.headers import REPORT_POLICY
 from tfconvert.converter.service.http.jobs import JobId
@@ -41,12 +41,26 @@ def _binary(media_type: str, what: str) -> dict[int | str, dict[str, object]]:
     }
 
 
-@ROUTES.get("/result", response_class=Response, responses=_binary("application/octet-stream", "The .tflite file."))
+@ROUTES.get("/result", response_class=Response, responses=_binary("application/octet-stream", "The result."))
 def get_result(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
     """Download the converted model; parts of it by Range."""
     job = service.store.get(id, caller.sees)
-    name = f"{_stem(job.model_name)}.tflite"
-    return _file(service, job, RESULT, "application/octet-stream", if_none_match, name)
+    return _result(service, job, result_name(job.settings), if_none_match)
+
+
+@ROUTES.get(
+    "/result/{part}", response_class=Response, responses=_binary("application/octet-stream", "A file of the result.")
+)
+def get_part(
+    id: JobId, part: Literal["safetensors", "mlir"], service: The, caller: Reader, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Download a file beside the converted model: its weights, or the text that was compiled."""
+    return _result(service, service.store.get(id, caller.sees), f"model.{part}", if_none_match)
+
+
+def _result(service: Service, job: JobRecord, name: str, if_none_match: str | None) -> Response:
+    save_as = f"{_stem(job.model_name)}{Path(name).suffix}"
+    return _file(service, job, name, "application/octet-stream", if_none_match, save_as)
 
 
 @ROUTES.get("/report", response_class=Response, responses=_binary("application/json", "The report as JSON."))

@@ -33,7 +33,7 @@ _MORE: dict[str, dict[int, str]] = {
 }
 """Operation -> problems that only it has."""
 
-_ABOUT = """Converts TensorFlow models to `.tflite` files for LiteRT.
+_ABOUT = """Converts TensorFlow models to `.tflite` files for LiteRT, to StableHLO, and to programs of IREE.
 
 A job is submitted with `POST /v1/jobs`, followed at `/v1/jobs/{id}/events`, and its result is at
 `/v1/jobs/{id}/result`. Everything that goes wrong is answered with problem details (RFC 9457) with a stable `code`."""

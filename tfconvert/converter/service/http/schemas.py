@@ -117,7 +117,8 @@ class JobView(BaseModel):
     stage: str = Field(description="The stage that it was last known to be in.")
     attempt: int = Field(description="How often it was begun.")
     problem: Findings | None = Field(description="Why it failed.")
-    summary: dict[str, Any] = Field(description="Size and operators of the result; its fidelity, if that was measured.")
+    summary: dict[str, Any] = Field(description="Size and operators of the result, endings of the files beside it; its "
+                                                "fidelity, if that was measured.")  # fmt: skip
     is_cached: bool = Field(description="Whether the result is that of an equal job.")
     cancel_requested: bool
     seconds: float = Field(description="How long the conversion took, with all that is around it.")
@@ -140,7 +141,8 @@ def _links(job: JobRecord) -> Mapping[str, str]:
     own = f"/v1/jobs/{job.id}"
     links = {"self": own, "events": f"{own}/events"}
     if job.state == JobState.SUCCEEDED:
-        links |= {name: f"{own}/{name}" for name in ("result", "report", "report.html", "log")}
+        beside = (f"result/{ending.removeprefix('.')}" for ending in job.summary.get("beside", ()))
+        links |= {name: f"{own}/{name}" for name in ("result", *beside, "report", "report.html", "log")}
     elif job.state.is_final:
         links["retry"] = f"{own}/retry"
     else:

@@ -11,6 +11,9 @@ const SAYS = {
   cancelled: "was cancelled",
 };
 
+// The ending of a job's result.
+const ending = (settings) => ({ stablehlo: settings.mlir_artifact ? ".mlirbc" : ".mlir", iree: ".vmfb" })[settings.target] || ".tflite";
+
 export const stem = (name) => String(name || "model").split(/[\\/]/).filter(Boolean).pop()?.replace(/\.(tar|zip|tgz|gz|pb|pbtxt)$/g, "") || "model";
 
 export class JobView {
@@ -133,7 +136,9 @@ export class JobView {
     const act = (label, work) => el("button", { class: "button", type: "button", onclick: () => this.does(work) }, label);
     const ended = ENDED.includes(job.state);
     return [
-      job.state === "succeeded" && file("result", "Download the model", `${name}.tflite`, true),
+      job.state === "succeeded" && file("result", "Download the model", `${name}${ending(job.settings || {})}`, true),
+      job.state === "succeeded" && ((job.summary || {}).beside || []).map((each) =>
+        file(`result/${each.slice(1)}`, each === ".mlir" ? "Text" : "Weights", `${name}${each}`, true)),
       job.state === "succeeded" && file("report", "Report (JSON)", `${name}.json`),
       job.state === "succeeded" && file("report.html", "Report (page)", `${name}.html`),
       job.state === "succeeded" && file("log", "Log", `${name}.log`),
