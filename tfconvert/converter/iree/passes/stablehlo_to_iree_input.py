@@ -29,6 +29,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import walk
+from tfconvert.converter.iree.rewrites import carried
 from tfconvert.converter.iree.rewrites.checks import late, mixed_up
 from tfconvert.converter.iree.rewrites.context import Context
 from tfconvert.converter.iree.rewrites.emit import Emit
@@ -101,6 +102,9 @@ def _message(op: Operation) -> str:
 
 
 def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
+    for op in walk(function):
+        if op.name == "stablehlo.while" and carried.keep(op):
+            applied[op.name] += 1
     numbers = Numbers()
     gone: set[Operation] = set()
     for op in walk(function):
