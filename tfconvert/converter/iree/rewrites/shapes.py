@@ -29,8 +29,12 @@ def dynamic_reshape(op: Operation, context: Context) -> Value:
     """Returns a reshape by joining and splitting dimensions, or one to any shape."""
     value, shape = op.operands
     result = op.results[0]
-    found = reshape(value, context.numbers.elements(shape), shape_of(result), context)
-    return context.emit.one("tensor.reshape", (value, shape), result.type) if found is None else found
+    sizes = context.numbers.elements(shape)
+    found = reshape(value, sizes, shape_of(result), context)
+    if found is None:
+        # IREE can't tell that a size that went through a tensor is still the same.
+        return context.emit.one("tensor.reshape", (value, context.emit.vector(sizes)), result.type)
+    return found
 
 
 def number(op: Operation, context: Context) -> Value | None:
