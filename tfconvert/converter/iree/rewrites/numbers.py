@@ -41,7 +41,6 @@ _SHAPE_OPERAND = {
     "stablehlo.dynamic_broadcast_in_dim": 1,
     "stablehlo.dynamic_iota": 0,
     "stablehlo.dynamic_reshape": 1,
-    "tensor.reshape": 1,
 }
 """The operand that holds the result's sizes."""
 
@@ -219,16 +218,19 @@ class Numbers:
         return one * other, some + more
 
 
-def _after_offsets(op: Operation) -> int:
+def _second_group_end(op: Operation) -> int:
+    """Returns the number of the first operand behind the second group: offsets of a slice, sizes before a reshape."""
     counts = op.properties["operandSegmentSizes"]
     assert isinstance(counts, DenseArrayAttr)
     return 1 + int(counts.values[1])
 
 
 _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
+    "flow.tensor.reshape": _second_group_end,
+    "flow.tensor.tie_shape": lambda op: 1,
     "tensor.empty": lambda op: 0,
     "tensor.expand_shape": lambda op: 1,
-    "tensor.extract_slice": _after_offsets,
+    "tensor.extract_slice": _second_group_end,
 }
 """The number of the first of the operands that are the result's open sizes."""
 
