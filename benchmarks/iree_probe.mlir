@@ -532,3 +532,37 @@ func.func @main(%x: tensor<?x?x4xf32>, %n: tensor<i32>) -> (tensor<?x?x4xf32>, t
   }) : (tensor<i32>, tensor<?x?x4xf32>, tensor<?xf32>) -> (tensor<i32>, tensor<?x?x4xf32>, tensor<?xf32>)
   func.return %0#1, %0#2 : tensor<?x?x4xf32>, tensor<?xf32>
 }
+// -----
+// op: stablehlo.while
+// form: two variables that a loop begins with
+// inputs: f32[4]
+"ml_program.global"() <{sym_name = "state", sym_visibility = "private", type = tensor<4xf32>, is_mutable,
+  value = dense<1.0> : tensor<4xf32>}> : () -> ()
+"ml_program.global"() <{sym_name = "other", sym_visibility = "private", type = tensor<4xf32>, is_mutable,
+  value = dense<1.0> : tensor<4xf32>}> : () -> ()
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %v = "ml_program.global_load"() <{global = @state}> : () -> tensor<4xf32>
+  %u = "ml_program.global_load"() <{global = @other}> : () -> tensor<4xf32>
+  %0:2 = "stablehlo.while"(%u, %v) ({
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = "stablehlo.reduce"(%h, %z) <{dimensions = array<i64: 0>}> ({
+    ^bb1(%d: tensor<f32>, %e: tensor<f32>):
+      %f = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%f) : (tensor<f32>) -> ()
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    %m = stablehlo.constant dense<1.0e3> : tensor<f32>
+    %p = "stablehlo.compare"(%s, %m) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    "stablehlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %i = "stablehlo.tanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %a = "stablehlo.add"(%h, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %b = "stablehlo.add"(%y, %i) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    "stablehlo.return"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  "ml_program.global_store"(%0#1) <{global = @state}> : (tensor<4xf32>) -> ()
+  "ml_program.global_store"(%0#0) <{global = @other}> : (tensor<4xf32>) -> ()
+  func.return %0#0 : tensor<4xf32>
+}

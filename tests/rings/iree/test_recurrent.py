@@ -117,3 +117,10 @@ def test_cells_are_stacked(tf: ModuleType, tmp_path: Path) -> None:
     x = tf.keras.Input((None, 3))
     model = tf.keras.Model(x, layers.RNN([layers.LSTMCell(4), layers.LSTMCell(3)])(x))
     _check(tf, model, tmp_path, _normal)
+
+
+def test_state_lasts_as_long_as_the_program(tf: ModuleType, tmp_path: Path) -> None:
+    tf.keras.utils.set_random_seed(5)
+    x = tf.keras.Input(batch_shape=(2, None, 3))
+    layer = tf.keras.layers.LSTM(4, stateful=True)
+    _check(tf, tf.keras.Model(x, layer(x)), tmp_path, _normal)

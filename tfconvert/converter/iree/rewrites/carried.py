@@ -3,7 +3,8 @@
 IREE 3.13 moves the condition of a loop behind its step. Then it removes what the step doesn't read from what goes in,
 and what is the same after each step, or is carried twice, from what comes out. Where the two differ, its next stage
 crashes or fails. So such a value becomes a choice between the new one and the old one, and a barrier hides that it is
-always the new one.
+always the new one. So it is with a variable's value that a loop begins with: IREE takes its size for one that changes
+in the first step.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.ir.edit import walk
-from tfconvert.converter.iree.rewrites.context import shape_of
+from tfconvert.converter.iree.rewrites.context import is_open, shape_of
 from tfconvert.converter.iree.rewrites.emit import Emit
 from tfconvert.converter.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
@@ -19,7 +20,7 @@ from tfconvert.schema.dialects.arith import ConstantOp
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 
 
 def keep(loop: Operation) -> int:
@@ -27,20 +28,30 @@ def keep(loop: Operation) -> int:
     step = loop.regions[1].block
     end = step.last_op
     assert end is not None
-    places = _removable(loop, step, end.operands)
-    if places:
+    changed = [number for number, arg in enumerate(step.args) if end.operands[number] is not arg]
+    places = _removable(loop, step, changed, end.operands)
+    variables = [number for number in changed if _is_variable(loop.operands[number])]
+    if places or variables:
         before, inside = Emit(loop), Emit(end)
         true = before.create(ConstantOp, properties={"value": IntegerAttr.get(1, types.I1)}).results[0]
         # A barrier for tensors would not do: programs of IREE 3.13 don't wait for what is behind one.
         hidden = before.one("util.optimization_barrier", (true,), types.I1)
         for number in places:
             end.set_operand(number, _chosen(hidden, end.operands[number], step.args[number], inside))
-    return len(places)
+        for number in variables:
+            value = loop.operands[number]
+            zero = before.scalar(0, types.element_of(value.type))
+            none = before.one("stablehlo.broadcast_in_dim", (zero,), value.type, {"broadcast_dimensions": ()})
+            loop.set_operand(number, _chosen(hidden, value, none, before))
+    return len(places) + len(variables)
 
 
-def _removable(loop: Operation, step: Block, values: Sequence[Value]) -> list[int]:
+def _is_variable(value: Value) -> bool:
+    return isinstance(value, OpResult) and value.op.name == "ml_program.global_load" and not is_open(value)
+
+
+def _removable(loop: Operation, step: Block, changed: Sequence[int], values: Sequence[Value]) -> list[int]:
     """Returns which carried values IREE would remove from what goes into a step, or from what comes out."""
-    changed = [number for number, arg in enumerate(step.args) if values[number] is not arg]
     varying = _varying(step, changed)
     found: list[int] = []
     seen: set[Value] = set()
