@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.iree_probe import forms
 from tfconvert.converter.iree.passes.stablehlo_to_iree_input import StablehloToIreeInput
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -65,6 +66,15 @@ def test_what_iree_would_remove_on_one_side_of_a_loop_is_kept(kind: str, added: 
     ops = [op.name for op in _looping(kind, added, returned).walk()]
     assert ops.count("arith.select") == count
     assert ops.count("util.optimization_barrier") == min(count, 1)
+
+
+def test_the_values_of_variables_are_copied_before_loops() -> None:
+    (form,) = [each for each in forms() if each.form == "two variables that a loop begins with"]
+    module = IRParser(form.text).parse_module()
+    StablehloToIreeInput().apply(module)
+    ops = [op.name for op in module.walk()]
+    assert ops.count("arith.select") == 2
+    assert ops.index("arith.select") < ops.index("stablehlo.while")
 
 
 def test_sizes_are_bounded_where_there_are_loops() -> None:
