@@ -245,6 +245,21 @@ TEXTS = {
       %0 = "stablehlo.minimum"(%c, %n) : (tensor<i32>, tensor<i32>) -> tensor<i32>
       func.return %0 : tensor<i32>
     }""",
+    "what is left of a product of sizes is a known one": """
+    // CHECK: %[[M:.*]] = "tensor.dim"(%x
+    // CHECK: %[[N:.*]] = "tensor.dim"(%x
+    // CHECK-NOT: arith.divsi
+    // CHECK: "tensor.from_elements"({{%[0-9]+}}) : (i32) -> tensor<i32>
+    func.func @main(%x: tensor<?x?xf32>) -> tensor<i32> {
+      %n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?x?xf32>) -> tensor<i32>
+      %m = "stablehlo.get_dimension_size"(%x) <{dimension = 1 : i64}> : (tensor<?x?xf32>) -> tensor<i32>
+      %0 = "stablehlo.multiply"(%n, %m) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %1 = "stablehlo.divide"(%0, %m) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %2 = "stablehlo.reshape"(%1) : (tensor<i32>) -> tensor<1xi32>
+      %3 = "stablehlo.dynamic_iota"(%2) <{iota_dimension = 0 : i64}> : (tensor<1xi32>) -> tensor<?xf32>
+      %4 = "stablehlo.get_dimension_size"(%3) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+      func.return %4 : tensor<i32>
+    }""",
     "sizes are numbers": f"""
     // CHECK: %[[N:.*]] = "tensor.dim"(%x
     // CHECK: %[[S:.*]] = "tensor.from_elements"(%[[N]]) : (index) -> tensor<1xindex>

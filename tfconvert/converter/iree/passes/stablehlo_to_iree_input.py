@@ -69,9 +69,9 @@ class StablehloToIreeInput:
         warnings: list[Diagnostic] = []
         for function in symbol_table.defined_functions(module).values():
             is_bounded = bound(function)
-            _rewrite(function, applied)
+            numbers = _rewrite(function, applied)
             _erase_dead(function)
-            if not is_bounded:
+            if not is_bounded or numbers.has_quotients:
                 warnings += map(_warning, mixed_up(function))
         left = [
             Diagnostic("unsupported-op", f"{op.name} can't be compiled: {REFUSED[op.name]}", op.name, hint=_OTHERS)
@@ -106,7 +106,8 @@ def _message(op: Operation) -> str:
     return message.data
 
 
-def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
+def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
+    """Rewrites a function; returns the numbers that it has."""
     for op in walk(function):
         if op.name == "stablehlo.while" and carried.keep(op):
             applied[op.name] += 1
@@ -128,6 +129,7 @@ def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
         if op.regions:
             gone.update(walk(op))
         op.erase()
+    return numbers
 
 
 def _erase_dead(function: FuncOp) -> None:

@@ -37,7 +37,10 @@ def bound(function: FuncOp) -> bool:
         return True
     block = function.regions[0].block
     values = [*block.args, *[result for op in ops for result in op.results]]
-    width = min([_SIZE_BITS, *map(_bits_of_sizes, filter(_is_open_tensor, values))])
+    open_ = [value for value in values if _is_open_tensor(value)]
+    # A size may be the product of all others: a tensor of few open dimensions may be one of many that was reshaped.
+    width = (_BITS - max(map(_known_bits, open_))) // max([shape_of(value).count(-1) for value in open_])
+    width = min(width, _SIZE_BITS)
     if width < _LEAST_BITS:
         return False
     emit = Emit(block.first_op)
@@ -47,11 +50,10 @@ def bound(function: FuncOp) -> bool:
     return True
 
 
-def _bits_of_sizes(value: Value) -> int:
-    """Returns how many bits the open sizes of a tensor may have."""
-    shape = shape_of(value)
-    known = math.prod([dim for dim in shape if dim > 0]) * types.numpy_dtype(types.element_of(value.type)).itemsize
-    return (_BITS - known.bit_length()) // shape.count(-1)
+def _known_bits(value: Value) -> int:
+    """Returns how many bits the bytes of a tensor have whose open sizes are 1."""
+    count = math.prod([dim for dim in shape_of(value) if dim > 0])
+    return int(count * types.numpy_dtype(types.element_of(value.type)).itemsize).bit_length()
 
 
 def _bound(argument: Value, most: int, emit: Emit) -> None:
