@@ -28,6 +28,30 @@ def test_a_loop_that_iree_may_mix_up_is_told() -> None:
         assert not StablehloToIreeInput().apply(IRParser(text.replace("?x?x?x?x512", other)).parse_module()).notes
 
 
+def test_a_loop_with_a_size_that_is_a_quotient_is_told() -> None:
+    text = """func.func @main(%x: tensor<?x?xf32>, %c: tensor<i1>) -> tensor<?xf32> {
+      %n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?x?xf32>) -> tensor<i32>
+      %m = "stablehlo.get_dimension_size"(%x) <{dimension = 1 : i64}> : (tensor<?x?xf32>) -> tensor<i32>
+      %0 = "stablehlo.divide"(%n, %m) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %1 = "stablehlo.reshape"(%0) : (tensor<i32>) -> tensor<1xi32>
+      %y = "stablehlo.dynamic_iota"(%1) <{iota_dimension = 0 : i64}> : (tensor<1xi32>) -> tensor<?xf32>
+      %r:2 = "stablehlo.while"(%x, %y) ({
+      ^bb0(%a: tensor<?x?xf32>, %b: tensor<?xf32>):
+        "stablehlo.return"(%c) : (tensor<i1>) -> ()
+      }, {
+      ^bb0(%a: tensor<?x?xf32>, %b: tensor<?xf32>):
+        %d = "stablehlo.tanh"(%a) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+        %e = "stablehlo.tanh"(%b) : (tensor<?xf32>) -> tensor<?xf32>
+        "stablehlo.return"(%d, %e) : (tensor<?x?xf32>, tensor<?xf32>) -> ()
+      }) : (tensor<?x?xf32>, tensor<?xf32>) -> (tensor<?x?xf32>, tensor<?xf32>)
+      func.return %r#1 : tensor<?xf32>
+    }"""
+    result = StablehloToIreeInput().apply(IRParser(text).parse_module())
+    assert [note.code for note in result.notes] == ["iree-loop"]
+    known = text.replace('"stablehlo.divide"(%n, %m)', '"stablehlo.multiply"(%n, %m)')
+    assert not StablehloToIreeInput().apply(IRParser(known).parse_module()).notes
+
+
 LOOP = """func.func @main(%n: tensor<i32>, %x: TYPE) -> (TYPE, TYPE) {
   %0:3 = "stablehlo.while"(%n, %x, %x) ({
   ^bb0(%i: tensor<i32>, %a: TYPE, %y: TYPE):
