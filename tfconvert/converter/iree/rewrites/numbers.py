@@ -177,12 +177,12 @@ class Numbers:
             return self._product(one, other, emit)
         if op.name != "stablehlo.divide":
             return emit.compute(_BINARY[op.name], one, other)
-        (count, some), (by, more) = self.factors(one), self.factors(other)
-        if by and more and count % by == 0 and not more - some:
+        (count, some), (divisor, more) = self.factors(one), self.factors(other)
+        if divisor and more and count % divisor == 0 and not more - some:
             # What is left of the elements of a reshape is a size that is known, so that it is the same value.
-            found: Index = count // by
-            for rest in (some - more).elements():
-                found = self._product(found, rest, emit)
+            found: Index = count // divisor
+            for factor in (some - more).elements():
+                found = self._product(found, factor, emit)
             return found
         if isinstance(other, int) and isinstance(one, int) and other > 0 <= one:
             return one // other
