@@ -404,3 +404,165 @@ func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
   }) : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
   func.return %1#1 : tensor<?xf32>
 }
+// -----
+// op: stablehlo.while
+// form: a step that does not read what it carries
+// inputs: f32[4]
+func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c = stablehlo.constant dense<1.0> : tensor<4xf32>
+  %n = "stablehlo.negate"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %0:2 = "stablehlo.while"(%x, %n) ({
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = "stablehlo.reduce"(%h, %z) <{dimensions = array<i64: 0>}> ({
+    ^bb1(%d: tensor<f32>, %e: tensor<f32>):
+      %f = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%f) : (tensor<f32>) -> ()
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    %m = stablehlo.constant dense<1.0e3> : tensor<f32>
+    %p = "stablehlo.compare"(%s, %m) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    "stablehlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %i = "stablehlo.tanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %a = "stablehlo.add"(%h, %h) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %b = "stablehlo.add"(%a, %i) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    "stablehlo.return"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  func.return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+}
+// -----
+// op: stablehlo.while
+// form: a step that carries a constant
+// inputs: f32[4]
+func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c = stablehlo.constant dense<1.0> : tensor<4xf32>
+  %n = "stablehlo.negate"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %0:2 = "stablehlo.while"(%x, %n) ({
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = "stablehlo.reduce"(%h, %z) <{dimensions = array<i64: 0>}> ({
+    ^bb1(%d: tensor<f32>, %e: tensor<f32>):
+      %f = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%f) : (tensor<f32>) -> ()
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    %m = stablehlo.constant dense<1.0e3> : tensor<f32>
+    %p = "stablehlo.compare"(%s, %m) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    "stablehlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %i = "stablehlo.tanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %a = "stablehlo.add"(%h, %h) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %k = "stablehlo.add"(%a, %i) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %b = "stablehlo.add"(%k, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    "stablehlo.return"(%b, %c) : (tensor<4xf32>, tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  func.return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+}
+// -----
+// op: stablehlo.while
+// form: a step that carries a value twice
+// inputs: f32[4]
+func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c = stablehlo.constant dense<1.0> : tensor<4xf32>
+  %n = "stablehlo.negate"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %0:2 = "stablehlo.while"(%x, %n) ({
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = "stablehlo.reduce"(%h, %z) <{dimensions = array<i64: 0>}> ({
+    ^bb1(%d: tensor<f32>, %e: tensor<f32>):
+      %f = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%f) : (tensor<f32>) -> ()
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    %m = stablehlo.constant dense<1.0e3> : tensor<f32>
+    %p = "stablehlo.compare"(%s, %m) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    "stablehlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %i = "stablehlo.tanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %a = "stablehlo.add"(%h, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %k = "stablehlo.add"(%a, %i) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %b = "stablehlo.add"(%k, %c) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    "stablehlo.return"(%b, %b) : (tensor<4xf32>, tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  func.return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+}
+// -----
+// op: stablehlo.while
+// form: two tensors of open sizes, in another order in each step
+// inputs: f32[2,1,4] i32=3
+func.func @main(%x: tensor<?x?x4xf32>, %n: tensor<i32>) -> (tensor<?x?x4xf32>, tensor<?xf32>) {
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %c1 = stablehlo.constant dense<1> : tensor<i32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = "stablehlo.negate"(%x) : (tensor<?x?x4xf32>) -> tensor<?x?x4xf32>
+  %r = "stablehlo.reduce"(%y, %z) <{dimensions = array<i64: 1, 2>}> ({
+  ^bb0(%d: tensor<f32>, %e: tensor<f32>):
+    %s = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<?x?x4xf32>, tensor<f32>) -> tensor<?xf32>
+  %0:3 = "stablehlo.while"(%c0, %y, %r) ({
+  ^bb0(%i: tensor<i32>, %a: tensor<?x?x4xf32>, %b: tensor<?xf32>):
+    %p = "stablehlo.compare"(%i, %n) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    "stablehlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%i: tensor<i32>, %a: tensor<?x?x4xf32>, %b: tensor<?xf32>):
+    %j = "stablehlo.add"(%i, %c1) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %g = "stablehlo.add"(%b, %b) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    %m = "stablehlo.reduce"(%g, %z) <{dimensions = array<i64: 0>}> ({
+    ^bb1(%d: tensor<f32>, %e: tensor<f32>):
+      %s = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%s) : (tensor<f32>) -> ()
+    }) : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+    %n0 = "stablehlo.get_dimension_size"(%a) <{dimension = 0 : i64}> : (tensor<?x?x4xf32>) -> tensor<i32>
+    %n1 = "stablehlo.get_dimension_size"(%a) <{dimension = 1 : i64}> : (tensor<?x?x4xf32>) -> tensor<i32>
+    %v0 = "stablehlo.reshape"(%n0) : (tensor<i32>) -> tensor<1xi32>
+    %v1 = "stablehlo.reshape"(%n1) : (tensor<i32>) -> tensor<1xi32>
+    %v2 = stablehlo.constant dense<4> : tensor<1xi32>
+    %v = "stablehlo.concatenate"(%v0, %v1, %v2) <{dimension = 0 : i64}>
+      : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<3xi32>
+    %w = "stablehlo.dynamic_broadcast_in_dim"(%m, %v) <{broadcast_dimensions = array<i64>}>
+      : (tensor<f32>, tensor<3xi32>) -> tensor<?x?x4xf32>
+    %f = "stablehlo.subtract"(%a, %w) : (tensor<?x?x4xf32>, tensor<?x?x4xf32>) -> tensor<?x?x4xf32>
+    "stablehlo.return"(%j, %f, %g) : (tensor<i32>, tensor<?x?x4xf32>, tensor<?xf32>) -> ()
+  }) : (tensor<i32>, tensor<?x?x4xf32>, tensor<?xf32>) -> (tensor<i32>, tensor<?x?x4xf32>, tensor<?xf32>)
+  func.return %0#1, %0#2 : tensor<?x?x4xf32>, tensor<?xf32>
+}
+// -----
+// op: stablehlo.while
+// form: two variables that a loop begins with
+// inputs: f32[4]
+"ml_program.global"() <{sym_name = "state", sym_visibility = "private", type = tensor<4xf32>, is_mutable,
+  value = dense<1.0> : tensor<4xf32>}> : () -> ()
+"ml_program.global"() <{sym_name = "other", sym_visibility = "private", type = tensor<4xf32>, is_mutable,
+  value = dense<1.0> : tensor<4xf32>}> : () -> ()
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %v = "ml_program.global_load"() <{global = @state}> : () -> tensor<4xf32>
+  %u = "ml_program.global_load"() <{global = @other}> : () -> tensor<4xf32>
+  %0:2 = "stablehlo.while"(%u, %v) ({
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %z = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = "stablehlo.reduce"(%h, %z) <{dimensions = array<i64: 0>}> ({
+    ^bb1(%d: tensor<f32>, %e: tensor<f32>):
+      %f = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%f) : (tensor<f32>) -> ()
+    }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    %m = stablehlo.constant dense<1.0e3> : tensor<f32>
+    %p = "stablehlo.compare"(%s, %m) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    "stablehlo.return"(%p) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%h: tensor<4xf32>, %y: tensor<4xf32>):
+    %i = "stablehlo.tanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %a = "stablehlo.add"(%h, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %b = "stablehlo.add"(%y, %i) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    "stablehlo.return"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> ()
+  }) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  "ml_program.global_store"(%0#1) <{global = @state}> : (tensor<4xf32>) -> ()
+  "ml_program.global_store"(%0#0) <{global = @other}> : (tensor<4xf32>) -> ()
+  func.return %0#0 : tensor<4xf32>
+}

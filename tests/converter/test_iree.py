@@ -65,6 +65,39 @@ def test_without_the_compiler_the_text_is_written_if_it_is_to_be_kept(model: Pat
     assert "dense_resource" not in text
 
 
+@pytest.mark.parametrize(
+    ("script", "told", "hint"),
+    [
+        ("kill -SEGV $$", "has crashed (signal 11)", "pin open sizes (--batch"),
+        (
+            "echo 'x.mlir:1:2: error: no type' >&2; kill -ABRT $$",
+            "(signal 6):\n  x.mlir:1:2: error",
+            "--keep-mlir",
+        ),
+        ("echo 'x.mlir:1:2: error: no such type' >&2; exit 1", "has failed with status 1:", "--keep-mlir"),
+        ("echo 'iree-compile: for the --opt option' >&2; exit 1", "for the --opt option", "correct the flag"),
+    ],
+)
+def test_failures_of_the_compiler_are_told(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str, hint: str
+) -> None:
+    backtrace = "echo 'Please report issues to ... and include the crash backtrace.\nStack dump:\n #0 0x07f error' >&2"
+    program = tmp_path / "compiler"
+    command, _, end = script.rpartition("; ")
+    program.write_text("\n".join(["#!/bin/sh", command, backtrace if "kill" in end else "", end]))
+    program.chmod(0o755)
+    monkeypatch.setattr(compiler, "find", lambda: str(program))
+    path = tmp_path / "out" / "program.vmfb"
+    path.parent.mkdir()
+    done = CliRunner().invoke(main, [str(model), "-o", str(path), "--target", "iree"])
+    assert done.exit_code == 1
+    assert "iree-compile-failed" in done.stderr
+    assert told in done.stderr
+    assert hint in done.stderr
+    assert "Stack dump" not in done.stderr
+    assert not list(path.parent.iterdir())
+
+
 @pytest.mark.usefixtures("_no_compiler")
 def test_the_text_never_replaces_the_model(model: Path) -> None:
     before = model.read_bytes()

@@ -14,13 +14,14 @@ from tfconvert.schema.ir.errors import ParseError, VerifyError
 
 TEXTS = {
     "shapes": """
-    func.func @main(%x: tensor<?x4xf32>, %s: tensor<2xi32>) -> (tensor<?xf32>, tensor<?x2x2xf32>, tensor<?x?xf32>) {
+    func.func @main(%x: tensor<?x4xf32>, %n: index) -> (tensor<?xf32>, tensor<?x2x2xf32>, tensor<?x?xf32>) {
       %0 = arith.constant 0 : index
       %1 = "tensor.dim"(%x, %0) : (tensor<?x4xf32>, index) -> index
       %2 = "tensor.collapse_shape"(%x) <{reassociation = [[0 : i64, 1 : i64]]}> : (tensor<?x4xf32>) -> tensor<?xf32>
       %3 = "tensor.expand_shape"(%x, %1) <{reassociation = [[0 : i64], [1 : i64, 2 : i64]],
         static_output_shape = array<i64: -9223372036854775808, 2, 2>}> : (tensor<?x4xf32>, index) -> tensor<?x2x2xf32>
-      %4 = "tensor.reshape"(%x, %s) : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+      %4 = "flow.tensor.reshape"(%x, %1, %1, %n) <{operandSegmentSizes = array<i32: 1, 1, 2>}>
+        : (tensor<?x4xf32>, index, index, index) -> tensor<?x?xf32>
       func.return %2, %3, %4 : tensor<?xf32>, tensor<?x2x2xf32>, tensor<?x?xf32>
     }""",
     "numbers": """

@@ -33,7 +33,8 @@ TEXTS = {
       func.return %0 : tensor<?x2x3xf32>
     }}""",
     "a shape that is an input": """
-    // CHECK: "tensor.reshape"(%x, %s)
+    // CHECK: "tensor.extract"(%s, %{{.*}})
+    // CHECK: "flow.tensor.reshape"(%x, %{{.*}}, %{{.*}}, %{{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 2>}>
     func.func @main(%x: tensor<?x6xf32>, %s: tensor<2xi32>) -> tensor<?x?xf32> {
       %0 = "stablehlo.dynamic_reshape"(%x, %s) : (tensor<?x6xf32>, tensor<2xi32>) -> tensor<?x?xf32>
       func.return %0 : tensor<?x?xf32>
@@ -244,6 +245,21 @@ TEXTS = {
       %0 = "stablehlo.minimum"(%c, %n) : (tensor<i32>, tensor<i32>) -> tensor<i32>
       func.return %0 : tensor<i32>
     }""",
+    "what is left of a product of sizes is a known one": """
+    // CHECK: %[[ZERO:.*]] = arith.constant 0 : index
+    // CHECK: %[[N:.*]] = "tensor.dim"(%x, %[[ZERO]])
+    // CHECK-NOT: arith.divsi
+    // CHECK: "arith.index_cast"(%[[N]]) : (index) -> i32
+    func.func @main(%x: tensor<?x?xf32>) -> tensor<i32> {
+      %n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?x?xf32>) -> tensor<i32>
+      %m = "stablehlo.get_dimension_size"(%x) <{dimension = 1 : i64}> : (tensor<?x?xf32>) -> tensor<i32>
+      %0 = "stablehlo.multiply"(%n, %m) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %1 = "stablehlo.divide"(%0, %m) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %2 = "stablehlo.reshape"(%1) : (tensor<i32>) -> tensor<1xi32>
+      %3 = "stablehlo.dynamic_iota"(%2) <{iota_dimension = 0 : i64}> : (tensor<1xi32>) -> tensor<?xf32>
+      %4 = "stablehlo.get_dimension_size"(%3) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+      func.return %4 : tensor<i32>
+    }""",
     "sizes are numbers": f"""
     // CHECK: %[[N:.*]] = "tensor.dim"(%x
     // CHECK: %[[S:.*]] = "tensor.from_elements"(%[[N]]) : (index) -> tensor<1xindex>
@@ -400,20 +416,3 @@ def test_a_check_that_iree_would_not_wait_for_is_told() -> None:
     with pytest.raises(ConversionError, match="a slice reaches out of its operand") as refused:
         StablehloToIreeInput().apply(IRParser(text).parse_module())
     assert refused.value.code == "unsupported-op"
-
-
-def test_a_loop_that_iree_may_mix_up_is_told() -> None:
-    text = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %c: tensor<i1>) -> tensor<?xf32> {
-      %r:2 = "stablehlo.while"(%x, %y) ({
-      ^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>):
-        "stablehlo.return"(%c) : (tensor<i1>) -> ()
-      }, {
-      ^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>):
-        "stablehlo.return"(%b, %a) : (tensor<?xf32>, tensor<?xf32>) -> ()
-      }) : (tensor<?xf32>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
-      func.return %r#0 : tensor<?xf32>
-    }"""
-    result = StablehloToIreeInput().apply(IRParser(text).parse_module())
-    assert [(note.code, note.severity) for note in result.notes] == [("iree-loop", "warning")]
-    open_, known = "tensor<?xf32>", "tensor<4xf32>"
-    assert not StablehloToIreeInput().apply(IRParser(text.replace(open_, known)).parse_module()).notes

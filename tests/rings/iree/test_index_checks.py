@@ -9,6 +9,7 @@ import pytest
 
 import tfconvert
 from tests.converter.stablehlo.cases_indices import CASES
+from tests.rings.iree.program import made
 from tfconvert.converter.executor import executor
 from tfconvert.schema.dialects.parsing import IRParser
 
@@ -18,10 +19,9 @@ pytest.importorskip("iree.runtime")
 @pytest.mark.parametrize("name", CASES)
 def test_indices_out_of_range_are_told(name: str, tmp_path: Path) -> None:
     case = CASES[name]
-    source, program = tmp_path / "model.mlir", tmp_path / "model.vmfb"
+    source = tmp_path / "source.mlir"
     source.write_text(case.text)
-    tfconvert.convert(source, target="iree").save(program)
-    loaded = tfconvert.load(program)
+    loaded = made(source, tmp_path)
     good = case.operands(case.good)
     expected = executor.run(IRParser(case.text).parse_module(), "main", good)
     for _ in range(3):

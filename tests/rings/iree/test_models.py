@@ -8,12 +8,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import tfconvert
 from benchmarks.open_models import MODELS
+from tests.rings.iree.program import made
 
 pytest.importorskip("iree.compiler")
-
-from tests.rings.iree.engine import Program
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -21,12 +19,11 @@ def test_models(tf: ModuleType, name: str, tmp_path: Path) -> None:
     model = MODELS[name]
     module = model.build(tf)
     function = module.serve.get_concrete_function()
-    converted = tfconvert.convert(function, target="stablehlo", mlir_weights="inline")
-    program = Program(bytes(converted).decode(), tmp_path)
+    program = made(function, tmp_path)
     inputs = model.inputs()
     assert len(inputs) == 5
     for x in inputs:
-        (found,) = program.run([x])
+        (found,) = program.run([x]).values()
         expected = function(tf.constant(x)).numpy()
         assert found.shape == expected.shape
         scale = float(np.abs(expected).max(initial=0))

@@ -8,14 +8,12 @@ from types import ModuleType
 
 import pytest
 
-import tfconvert
 from tests.converter.stablehlo.cases import GROUPS, SIZES
 from tests.converter.stablehlo.group import Group
 from tests.converter.stablehlo.test_legalizations import _compare, _function, _inputs
+from tests.rings.iree.program import made
 
 pytest.importorskip("iree.compiler")
-
-from tests.rings.iree.engine import Program
 
 NOT_IN_IREE: Mapping[str, Collection[str]] = {
     "linear algebra": ("cholesky", "triangle", "upper"),
@@ -24,25 +22,18 @@ NOT_IN_IREE: Mapping[str, Collection[str]] = {
 }
 """Cases that IREE 3.13 doesn't compile, by group."""
 
-NOT_OPEN_IN_IREE: Mapping[str, Collection[str]] = {
-    # IREE takes what the loop carries for something else: conversions warn.
-    "boxes of classes": ("shared_0", "shared_1", "shared_2", "shared_3", "own", "padded", "wide"),
-}
-"""Cases that it compiles with known sizes only."""
-
-ALONE = frozenset({"boxes", "chosen boxes", "greatest", "ragged tensors", "scans"})
-"""Groups whose cases it compiles one by one only: it mixes up what several loops carry, and sizes of `chlo.top_k`."""
+ALONE = frozenset({"chosen boxes", "greatest"})
+"""Groups whose cases it compiles one by one only."""
 
 
 def _check(tf: ModuleType, group: Group, folder: Path, *, is_open: bool) -> None:
     for index, sizes in enumerate(SIZES):
         if index == 0:
             function = _function(tf, group, None if is_open else sizes)
-            converted = tfconvert.convert(function, target="stablehlo", mlir_weights="inline")
-            names = [each.name for each in converted.report.interfaces[0].outputs]
-            program = Program(bytes(converted).decode(), folder)
+            program = made(function, folder)
         inputs = _inputs(group, sizes)
-        _compare(names, program.run(inputs), function(*[tf.constant(each) for each in inputs]))
+        found = program.run(inputs)
+        _compare([*found], [*found.values()], function(*[tf.constant(each) for each in inputs]))
         if not is_open:
             return
 
@@ -51,7 +42,7 @@ def _check(tf: ModuleType, group: Group, folder: Path, *, is_open: bool) -> None
 @pytest.mark.parametrize("name", GROUPS)
 def test_rows(tf: ModuleType, name: str, is_open: bool, tmp_path: Path) -> None:
     group = GROUPS[name](tf)
-    left_out = {*NOT_IN_IREE.get(name, ()), *(NOT_OPEN_IN_IREE.get(name, ()) if is_open else ())}
+    left_out = set(NOT_IN_IREE.get(name, ()))
     assert left_out <= set(group.cases)
     cases = {case: run for case, run in group.cases.items() if case not in left_out}
     if not cases or (is_open and not group.is_open):

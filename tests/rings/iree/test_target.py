@@ -108,6 +108,18 @@ def test_wrong_inputs_are_told_by_name(program: Path, inputs: Any, told: str) ->
     assert refused.value.code == "wrong-sample"
 
 
+def test_results_that_cannot_be_fetched_are_told(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unready:
+        def to_host(self) -> None:
+            raise RuntimeError("transient buffer has not been committed")
+
+    loaded = tfconvert.load(program)
+    monkeypatch.setitem(loaded._calls, "main", lambda *inputs: [Unready(), Unready()])
+    with pytest.raises(tfconvert.ConversionError, match="not been committed") as failed:
+        loaded(x=np.ones((3, 16), np.float32))
+    assert failed.value.code == "runtime-error"
+
+
 def test_a_signature_that_is_not_there_is_told(program: Path) -> None:
     with pytest.raises(tfconvert.ConversionError, match="serving_default"):
         tfconvert.load(program).run({}, "train")

@@ -154,12 +154,19 @@ def _failed(status: int, said: str) -> ConversionError:
         status: Its exit status, negative for the signal that ended it.
         said: What it has said; the lines with errors are the ones to tell.
     """
-    lines = [line.rstrip() for line in said.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in said.partition(_BACKTRACE)[0].splitlines() if line.strip()]
     first = next((place for place, line in enumerate(lines) if "error" in line.lower()), 0)
     told = "\n  ".join(line[:300] for line in lines[first : first + _TOLD])
-    how = f"was ended by signal {-status}" if status < 0 else f"has failed with status {status}"
-    return error("iree-compile-failed", f"IREE's compiler {how}{':' if told else ''}\n  {told}".rstrip(),
-                 hint="keep_mlir (--keep-mlir) keeps the text that it was given")  # fmt: skip
+    how = f"has crashed (signal {-status})" if status < 0 else f"has failed with status {status}"
+    hint = _FLAG if told.startswith("iree-compile:") else _PINNED
+    return error("iree-compile-failed", f"IREE's compiler {how}{':' if told else ''}\n  {told}".rstrip(), hint=hint)
+
+
+_FLAG = "correct the flag (--iree-flag); iree-compile --help lists them"
+_PINNED = "pin open sizes (--batch, --input-shape), or report it with the text that keep_mlir (--keep-mlir) writes"
+
+_BACKTRACE = "Please report issues to"
+"""What the compiler's own backtrace begins with; that says nothing to users."""
 
 
 def _counts(path: Path) -> Counter[str]:

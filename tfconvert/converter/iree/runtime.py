@@ -110,11 +110,11 @@ class Program:
         values = [_fed(value, tensor) for value, tensor in zip(_ordered(inputs, known), known.inputs, strict=True)]
         try:
             found = self._calls[name](*values)
+            results = list(found) if isinstance(found, tuple | list) else [] if found is None else [found]
+            return {tensor.name: _fetched(each, tensor) for tensor, each in zip(known.outputs, results, strict=True)}
         except _FAILURES as problem:
             raise error("runtime-error", f"the program has failed: {_short(problem)}",
                         hint="inputs may have sizes or values that the model doesn't take") from problem  # fmt: skip
-        results = list(found) if isinstance(found, tuple | list) else [] if found is None else [found]
-        return {tensor.name: _fetched(result, tensor) for tensor, result in zip(known.outputs, results, strict=True)}
 
     def __call__(self, **inputs: Any) -> dict[str, Array]:
         """Runs the only function on values by input name."""

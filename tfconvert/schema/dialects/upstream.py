@@ -135,7 +135,7 @@ build = _TABLE.build
 
 DIALECTS = (
     Dialect("arith", ARITH.ops, open_ops=lambda name: _elsewhere(name) or class_of(name)),
-    Dialect("flow", attributes={"parameter.named": ParameterAttr.parse_parameters}),
+    Dialect("flow", open_ops=class_of, attributes={"parameter.named": ParameterAttr.parse_parameters}),
     Dialect("iree_linalg_ext", open_ops=class_of),
     Dialect("linalg", open_ops=class_of, attributes={"iterator_type": IteratorAttr.parse_parameters}),
     Dialect("math", open_ops=class_of),

@@ -1,7 +1,7 @@
 """Pass `stablehlo-to-iree-input`: what IREE does not compile of StableHLO becomes `tensor` and `linalg`.
 
 That concerns ops on open sizes. Sizes become numbers of type `index`, computed beside the program; what would read
-past the end of a tensor is checked.
+past the end of a tensor is checked. So are sizes that are too large for IREE, where there are branches or loops.
 
 Before:
 
@@ -29,6 +29,8 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import walk
+from tfconvert.converter.iree.rewrites import carried
+from tfconvert.converter.iree.rewrites.bounds import bound
 from tfconvert.converter.iree.rewrites.checks import late, mixed_up
 from tfconvert.converter.iree.rewrites.context import Context
 from tfconvert.converter.iree.rewrites.emit import Emit
@@ -64,9 +66,13 @@ class StablehloToIreeInput:
         """
         module.attributes.pop(POLYMORPHIC, None)
         applied: Counter[str] = Counter()
+        warnings: list[Diagnostic] = []
         for function in symbol_table.defined_functions(module).values():
-            _rewrite(function, applied)
+            is_bounded = bound(function)
+            numbers = _rewrite(function, applied)
             _erase_dead(function)
+            if not is_bounded or numbers.has_quotients:
+                warnings += map(_warning, mixed_up(function))
         left = [
             Diagnostic("unsupported-op", f"{op.name} can't be compiled: {REFUSED[op.name]}", op.name, hint=_OTHERS)
             for op in module.walk()
@@ -80,7 +86,7 @@ class StablehloToIreeInput:
         ]
         if left:
             raise ConversionError(list(dict.fromkeys(left)))
-        return PassResult(applied, [_warning(op) for op in mixed_up(module)])
+        return PassResult(applied, warnings)
 
 
 _OTHERS = "other engines may have it: write the text for them (--target stablehlo)"
@@ -100,7 +106,11 @@ def _message(op: Operation) -> str:
     return message.data
 
 
-def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
+def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
+    """Rewrites a function; returns the numbers that it has."""
+    for op in walk(function):
+        if op.name == "stablehlo.while" and carried.keep(op):
+            applied[op.name] += 1
     numbers = Numbers()
     gone: set[Operation] = set()
     for op in walk(function):
@@ -119,6 +129,7 @@ def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
         if op.regions:
             gone.update(walk(op))
         op.erase()
+    return numbers
 
 
 def _erase_dead(function: FuncOp) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.iree.rewrites.context import Context, is_open
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -55,13 +56,9 @@ def _late_in(loop: Operation) -> Iterator[Operation]:
             has_worked = has_worked or not (op.name in _NO_WORK or op.dialect == "arith")
 
 
-def mixed_up(module: ModuleOp) -> Iterator[Operation]:
-    """Yields the loops that carry several tensors of open sizes.
-
-    IREE 3.13 takes the place of one in its buffer for a constant if it is the buffer's first one before the loop: steps
-    then read another one instead.
-    """
-    for loop in module.walk():
+def mixed_up(function: FuncOp) -> Iterator[Operation]:
+    """Yields the loops that carry several tensors of open sizes; IREE 3.13 may take one for another (see `bounds`)."""
+    for loop in walk(function):
         if loop.name == "stablehlo.while" and sum(is_open(operand) for operand in loop.operands) > 1:
             yield loop
 

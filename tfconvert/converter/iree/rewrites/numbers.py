@@ -41,17 +41,21 @@ _SHAPE_OPERAND = {
     "stablehlo.dynamic_broadcast_in_dim": 1,
     "stablehlo.dynamic_iota": 0,
     "stablehlo.dynamic_reshape": 1,
-    "tensor.reshape": 1,
 }
 """The operand that holds the result's sizes."""
 
 
 class Numbers:
-    """The numbers of a module, each computed once, right after what it depends on."""
+    """The numbers of a module, each computed once, right after what it depends on.
 
-    __slots__ = ("_before", "_dims", "_elements", "_factors")
+    Attributes:
+        has_quotients: Whether one is a quotient of others, for which IREE knows no bound.
+    """
+
+    __slots__ = ("_before", "_dims", "_elements", "_factors", "has_quotients")
 
     def __init__(self) -> None:
+        self.has_quotients = False
         self._dims: dict[tuple[Value, int], Index] = {}
         self._elements: dict[tuple[Value, int], Index] = {}
         self._factors: dict[Value, tuple[Index, Index]] = {}
@@ -169,19 +173,32 @@ class Numbers:
         op = value.owner
         assert isinstance(op, Operation)
         emit = after(value)
+        if op.name == "stablehlo.multiply":
+            return self._product(one, other, emit)
         if op.name != "stablehlo.divide":
-            found = emit.compute(_BINARY[op.name], one, other)
-            if op.name == "stablehlo.multiply" and isinstance(found, Value):
-                self._factors.setdefault(found, (one, other))
+            return emit.compute(_BINARY[op.name], one, other)
+        (count, some), (divisor, more) = self.factors(one), self.factors(other)
+        if divisor and more and count % divisor == 0 and not more - some:
+            # What is left of the elements of a reshape is a size that is known, so that it is the same value.
+            found: Index = count // divisor
+            for factor in (some - more).elements():
+                found = self._product(found, factor, emit)
             return found
         if isinstance(other, int) and isinstance(one, int) and other > 0 <= one:
             return one // other
         if isinstance(other, int) and other > 0:
             return one if other == 1 else emit.one("arith.divsi", (emit.index(one), emit.index(other)), INDEX)
+        self.has_quotients = True
         # A divisor of zero would be undefined; StableHLO's result is of no use either.
         by = emit.index(other)
         safe = emit.choose(emit.is_(0, by, emit.index(0)), emit.index(1), by)
         return emit.one("arith.divsi", (emit.index(one), safe), INDEX)
+
+    def _product(self, one: Index, other: Index, emit: Emit) -> Index:
+        found = emit.compute("muli", one, other)
+        if isinstance(found, Value) and found is not one and found is not other:
+            self._factors.setdefault(found, (one, other))
+        return found
 
     def _chosen(self, op: Operation, at: int, depth: int) -> Index:
         condition, *cases = op.operands
@@ -219,16 +236,19 @@ class Numbers:
         return one * other, some + more
 
 
-def _after_offsets(op: Operation) -> int:
+def _second_group_end(op: Operation) -> int:
+    """Returns the number of the first operand behind the second group: offsets of a slice, sizes before a reshape."""
     counts = op.properties["operandSegmentSizes"]
     assert isinstance(counts, DenseArrayAttr)
     return 1 + int(counts.values[1])
 
 
 _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
+    "flow.tensor.reshape": _second_group_end,
+    "flow.tensor.tie_shape": lambda op: 1,
     "tensor.empty": lambda op: 0,
     "tensor.expand_shape": lambda op: 1,
-    "tensor.extract_slice": _after_offsets,
+    "tensor.extract_slice": _second_group_end,
 }
 """The number of the first of the operands that are the result's open sizes."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.iree.rewrites.emit import Index, split
+from tfconvert.converter.iree.rewrites.emit import Index, segments, split
 from tfconvert.converter.iree.rewrites.numbers import NUMERIC, after, is_number
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -29,8 +29,24 @@ def dynamic_reshape(op: Operation, context: Context) -> Value:
     """Returns a reshape by joining and splitting dimensions, or one to any shape."""
     value, shape = op.operands
     result = op.results[0]
-    found = reshape(value, context.numbers.elements(shape), shape_of(result), context)
-    return context.emit.one("tensor.reshape", (value, shape), result.type) if found is None else found
+    sizes, dims = context.numbers.elements(shape), shape_of(result)
+    found = reshape(value, sizes, dims, context)
+    return _taken_anew(value, sizes, result.type, context) if found is None else found
+
+
+def _taken_anew(value: Value, sizes: Sequence[Index], kind: Attribute, context: Context) -> Value:
+    """Returns a value with any other shape.
+
+    Its sizes are numbers: IREE can't tell that a size that went through a tensor, as for `tensor.reshape`, is still the
+    same, and fails on loops that carry such values.
+    """
+    emit = context.emit
+    own, new = (
+        [emit.index(size) for size, dim in zip(numbers, shape, strict=True) if dim < 0]
+        for numbers, shape in ((context.numbers.sizes(value), shape_of(value)), (sizes, types.shape_of(kind) or ()))
+    )
+    properties = {"operandSegmentSizes": segments(1, len(own), len(new))}
+    return emit.one("flow.tensor.reshape", (value, *own, *new), kind, properties)
 
 
 def number(op: Operation, context: Context) -> Value | None:

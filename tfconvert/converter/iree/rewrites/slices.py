@@ -26,8 +26,8 @@ def real_dynamic_slice(op: Operation, context: Context) -> Value:
     for start, limit, stride, size in zip(starts, limits, strides, context.numbers.sizes(value), strict=True):
         assert isinstance(stride, int)
         within(context, start, limit, size)
-        is_whole = start == 0 and limit is size
-        length = size if is_whole else emit.compute("maxsi", emit.compute("subi", limit, start), 0)
+        is_whole = start == 0 and context.numbers.before(limit) is context.numbers.before(size)
+        length = limit if is_whole else emit.compute("maxsi", emit.compute("subi", limit, start), 0)
         sizes.append(emit.quotient(emit.compute("addi", length, stride - 1), stride))
     return extract(emit, value, starts, _as_typed(sizes, result, emit), strides, result)
 
