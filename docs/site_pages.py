@@ -91,7 +91,7 @@ def _sections(name: str, module: ModuleType, told: set[str]) -> Iterator[str]:
     ours = [(isinstance(value, type), each) for each, value in found.items() if _is_ours(value)]
     homes = {each: _home(found[each]) for _, each in sorted(ours)}  # Functions first.
     submodules = {each: value for each, value in found.items() if _is_module(value, f"{name}.{each}")}
-    new = [home for home in homes.values() if home not in told]
+    new = [home for home in dict.fromkeys(homes.values()) if home not in told]  # A class may have two names.
     others = [f"`{each}`" for each in found if homes.get(each) not in new and each not in submodules]
     told.update(new)
     yield f"## {name}\n"

@@ -46,6 +46,7 @@ _ALLOWED = {
     ("converter.cli.build", "path.open"): _NAMED_BY_THE_USER,
     ("converter.cli.build", "tomllib.load"): _NAMED_BY_THE_USER,
     ("converter.cli.cache", "os.fdopen"): "a descriptor from the door",
+    ("converter.cli.cache", "path.open"): "a result that a server has sent, in a folder of its own",
     ("converter.cli.opt_job", "source._replace(is_raw=True).open"): _OPENS_NO_FILE,
     ("converter.cli.opt_job", "source.open"): _OPENS_NO_FILE,
     ("converter.cli.streams", "os.open"): "the null device, to write to",
@@ -100,6 +101,7 @@ _ALLOWED = {
     ("converter.service.server", "os.open"): "the file of the first token, to write to",
     ("converter.service.uploads", "os.open"): "a new file, to write to",
     ("converter.pipeline.opened", "source.open"): _OPENS_NO_FILE,
+    ("converter.validation.quantized_forms", "source.open"): _OPENS_NO_FILE,
 }
 """All other calls that may open a file, with the reason why each may."""
 

@@ -301,7 +301,7 @@ def test_names_of_tensorflow_s_own(digits_model: Path, tf: ModuleType, tmp_path:
     model = tfconvert.convert(graph.as_graph_def(), inputs=["x:0"], outputs=["y:0", "y:1"], names="official",
                               verify=True)  # fmt: skip
     assert _places(bytes(model)) == (["x"], ["y", "y:1"])
-    for settings, message in (({"names": "short"}, "choose from signature, official"),
+    for settings, message in (({"names": "short"}, "one of signature, official"),
                               ({"names": "official", "target": "stablehlo"}, "LiteRT's files only")):  # fmt: skip
         with pytest.raises(ConversionError, match=message) as caught:
             tfconvert.convert(digits_model, **settings)  # type: ignore[arg-type]

@@ -43,8 +43,8 @@ def entry_names(function: FuncOp, which: str) -> list[str]:
     return names.data.split(",") if isinstance(names, StringAttr) and names.data else []
 
 
-def index_path(attributes: Attribute | None, position: int) -> str:
-    """Returns an argument's or a result's name in the signature; empty if it has none.
+def index_path(attributes: Attribute | None, position: int) -> str | None:
+    """Returns an argument's or a result's name in the signature, which may be empty; `None` if it has none.
 
     Args:
         attributes: The function's attributes of arguments or of results.
@@ -54,7 +54,7 @@ def index_path(attributes: Attribute | None, position: int) -> str:
     dictionary = dictionaries[position] if position < len(dictionaries) else None
     path = dictionary.data.get(INDEX_PATH) if isinstance(dictionary, DictionaryAttr) else None
     if not isinstance(path, ArrayAttr):
-        return ""
+        return None
     parts = [
         str(part.value) if isinstance(part, IntegerAttr) else part.data
         for part in path.data
@@ -79,7 +79,8 @@ def port_names(function: FuncOp, which: str) -> list[str]:
     known += [""] * (len(kinds) - len(known))
     paths = [index_path(attributes, index) for index in range(len(kinds))]
     return [
-        path or name or f"{which[:-1]}_{index}" for index, (path, name) in enumerate(zip(paths, known, strict=False))
+        (name if path is None else path) or f"{which[:-1]}_{index}"
+        for index, (path, name) in enumerate(zip(paths, known, strict=False))
     ]
 
 
