@@ -76,6 +76,8 @@ class Quantize:
             without fake quantization stays float, and so do inputs and outputs that aren't fake-quantized.
         default_range: The least and the greatest number of values whose ranges nothing tells, neither samples nor
             training. Results are wrong then; it serves to measure speed and size.
+        float_ends: Whether inputs and outputs stay floats where the operators at them compute with floats, whatever
+            `io` says.
         progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
     """
 
@@ -94,6 +96,7 @@ class Quantize:
     bias: Bias | None = None
     accumulation: Accumulation = "float32"
     trained_only: bool = False
+    float_ends: bool = False
     default_range: tuple[float, float] | None = None
     progress: Callable[[int, int | None], None] | None = None
 

@@ -59,7 +59,7 @@ def test_settings(arguments: tuple[str, ...], expected: Quantize | None) -> None
 def test_every_setting_has_an_option() -> None:
     named = {"mode", "bits", "samples", "calibration", "io", "per_tensor", "per_tensor_dense", "exclude", "strict",
              "ranges", "hybrid_only", "variables", "recurrent_state", "bias", "accumulation",
-             "trained_only", "default_range"}  # fmt: skip
+             "trained_only", "float_ends", "default_range"}  # fmt: skip
     assert named == set(QUANTIZE_SETTINGS)
     settings = {field.name for field in dataclasses.fields(Quantize)}
     assert settings - named == {"weights", "per_channel", "progress"}

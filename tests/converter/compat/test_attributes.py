@@ -84,8 +84,10 @@ def test_refused_attributes_say_why(rows: Sequence[Row], row: Row) -> None:
 
 
 def test_everything_that_is_refused_is_told_at_once() -> None:
-    message = _refused(_experimental_low_bit_qat=True, inference_input_type="int8", _experimental_calibrate_only=True)
-    for name in ("_experimental_low_bit_qat", "inference_input_type", "_experimental_calibrate_only"):
+    message = _refused(
+        _experimental_reduce_type_precision=True, inference_input_type="int8", _experimental_calibrate_only=True
+    )
+    for name in ("_experimental_reduce_type_precision", "inference_input_type", "_experimental_calibrate_only"):
         assert name in message
 
 
@@ -148,9 +150,9 @@ def test_quantization_with_samples(values: dict[str, Any], mode: str, io: str, i
     ({"inference_output_type": "uint8"}, "inference_output_type: it can't be uint8: nothing is quantized"),
     ({"inference_input_type": "int8", "inference_output_type": "int8"}, "nothing is quantized"),
     ({"optimizations": DEFAULT, "representative_dataset": _samples, "supported_ops": INT16_OPS,
-      "_experimental_full_integer_quantization_bias_type": np.float32}, "biases are int64 or int32 here, not float32"),
+      "_experimental_full_integer_quantization_bias_type": np.float32}, "Expected bias type to be int64 or int32, not float32"),
     ({"optimizations": DEFAULT, "representative_dataset": _samples,
-      "_experimental_full_integer_quantization_bias_type": np.int64}, "biases are int32 here, not int64"),
+      "_experimental_full_integer_quantization_bias_type": np.int64}, "Expected bias type to be int32, not int64"),
     ({"optimizations": DEFAULT, "supported_types": [np.int16]}, "int16 goes with the operators for 16-bit activations"),
     ({"optimizations": DEFAULT, "supported_types": [np.float16],
       "_experimental_supported_accumulation_type": np.int8}, "it can't be int8"),

@@ -130,7 +130,7 @@ def test_integers_that_are_refused(tf: ModuleType) -> None:
     with pytest.raises(ConversionError, match="can't be int8 in the mode 'int16'"):
         _converted(function, _samples((1, 5, 5, 3)), "int8", supported_ops=[INT16, OPS.TFLITE_BUILTINS])
     for kind in ("int64", "float32"):
-        with pytest.raises(ConversionError, match="biases are int32"):
+        with pytest.raises(ConversionError, match="bias type to be int32"):
             _converted(function, _samples((1, 5, 5, 3)), _experimental_full_integer_quantization_bias_type=kind)
 
 

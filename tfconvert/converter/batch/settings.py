@@ -106,6 +106,7 @@ QUANTIZE: Mapping[str, Setting] = {
     "ranges": _choice("minmax", "mse", "percentile"),
     "hybrid_only": _flag(),
     "trained_only": _flag(),
+    "float_ends": _flag(),
     "recurrent_state": _choice("reset", "kept"),
     "bias": _choice("int32", "int64"),
     "accumulation": _choice("float32", "float16"),

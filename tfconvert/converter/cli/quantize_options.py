@@ -77,6 +77,8 @@ _OPTIONS = (
     click.option("--bias", type=click.Choice(get_args(Bias)), help="int16: type of biases. Default: int64."),
     click.option("--accumulation", type=click.Choice(get_args(Accumulation)),
                  help="float16: floats in which products are summed up where that is faster. Default: float32."),
+    click.option("--float-ends", is_flag=True,
+                 help="With --io: leave inputs and outputs floats where operators at them compute with floats."),
     click.option("--trained-only", is_flag=True,
                  help="int8, int16, dynamic: quantize what the model fake-quantizes itself, and nothing else."),
     click.option("--default-range", type=RangeOption(),
@@ -86,7 +88,7 @@ _OPTIONS = (
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
                      "per_tensor_dense", "hybrid_only", "variables", "recurrent_state", "bias", "accumulation",
-                     "trained_only", "default_range", "strict")  # fmt: skip
+                     "trained_only", "float_ends", "default_range", "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
 
 _AS_GIVEN = ("calibration", "io", "ranges", "variables", "recurrent_state", "bias", "accumulation", "default_range")
@@ -130,6 +132,7 @@ def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize |
         strict="strict" in given,
         hybrid_only="hybrid_only" in given,
         trained_only="trained_only" in given,
+        float_ends="float_ends" in given,
         progress=_show if not quiet and can_redraw(sys.stderr) else None,
         **settings,
     )

@@ -102,7 +102,7 @@ def _as_trained(values: Values, ends: tuple[Io, Io]) -> Mapped | None:
     """
     mode, strict = values[_QDQ], bool(values["_experimental_strict_qdq"])
     if mode not in (None, "NONE", "STATIC", "DYNAMIC"):
-        raise refusal(_QDQ, f"it can't be {mode!r}", "choose from NONE, STATIC, DYNAMIC")
+        raise refusal(_QDQ, f"Unknown QDQ conversion mode: {mode!r}", "choose from NONE, STATIC, DYNAMIC")
     if mode in (None, "NONE") and not strict:
         return None
     # What is strictly between pairs is integers in any mode; inputs and outputs are in one.
@@ -152,7 +152,8 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     return Quantize(integers, samples=None if samples is None else _samples(samples),
                     io=io, per_channel=per_channel, strict=is_strict,
                     variables="integers" if has_variables else "float32", bias=bias,
-                    default_range=values.get(_DEFAULT_RANGES))  # fmt: skip
+                    default_range=values.get(_DEFAULT_RANGES),
+                    float_ends=wish.has_integer_ends and not values["experimental_new_quantizer"])  # fmt: skip
 
 
 def _per_channel(values: Values) -> PerChannel:
@@ -177,7 +178,7 @@ def _bias(wanted: Any, mode: Mode) -> Bias | None:
     found = next((each for each in known if each == name), None)
     if found is None:
         raise refusal("_experimental_full_integer_quantization_bias_type",
-                      f"biases are {' or '.join(known)} here, not {name}", "leave it out")  # fmt: skip
+                      f"Expected bias type to be {' or '.join(known)}, not {name}", "leave it out")  # fmt: skip
     return None if found == known[0] else found
 
 

@@ -103,6 +103,20 @@ def test_an_input_that_only_floats_use_becomes_integers(filecheck: FileCheck) ->
     """)  # fmt: skip
 
 
+def test_ends_that_only_floats_use_may_stay_floats(filecheck: FileCheck) -> None:
+    filecheck(QuantizeIo(Quantize("int8", io="int8", float_ends=True)), f"""
+    func.func @main(%x: {X}, %y: {X}) -> ({X}, {X}) {SEEN} {{
+      %0 = "tfl.ceil"(%x) : ({X}) -> {X}
+      %1 = "tfl.quantize"(%y) : ({X}) -> tensor<4x!quant.uniform<i8:f32, 0.5>>
+      %2 = "tfl.dequantize"(%1) : (tensor<4x!quant.uniform<i8:f32, 0.5>>) -> {X}
+      func.return %0, %2 : {X}, {X}
+    }}
+    // CHECK: func.func @main(%x: tensor<4xf32>, %y: tensor<4x!quant.uniform<i8:f32, 0.5>>)
+    // CHECK-NEXT: [[C:%[0-9]+]] = "tfl.ceil"(%x)
+    // CHECK-NEXT: func.return [[C]], %y
+    """)  # fmt: skip
+
+
 @pytest.mark.parametrize("quantize", [INT8, UINT8])
 def test_an_output_may_be_returned_twice(filecheck: FileCheck, quantize: QuantizeIo) -> None:
     text = RELU.replace(f") -> {X} {SEEN}", f") -> ({X}, {X}) {SEEN}").replace(f"%2 : {X}\n", f"%2, %2 : {X}, {X}\n")

@@ -91,7 +91,7 @@ class _Boundary:
     def __init__(self, function: FuncOp, quantize: Quantize) -> None:
         self._function = function
         self._taken, self._given = quantize.ends
-        self._trained_only = quantize.trained_only
+        self._keeps_floats = quantize.trained_only or quantize.float_ends
 
     def rewrite(self) -> Counter[str]:
         """Rewrites the function."""
@@ -105,7 +105,7 @@ class _Boundary:
     def _rewrite_inputs(self) -> int:
         inputs = [
             argument for argument in self._function.body.block.args
-            if is_float(argument) and not (self._trained_only and self._has_floats(argument))
+            if is_float(argument) and not (self._keeps_floats and self._has_floats(argument))
         ]  # fmt: skip
         for argument in inputs:
             self._input(argument)
@@ -116,7 +116,7 @@ class _Boundary:
         assert end is not None
         outputs = [
             index for index, value in enumerate(end.operands)
-            if is_float(value) and not (self._trained_only and not _is_dequantized(value, _storage(self._given)))
+            if is_float(value) and not (self._keeps_floats and not _is_dequantized(value, _storage(self._given)))
         ]  # fmt: skip
         for index in outputs:
             value = end.operands[index]

@@ -19,6 +19,9 @@ from tfconvert.schema.ir.values import Value
 MIN_ELEMENTS = 1024
 """Weights of fewer elements stay floats: quantizing them would save little, and lose accuracy."""
 
+_LARGE = 8192
+"""Filters of as many elements become integers even if they add up few products."""
+
 ASYMMETRIC = "asymmetric_quantize_inputs"
 """The option of a hybrid operator to give activations a zero point, which is more accurate."""
 
@@ -123,7 +126,7 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     present = [at for at in row.weights if tfl.has_operand(op, at)]
     has_kernel = row.is_hybrid or not row.per_tensor
     if settings.mode == "dynamic":
-        if has_kernel if settings.hybrid_only else _is_faster(op, row):
+        if has_kernel if settings.hybrid_only else _gains(op, row):
             return _hybrid(op, row, present, settings)
         if row.stays_float:
             return []
@@ -132,10 +135,13 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     return [Weight(at, form) for at in present if _is_weight(op.operands[at])]
 
 
-def _is_faster(op: tfl.TFLOp, row: Row) -> bool:
-    """Returns whether an op is as fast with integers as with floats: quantizing activations takes time."""
+def _gains(op: tfl.TFLOp, row: Row) -> bool:
+    """Returns whether an op is as fast with integers as with floats, or far smaller.
+
+    Quantizing activations takes time, which sums of few products don't save.
+    """
     shape = types.shape_of(op.operands[row.weights[0]].type) or ()
-    return row.is_hybrid and (not row.products or math.prod(shape[1:]) >= row.products)
+    return row.is_hybrid and (math.prod(shape[1:]) >= row.products or math.prod(shape) >= _LARGE)
 
 
 def _hybrid(op: tfl.TFLOp, row: Row, present: list[int], settings: Quantize) -> list[Weight]:
