@@ -135,10 +135,10 @@ def test_constants_are_rounded_and_clipped(values: Range, seed: int) -> None:
     uniform = uniform_of(Range(values.low / 2, values.high / 2), I8)
     made = weights.quantize_constant(_constant(value), uniform)
     (scale,), (zero,) = uniform.scales, uniform.zero_points
-    expected = np.clip(np.rint(value / np.float32(scale)).astype(np.float64) + zero, -128, 127)
-    # In one of a thousand draws a quotient lies between two integers, and its last digit decides.
-    np.testing.assert_allclose(tensor_data.to_array(made.stored), expected, atol=1)
-    assert np.count_nonzero(tensor_data.to_array(made.stored) != expected) <= 1
+    # The reciprocal decides where a quotient lies between two integers.
+    quotients = np.rint(value * (np.float32(1) / np.float32(scale))).astype(np.float64)
+    expected = np.clip(quotients + zero, -128, 127)
+    np.testing.assert_array_equal(tensor_data.to_array(made.stored), expected)
 
 
 def _histogram(*parts: Array) -> Histogram:
