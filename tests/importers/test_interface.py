@@ -302,6 +302,7 @@ def test_names_of_tensorflow_s_own(digits_model: Path, tf: ModuleType, tmp_path:
                               verify=True)  # fmt: skip
     assert _places(bytes(model)) == (["x"], ["y", "y:1"])
     for settings, message in (({"names": "short"}, "one of signature, official"),
+                              ({"recurrent": "loop", "target": "stablehlo"}, "recurrent is for LiteRT's files only"),
                               ({"names": "official", "target": "stablehlo"}, "LiteRT's files only")):  # fmt: skip
         with pytest.raises(ConversionError, match=message) as caught:
             tfconvert.convert(digits_model, **settings)  # type: ignore[arg-type]

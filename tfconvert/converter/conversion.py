@@ -138,7 +138,7 @@ def check_options(options: Options) -> None:
 
 
 _LITERTS_OWN = (
-    "allow_custom_ops", "quantize", "metadata", "target_runtime", "allow_flex", "composites", "names",
+    "allow_custom_ops", "quantize", "metadata", "target_runtime", "allow_flex", "composites", "names", "recurrent",
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
