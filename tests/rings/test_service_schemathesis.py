@@ -39,7 +39,7 @@ def made(server: Serving, headers: dict[str, str]) -> str:
 
 OPERATIONS = (
     "submit_job", "list_jobs", "get_job", "delete_job", "cancel_job", "retry_job", "follow_job", "get_result",
-    "get_report", "get_report_page", "get_log", "list_tokens", "create_token", "revoke_token", "get_health",
+    "get_part", "get_report", "get_report_page", "get_log", "list_tokens", "create_token", "revoke_token", "get_health",
     "get_readiness", "get_metrics", "list_ops",
 )  # fmt: skip
 
