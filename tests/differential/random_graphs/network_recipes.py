@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -115,15 +116,19 @@ def _volume(op: str, build: Builder) -> None:
         weights = _like(build, one, (*sizes, build.array(one).shape[-1], 2), 0.9)
         build.op(op, input=one, filter=weights, strides=stride, padding=padding)
     else:
-        # TensorFlow ends the process where a window is larger than the volume.
-        sizes = [min(size, dim) for size, dim in zip(sizes, build.array(one).shape[1:4], strict=True)]
-        build.op(op, input=one, ksize=[1, *sizes, 1], strides=stride, padding=padding)
+        build.op(op, input=one, ksize=_fitting(build, one, sizes), strides=stride, padding=padding)
 
 
 def _pool(op: str, build: Builder) -> None:
     one = _image(build)
-    sizes = [1, build.random.randint(1, 3), build.random.randint(1, 3), 1]
+    sizes = _fitting(build, one, [build.random.randint(1, 3), build.random.randint(1, 3)])
     build.op(op, **{"value" if op == "AvgPool" else "input": one}, ksize=sizes, **_window(build))
+
+
+def _fitting(build: Builder, one: Ref, sizes: Sequence[int]) -> list[int]:
+    """Returns the sizes of a window, none larger than the image or volume, for which TensorFlow ends the process."""
+    dims = build.array(one).shape[1:-1]
+    return [1, *(min(size, dim) for size, dim in zip(sizes, dims, strict=True)), 1]
 
 
 def _batch_norm(build: Builder) -> None:
