@@ -38,7 +38,9 @@ class Case:
 
 
 _LOADED = """
-from tfconvert.converter import conversion, options, targets
+from tfconvert import conversion
+from tfconvert.settings import options
+from tfconvert.converter.target import target as targets
 from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.importers import saved_model
 targets.LITERT.load()

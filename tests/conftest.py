@@ -8,10 +8,11 @@ import os
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.support import litert, sources
+from tests.support import litert, outlier, sources
 from tests.support.litert import RunTFLite
 
 # Other work on the machine must not make a test fail.
@@ -72,3 +73,11 @@ def digits_model() -> Path:
 def run_tflite() -> RunTFLite:
     """Returns the function that runs a .tflite file's bytes in LiteRT."""
     return litert.run
+
+
+@pytest.fixture(scope="session")
+def outlier_model(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a SavedModel that 8-bit integers ruin, beside samples for it in `images.npy`."""
+    folder = tmp_path_factory.mktemp("outlier")
+    np.save(folder / "images.npy", outlier.images())
+    return outlier.save(tf, folder / "model")

@@ -36,7 +36,7 @@ def main() -> None:
     for name in _DOCSTRINGS:
         sys.modules.setdefault(name, ModuleType(name))
     _end_in_order()
-    from tfconvert.converter.cli.main import main as command
+    from tfconvert.cli.main import main as command
 
     try:
         command(prog_name="tfconvert")

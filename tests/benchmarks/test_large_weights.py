@@ -10,7 +10,7 @@ import pytest
 
 import tfconvert
 from benchmarks.large_weights import shapes, write_model
-from tests.converter.litert.quantize.runs import signal_to_noise
+from tests.converter.targets.litert.quantize.runs import signal_to_noise
 from tests.support.litert import RunTFLite
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 

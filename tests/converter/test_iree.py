@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 import tfconvert
-from tests.converter.stablehlo.test_target import MODEL
-from tfconvert.converter.cli.main import main
-from tfconvert.converter.iree import compiler
-from tfconvert.converter.iree.description import description_in
-from tfconvert.converter.iree.passes.weights_to_parameters import WeightsToParameters, weights_of
+from tests.converter.targets.stablehlo.test_target import MODEL
+from tfconvert.cli.main import main
+from tfconvert.converter.targets.iree import compiler
+from tfconvert.converter.targets.iree.description import description_in
+from tfconvert.converter.targets.iree.passes.weights_to_parameters import WeightsToParameters, weights_of
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.safetensors import Safetensors
 from tfconvert.importers.source import Source

@@ -25,14 +25,14 @@ import tfconvert
 from tests.differential.random_programs import Program, random_program
 from tests.differential.summary import Totals, print_summary
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.litert import runtime
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.targets import PIPELINES
+from tfconvert.converter.target import PIPELINES
+from tfconvert.converter.targets.litert import runtime
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
 
 _MAX_ITERATIONS = 1000
 

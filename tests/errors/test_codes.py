@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.sources import SourceFile
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.schema.error_codes import all_codes
 
 _CODE = re.compile(r"[a-z]+(-[a-z0-9]+)+")

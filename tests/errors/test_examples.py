@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.schema.error_codes import all_codes
 
 _CONVERT = ["model", "-o", "x.tflite"]

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.support.litert import RunTFLite
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.exporters.tflite.model_metadata import MODEL_METADATA, archive
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.reader import read, read_model

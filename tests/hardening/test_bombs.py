@@ -20,8 +20,8 @@ import tfconvert
 from tests.hardening.bounded import run_bounded
 from tests.hardening.graphs import BOOL, FLOAT, INT, INT64, STRING, add, call, const, function, graph, splat
 from tests.support.run_text import parse
-from tfconvert.converter.cli.options import LimitOption
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.cli.options import LimitOption
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import pass_check
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

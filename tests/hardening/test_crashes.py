@@ -18,10 +18,10 @@ import tfconvert
 from tests.hardening import models
 from tests.hardening.bounded import run_bounded
 from tests.hardening.models import FLOAT, constant, graph, node, placeholder
-from tfconvert.converter import exhaustion
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.converter.ir.builder import _integers
 from tfconvert.converter.ir.interface import interfaces
+from tfconvert.converter.process import exhaustion
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.graph.op_signatures import OpRegistry

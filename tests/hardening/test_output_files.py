@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.hardening import models
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.checkpoint.bundle import Checkpoint

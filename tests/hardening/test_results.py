@@ -15,9 +15,9 @@ import pytest
 import tfconvert
 from tests.support.litert import RunTFLite
 from tests.support.run_text import parse
-from tfconvert.converter.litert import legalize
-from tfconvert.converter.litert.legalize.entry import Row
 from tfconvert.converter.passes.verify_control_flow import VerifyControlFlow
+from tfconvert.converter.targets.litert import legalize
+from tfconvert.converter.targets.litert.legalize.entry import Row
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tflite import kernels

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 
 LINK = re.compile(r"\]\(([^)]*)\)")
 

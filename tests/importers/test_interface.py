@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.support.sample_models import traced
-from tfconvert.converter.cli.main import main
-from tfconvert.importers.open_model import ORDERS
+from tfconvert.cli.main import main
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.options import ORDERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 

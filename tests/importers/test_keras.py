@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import tfconvert
 from tests.importers.temporary_folders import LeftFolders
 from tests.support.litert import RunTFLite
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.schema.diagnostics import ConversionError
 
 _X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)

@@ -27,14 +27,14 @@ from tests.importers import v1_graphs, v1_models
 from tests.importers.tflite import official_models
 from tests.mutate.seed_models import SAVED
 from tests.support.sample_models import save
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.targets import PIPELINES
+from tfconvert.converter.target import PIPELINES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.printing import print_module
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.options import Options
 
 OFFICIAL = sorted(set(official_models.MODELS) - {"two_signatures"})
 FORMATS = ("saved_model", "graph_def", "meta_graph", "mlir", "tflite")

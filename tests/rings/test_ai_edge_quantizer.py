@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.litert.quantize.runs import signal_to_noise
+from tests.converter.targets.litert.quantize.runs import signal_to_noise
 from tests.support.litert import RunTFLite
 from tfconvert.schema.tflite.reader import read_model
 from tfconvert.schema.tflite.tables import TFLITE

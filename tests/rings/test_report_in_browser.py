@@ -14,11 +14,11 @@ import pytest
 from PIL import Image
 
 import tfconvert
-from tests.converter.report_page.test_page import HOSTILE
-from tfconvert.converter.fidelity import Exclusions, Fidelity, LayerFidelity, OutputFidelity
-from tfconvert.converter.quantization_report import QuantizationReport
-from tfconvert.converter.report import Report
-from tfconvert.converter.report_page.page import render
+from tests.report.test_page import HOSTILE
+from tfconvert.converter.pipeline.quantization_report import QuantizationReport
+from tfconvert.report.page import render
+from tfconvert.report.report import Report
+from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, OutputFidelity
 
 WIDE = (1360, 900)
 PHONE = (390, 844)

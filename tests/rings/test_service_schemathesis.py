@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.converter.service.serving import Serving
+from tests.service.serving import Serving
 
 hypothesis = pytest.importorskip("hypothesis")
 schemathesis = pytest.importorskip("schemathesis")

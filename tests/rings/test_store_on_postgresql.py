@@ -14,7 +14,7 @@ _FILES = ("test_store.py", "test_janitor.py", "test_leases.py", "test_tokens.py"
 
 def test_the_tests_of_the_database_pass() -> None:
     with postgresql() as url:
-        files = [f"tests/converter/service/{name}" for name in _FILES]
+        files = [f"tests/service/{name}" for name in _FILES]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
             cwd=ROOT, env={**os.environ, "TFCONVERT_TEST_POSTGRESQL": url}, capture_output=True, text=True, check=False,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_folder, is_missing, open_file
+from tfconvert.settings.options import ORDERS
 
 if TYPE_CHECKING:
     from tfconvert.importers.graph.wishes import Wishes
@@ -87,12 +88,6 @@ class Selection(Protocol):
     @property
     def is_raw(self) -> bool:
         """GraphDefs: whether to import every node as it is, though it can't be converted so."""
-
-
-ORDERS = ("written", "official", "official-v1", "flattened")
-"""The orders of a signature's inputs and outputs: that of the function's arguments and results, or that in which
-TensorFlow's own converters have them, those of TensorFlow 2 and 1, and that of a function whose variables nobody owns:
-results that are a dictionary by key."""
 
 
 _SECOND_NAMES = ("serve",)

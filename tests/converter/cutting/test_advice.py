@@ -16,7 +16,7 @@ import tfconvert
 from tests.converter.cutting.models import WEIGHTS
 from tests.support.litert import RunTFLite
 from tests.support.sample_models import traced
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 

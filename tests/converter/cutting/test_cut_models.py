@@ -20,12 +20,12 @@ from tests.converter.cutting.models import WEIGHTS, X, network
 from tests.support.control_flow import control_flow_v1
 from tests.support.litert import RunTFLite, run
 from tests.support.sample_models import traced
-from tfconvert.converter.cli.main import main
-from tfconvert.converter.inspection.inspection import inspect
-from tfconvert.converter.options import Options
+from tfconvert.cli.main import main
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.options import Options
+from tfconvert.tools.inspection import inspect
 
 
 def _relu(x: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.kernels.comparison import compare
-from tests.converter.litert.optimize.graph import Graph, Operand
+from tests.converter.targets.litert.optimize.graph import Graph, Operand
+from tests.ops.kernels.comparison import compare
 from tests.support.litert import RunTFLite
 from tests.support.run_text import Array, parse, run_text
 from tfconvert.converter.executor.executor import Executor

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.converter.stablehlo.engine import Program
+from tests.converter.targets.stablehlo.engine import Program
 from tfconvert.converter.executor.executor import Executor, run
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types

@@ -14,15 +14,8 @@ from types import ModuleType
 import pytest
 
 from tests.support import sample_models
-from tfconvert import composites, patterns
-from tfconvert.converter import conversion
+from tfconvert import composites, conversion, patterns
 from tfconvert.converter.ir.op_counts import count_operations
-from tfconvert.converter.kernels import uncommon as kernels
-from tfconvert.converter.litert.legalize import uncommon as legalize
-from tfconvert.converter.litert.passes import prepare_control_flow
-from tfconvert.converter.litert.passes.legalize import Legalize
-from tfconvert.converter.litert.passes.quantize_weights import QuantizeWeights
-from tfconvert.converter.options import Options
 from tfconvert.converter.passes import (
     decompose_resource_ops,
     functionalize_conditionals,
@@ -30,17 +23,23 @@ from tfconvert.converter.passes import (
 )
 from tfconvert.converter.pipeline import stages
 from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
-from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.recurrence import step_reads
 from tfconvert.converter.shapes import list_ops
-from tfconvert.converter.targets import LITERT, PIPELINES
+from tfconvert.converter.target import LITERT, PIPELINES
+from tfconvert.converter.targets.litert.legalize import uncommon as legalize
+from tfconvert.converter.targets.litert.passes import prepare_control_flow
+from tfconvert.converter.targets.litert.passes.legalize import Legalize
+from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeWeights
 from tfconvert.importers.source import Source
+from tfconvert.ops.kernels import uncommon as kernels
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import call_interfaces, sequences
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
+from tfconvert.settings.quantization import Quantize
 
 NAMES = [
     "merge-functions", "inline", "freeze-variables", "canonicalize", "shape-inference",
@@ -181,7 +180,7 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     ]  # fmt: skip
     assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}." for room in unneeded))]
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
-    assert not loaded & {"dataclasses", "ml_dtypes", "tfconvert.converter.quantization"}
+    assert not loaded & {"dataclasses", "ml_dtypes", "tfconvert.settings.quantization"}
 
 
 def test_every_stage_tells_why_it_stands_there() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.blame import blamed
-from tfconvert.converter.targets import LITERT
+from tfconvert.converter.target import LITERT
 from tfconvert.patterns import Failure, Pattern, check, computed, op, rule, tf, tfl, value
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.settings.options import Options
 
 X = value("x")
 BOUNDED = rule("bounded-relu", tf.Relu(X), tf.Relu6(X))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.schema.diagnostics import ConversionError
 
 Build = Callable[[Any], tuple[Callable[..., Any], list[Any]]]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.ir import dims
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import dims, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block

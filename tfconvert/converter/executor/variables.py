@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.converter.kernels import registry
-from tfconvert.converter.kernels.call import Array, Call, Results, boxed
-from tfconvert.converter.kernels.op_call import call_of
+from tfconvert.ops.kernels import registry
+from tfconvert.ops.kernels.call import Array, Call, Results, boxed
+from tfconvert.ops.kernels.op_call import call_of
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.operation import Operation

@@ -52,12 +52,12 @@ import numpy as np
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir import symbol_table as names
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.dims import UNKNOWN, Partial
 from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.loop_dims import pass_dims
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import UNKNOWN, Partial
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stages import TO_FUNCTIONS
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.cut import CUT
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
 
 
 def is_uncut(module: ModuleOp) -> bool:

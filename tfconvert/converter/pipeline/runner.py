@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfconvert.converter.ir.interface import has_open_sizes
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.op_names import OpNames
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.pipeline.registry import pass_class
 from tfconvert.converter.pipeline.stage import OPEN_SIZES, Instrument, Pass, Stage, apply_watched
 from tfconvert.converter.pipeline.stage_name import InStage
+from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp

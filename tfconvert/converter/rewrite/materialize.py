@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir import dims
 from tfconvert.converter.rewrite import op_info
 from tfconvert.converter.rewrite.dsl import AttributeCapture, Capture, Computed, Literal, Op, Result, Term
 from tfconvert.converter.rewrite.functions import parameters_of
@@ -15,7 +14,7 @@ from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.rewrite.program import Bound
 from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import dims, tensor_data, types
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.locations import Location

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from tfconvert.converter.ir import dims
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects import dims, tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.tf_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, full_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.locations import Location

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, NamedTuple
 
-from tfconvert.converter.guard import Guard
+from tfconvert.converter.process.guard import Guard
 from tfconvert.converter.rewrite.pattern import Declaration, Failure, Pattern
 from tfconvert.converter.rewrite.program import Program
 from tfconvert.converter.rewrite.questions import Found

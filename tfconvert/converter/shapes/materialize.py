@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.dims import UNKNOWN
-from tfconvert.converter.shapes.ops.registry import shape_function
 from tfconvert.converter.shapes.symbolic import Source, Symbols
+from tfconvert.ops.shapes.registry import shape_function
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.tf_effects import is_pure
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation

@@ -1,6 +1,6 @@
 """Symbolic shapes through calls, branches and loops: which unknown dimensions are equal.
 
-An unknown dimension is a symbol (`tfconvert.converter.ir.dims`). A function's arguments have the symbols of its
+An unknown dimension is a symbol (`tfconvert.schema.dialects.dims`). A function's arguments have the symbols of its
 operands, a loop's variables those of their initial values as far as the body returns them unchanged. So the batch of
 an element that is set deep inside of loops is found to be the batch of an input outside of them.
 
@@ -16,12 +16,12 @@ from typing import Any
 
 from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.constants import constant_int
-from tfconvert.converter.ir.dims import UNKNOWN, dim_of_element, symbol
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
-from tfconvert.converter.shapes.ops.operands import Known, Operands
-from tfconvert.converter.shapes.ops.registry import infer_shapes, infer_values, shape_function
+from tfconvert.ops.shapes.operands import Known, Operands
+from tfconvert.ops.shapes.registry import infer_shapes, infer_values, shape_function
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.dims import UNKNOWN, dim_of_element, symbol
 from tfconvert.schema.dialects.types import Shape, shape_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation

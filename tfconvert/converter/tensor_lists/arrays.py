@@ -13,11 +13,11 @@ import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.tensor_lists.classes import groups_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.constants import constant_array, constant_int
-from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, ListOp, changes_length
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.ir.symbol_table import is_private
 from tfconvert.converter.tensor_lists.classes import Groups, groups_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.tf_traits import UNARY_IDENTITIES, full_names

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from glob import escape
 from typing import NamedTuple
 
-from tfconvert.converter.fidelity import Exclusions, Fidelity, LayerFidelity
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity
 
 
 class Trial(NamedTuple):

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.kernels.call import Array
 from tfconvert.converter.validation import samples
 from tfconvert.converter.validation.domains import RULES, Domain, fits
 from tfconvert.converter.validation.flow import Flow
 from tfconvert.converter.validation.probe import Probe
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -15,14 +15,14 @@ from tfconvert.converter.executor import buffers
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.ir.interface import interface_of
-from tfconvert.converter.kernels.call import Array
-from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
-from tfconvert.converter.litert.passes.separate_state import SeparateState
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.passes.fold_fake_quant import FoldFakeQuant
+from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import samples
 from tfconvert.converter.validation.comparison import compare, is_equal
 from tfconvert.converter.validation.samples import REFUSED_INPUT
 from tfconvert.exporters.tflite.model import export
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp

@@ -16,26 +16,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.fidelity import Fidelity, Limits, OutputFidelity
 from tfconvert.converter.ir.interface import Interface, interface_of
-from tfconvert.converter.kernels.call import Array
-from tfconvert.converter.litert import runtime
-from tfconvert.converter.litert.quantize.entries import entries_of
-from tfconvert.converter.litert.quantize.figures import OutputFigures
-from tfconvert.converter.litert.quantize.samples import Entry, read
-from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.pipeline.opened import opened
-from tfconvert.converter.report import OutputError
+from tfconvert.converter.targets.litert import runtime
+from tfconvert.converter.targets.litert.quantize.entries import entries_of
+from tfconvert.converter.targets.litert.quantize.figures import OutputFigures
+from tfconvert.converter.targets.litert.quantize.samples import Entry, read
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import inputs
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused, Run
+from tfconvert.converter.validation.output_error import OutputError
 from tfconvert.converter.validation.stability import unexplained
 from tfconvert.converter.validation.wiring import FileEngine, Wiring, own_wiring
 from tfconvert.importers.source import Source
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.fidelity import Fidelity, Limits, OutputFidelity
 from tfconvert.schema.ir.builtin import ModuleOp
 
 MOST = 32

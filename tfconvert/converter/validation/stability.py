@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tfconvert.converter.kernels.call import Array
 from tfconvert.converter.validation.comparison import tolerance
 from tfconvert.converter.validation.inputs import Run
 from tfconvert.converter.validation.probe import Shaken
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 

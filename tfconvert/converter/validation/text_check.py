@@ -12,11 +12,11 @@ from typing import Any
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.converter.kernels.call import Array
-from tfconvert.converter.stablehlo.formulas.functions import SUFFIX
+from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Engine, Verification
 from tfconvert.importers.source import Source
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.func import FuncOp
