@@ -28,10 +28,16 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # What oneDNN computes, and which ops it knows, depends on the processor.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 # XLA compiles most of what it is asked for to run it once: what makes programs faster takes longer than they run.
-os.environ.setdefault("XLA_FLAGS", " ".join((
-    "--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false",
-    "--xla_cpu_parallel_codegen_split_count=1",
-)))  # fmt: skip
+os.environ.setdefault(
+    "XLA_FLAGS",
+    " ".join(
+        (
+            "--xla_backend_optimization_level=0",
+            "--xla_cpu_use_fusion_emitters=false",
+            "--xla_cpu_parallel_codegen_split_count=1",
+        )
+    ),
+)
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "2")
 

@@ -89,8 +89,8 @@ _HOMES = {
     "patterns": "tfconvert.patterns",
     "supported_ops": "tfconvert.tools.op_support",
 }
+# Names that represent a whole module.
 _MODULES = frozenset(("client", "compat", "composites", "experimental", "patterns"))
-"""Names that represent a whole module."""
 
 
 def __getattr__(name: str) -> Any:

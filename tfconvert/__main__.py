@@ -8,8 +8,8 @@ import signal
 import sys
 from types import FrameType, ModuleType
 
+# The modules that give numpy's built-in functions their docstrings.
 _DOCSTRINGS = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
-"""The modules that give numpy's built-in functions their docstrings."""
 
 
 class Ended(BaseException):

@@ -221,12 +221,28 @@ def convert(
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
     source = source._replace(rename=rename, batch=batch, order=order, follow_links=follow_links, op_defs=op_defs)
     options = Options(
-        allow_custom_ops, verification, False, check_passes, patterns, composites, recurrent, quantize,
-        metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs,
-        allow_flex=allow_flex, flex_ops=flex_ops, limits=limits,
-        target=target, mlir_weights=mlir_weights, mlir_state=mlir_state, iree=iree,
-        mlir_shape_function=mlir_shape_function, mlir_artifact=mlir_artifact, names=names,
-    )  # fmt: skip
+        allow_custom_ops,
+        verification,
+        False,
+        check_passes,
+        patterns,
+        composites,
+        recurrent,
+        quantize,
+        metadata=metadata,
+        target_runtime=target_runtime,
+        keep_graphs=keep_graphs,
+        allow_flex=allow_flex,
+        flex_ops=flex_ops,
+        limits=limits,
+        target=target,
+        mlir_weights=mlir_weights,
+        mlir_state=mlir_state,
+        iree=iree,
+        mlir_shape_function=mlir_shape_function,
+        mlir_artifact=mlir_artifact,
+        names=names,
+    )
     return convert_source(source, options)
 
 

@@ -72,11 +72,7 @@ def _graph_keeper(options: Options) -> KeepGraphs | None:
 
 
 def resolved(options: Options) -> Options:
-    """Returns settings with the patterns and fusions that names in them stand for.
-
-    Raises:
-        ConversionError: A name stands for nothing (`wrong-option`), or what it stands for fails (`bad-plugin`).
-    """
+    """Returns settings with the patterns and fusions that names in them stand for."""
     if not _has_names(options.patterns) and not _has_names(options.composites):
         return options
     from tfconvert.converter.composites.fusion import Fusion
@@ -105,8 +101,9 @@ def check_options(options: Options) -> None:
     """
     _check_target(options)
     if options.flex_ops and not options.allow_flex:
-        raise error("wrong-option", "flex_ops has no effect without allow_flex",
-                    hint="set allow_flex (--allow-flex), too")  # fmt: skip
+        raise error(
+            "wrong-option", "flex_ops has no effect without allow_flex", hint="set allow_flex (--allow-flex), too"
+        )
     if options.quantize is not None:
         from tfconvert.settings import quantization
 
@@ -114,8 +111,11 @@ def check_options(options: Options) -> None:
     if options.verify is not None:
         options.verify.check()
         if options.verify.judges and options.quantize is None:
-            raise error("wrong-option", "min_snr and min_agreement are for quantized models",
-                        hint="leave them out: other models have to agree but for rounding")  # fmt: skip
+            raise error(
+                "wrong-option",
+                "min_snr and min_agreement are for quantized models",
+                hint="leave them out: other models have to agree but for rounding",
+            )
     if options.patterns:
         from tfconvert.converter.rewrite.user_patterns import check_custom, of_dialect
 
@@ -129,21 +129,29 @@ def check_options(options: Options) -> None:
         from tfconvert.schema.tflite.versions import parse_release
 
         if parse_release(options.target_runtime) is None:
-            raise error("wrong-option", f"target_runtime can't be {options.target_runtime!r}",
-                        hint="name a release, as 2.14")  # fmt: skip
+            raise error(
+                "wrong-option", f"target_runtime can't be {options.target_runtime!r}", hint="name a release, as 2.14"
+            )
     if options.metadata is not None:
         from tfconvert.converter.targets.litert.model_metadata import read_metadata
 
         read_metadata(options.metadata)
 
 
+# Settings that only LiteRT's files know.
 _LITERTS_OWN = (
-    "allow_custom_ops", "quantize", "metadata", "target_runtime", "allow_flex", "composites", "names", "recurrent",
-)  # fmt: skip
-"""Settings that only LiteRT's files know."""
+    "allow_custom_ops",
+    "quantize",
+    "metadata",
+    "target_runtime",
+    "allow_flex",
+    "composites",
+    "names",
+    "recurrent",
+)
 
+# Settings that only texts know.
 _MLIRS_OWN = ("mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact")
-"""Settings that only texts know."""
 
 
 def _check_target(options: Options) -> None:
@@ -156,8 +164,11 @@ def _check_target(options: Options) -> None:
         if options.verify is not None and options.verify.compare_layers:
             own.append("compare_layers")
         if own:
-            raise error("wrong-option", f"{own[0]} is for LiteRT's files only",
-                        hint="leave it out, or convert to LiteRT (.tflite)")  # fmt: skip
+            raise error(
+                "wrong-option",
+                f"{own[0]} is for LiteRT's files only",
+                hint="leave it out, or convert to LiteRT (.tflite)",
+            )
     _check_iree(options)
 
 
@@ -188,9 +199,6 @@ def run(
         on_stage: Called with each stage's name before it runs.
         target: The target to convert to, by default the one that the settings name.
         on_import: Called with the imported module before anything is done to it.
-
-    Raises:
-        ConversionError: The model can't be converted.
     """
     check_options(options)
     with limited(options.limits):
@@ -311,9 +319,10 @@ def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
 
     failing = {each.op for each in problem.diagnostics if each.op}
     found = [
-        each for each in problem.diagnostics
+        each
+        for each in problem.diagnostics
         if (side_of(each.op) or is_about_text(each.hint)) and "--input" not in each.hint
-    ]  # fmt: skip
+    ]
     if not found or not source.can_be_cut:
         return problem
     from tfconvert.converter.cutting.advice import options_that_cut_off

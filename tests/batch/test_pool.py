@@ -56,8 +56,13 @@ def wait_until(holds: Callable[[], object]) -> None:
 def test_a_job_gives_the_same_file_as_the_function(pool: Pool, tmp_path: Path) -> None:
     model = write(tmp_path, "relu")
     stages: list[str] = []
-    job = Job(os.fspath(model), os.fspath(tmp_path / "x.tflite"), {"verify": True},
-              os.fspath(tmp_path / "x.json"), os.fspath(tmp_path / "x.html"))  # fmt: skip
+    job = Job(
+        os.fspath(model),
+        os.fspath(tmp_path / "x.tflite"),
+        {"verify": True},
+        os.fspath(tmp_path / "x.json"),
+        os.fspath(tmp_path / "x.html"),
+    )
     ending = pool.run(job, LIMITS, stages.append)
     assert ending.problem is None
     assert ending.code == ending.message == ""
@@ -182,8 +187,12 @@ def test_many_jobs_from_many_threads(pool: Pool, tmp_path: Path) -> None:
 
 def test_what_a_job_prints_goes_to_its_log(pool: Pool, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log"
-    job = Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"), {"patterns": [_rules(tmp_path)]},
-              log=os.fspath(log))  # fmt: skip
+    job = Job(
+        os.fspath(write(tmp_path, "relu")),
+        os.fspath(tmp_path / "x.tflite"),
+        {"patterns": [_rules(tmp_path)]},
+        log=os.fspath(log),
+    )
     assert pool.run(job, LIMITS).problem is None
     assert log.read_text() == "rules are read\n"
     assert capfd.readouterr().out == ""

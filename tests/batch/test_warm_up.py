@@ -16,8 +16,18 @@ from tfconvert.batch.warm_up import warm_up_model
 def test_it_converts_to_the_operators_of_image_models(tmp_path: Path, tf: Any, run_tflite: Callable[..., Any]) -> None:
     (tmp_path / "saved_model.pb").write_bytes(warm_up_model().SerializeToString())
     model = tfconvert.convert(tmp_path)
-    assert {"CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "MUL", "MEAN", "LOGISTIC", "FULLY_CONNECTED", "RESIZE_BILINEAR",
-            "MAX_POOL_2D", "SOFTMAX"} == set(model.report.operators)  # fmt: skip
+    assert {
+        "CONV_2D",
+        "DEPTHWISE_CONV_2D",
+        "ADD",
+        "MUL",
+        "MEAN",
+        "LOGISTIC",
+        "FULLY_CONNECTED",
+        "RESIZE_BILINEAR",
+        "MAX_POOL_2D",
+        "SOFTMAX",
+    } == set(model.report.operators)
     assert model.report.operators["CONV_2D"] == 9
     value = np.random.default_rng(0).random((1, 16, 16, 8), np.float32)
     expected = tf.saved_model.load(str(tmp_path)).signatures["serving_default"](x=tf.constant(value))["y"]

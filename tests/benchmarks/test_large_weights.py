@@ -25,11 +25,7 @@ def test_answers(tmp_path: Path, run_tflite: RunTFLite) -> None:
     vector = np.linspace(-1, 1, inner, dtype=np.float32)[None]
     image = np.zeros((1, 4, 4, channels), np.float32)
     image[0, 1, 1, 3] = 1  # shows the filter of channel 3, turned round
-    inputs = {
-        "vector": vector,
-        "image": image,
-        "index": np.array([5, 0, 7], np.int32),
-    }
+    inputs = {"vector": vector, "image": image, "index": np.array([5, 0, 7], np.int32)}
     results = {result.shape: result for result in run_tflite(content, inputs, signature="serving_default")}
     answer = np.maximum(vector @ weights["matrix"], 0) @ weights["scaled"] * np.linspace(0.5, 2, inner, dtype="f4")
     np.testing.assert_allclose(results[answer.shape], answer, rtol=1e-3, atol=1e-3)

@@ -38,8 +38,11 @@ def test_models_are_converted_and_listed(folder: Path) -> None:
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["a", "b", "2"]
     assert "2 of 2 converted" in done.stdout
     assert sorted(path.name for path in (folder / "out").iterdir()) == [
-        "a.report.json", "a.tflite", "b.report.json", "b.tflite",
-    ]  # fmt: skip
+        "a.report.json",
+        "a.tflite",
+        "b.report.json",
+        "b.tflite",
+    ]
 
 
 def test_a_failure_concerns_no_other(folder: Path) -> None:

@@ -21,8 +21,15 @@ Run = subprocess.CompletedProcess[str]
 
 def build(folder: Path, *arguments: str) -> Run:
     environment = {**os.environ, "PYTHONPATH": str(Path(tfconvert.__file__).parents[1])}
-    return subprocess.run([sys.executable, "-m", "tfconvert", "build", *arguments], cwd=folder, env=environment,
-                          capture_output=True, text=True, check=False, timeout=120)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "tfconvert", "build", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 @pytest.fixture

@@ -95,8 +95,10 @@ def test_another_part_of_the_model_is_another_result(convert: Run, model: Path) 
     convert()
     for source in (Source(str(model), signatures=("serve",)), Source(str(model), input_shapes={"pixels": [2]})):
         assert "cached" not in _report(convert, source)
-    named = [cache.entry("x", Source(str(model), input_shapes={name: [1]}), Options(), [model / "saved_model.pb"])
-             for name in ("model", "progress", "temporary")]  # fmt: skip
+    named = [
+        cache.entry("x", Source(str(model), input_shapes={name: [1]}), Options(), [model / "saved_model.pb"])
+        for name in ("model", "progress", "temporary")
+    ]
     assert len(set(named)) == 3
 
 
@@ -241,14 +243,22 @@ def test_arrays_and_pipes_come_from_the_cache_too(model: Path, tmp_path: Path) -
     contents, cached = set(), []
     for output in ("first.cc", "second/first.cc", "-", "file.tflite"):
         (tmp_path / output).parent.mkdir(exist_ok=True)
-        run = subprocess.run([*command, output], cwd=tmp_path, env=environment, capture_output=True, check=True,
-                             timeout=120)  # fmt: skip
+        run = subprocess.run(
+            [*command, output], cwd=tmp_path, env=environment, capture_output=True, check=True, timeout=120
+        )
         cached.append(json.loads(run.stderr if output == "-" else run.stdout).get("cached", False))
         contents.add(run.stdout if output == "-" else (tmp_path / output).read_bytes())
     assert cached == [False, True, True, True]
     assert len(contents) == 2
-    text = subprocess.run([*command[:-2], "-o", "x.tflite"], cwd=tmp_path, env=environment, capture_output=True,
-                          text=True, check=True, timeout=120).stdout  # fmt: skip
+    text = subprocess.run(
+        [*command[:-2], "-o", "x.tflite"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
     assert text.startswith(f"{model} -> x.tflite\n  from the cache; the conversion that made it:\n  ")
     assert "operators" in text
 

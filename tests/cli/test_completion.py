@@ -64,9 +64,15 @@ def folder(tmp_path: Path, root: Path) -> Path:
 )
 def test_bash_completes(folder: Path, words: str, completed: str) -> None:
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(["bash", "-c", QUESTION.format(script=folder / "script", words=words)], check=True,
-                          capture_output=True, text=True, cwd=folder / "here", timeout=60,
-                          env={**os.environ, "PATH": path})  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-c", QUESTION.format(script=folder / "script", words=words)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=folder / "here",
+        timeout=60,
+        env={**os.environ, "PATH": path},
+    )
     assert done.stdout.split() == completed.split(), done.stderr
 
 
@@ -83,10 +89,20 @@ def test_other_shells_have_theirs(shell: str, mark: str, tmp_path: Path) -> None
 def test_completing_needs_little() -> None:
     code = "import sys; from tfconvert.__main__ import main\ntry: main()\nfinally: print('numpy' in sys.modules)"
     question = {"_TFCONVERT_COMPLETE": "bash_complete", "COMP_WORDS": "tfconvert opt --pr", "COMP_CWORD": "2"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60,
-                          env={**os.environ, **question})  # fmt: skip
-    assert done.stdout.splitlines() == ["plain,--print-ir-before", "plain,--print-ir-after",
-                                        "plain,--print-ir-after-all", "False"]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, **question},
+    )
+    assert done.stdout.splitlines() == [
+        "plain,--print-ir-before",
+        "plain,--print-ir-after",
+        "plain,--print-ir-after-all",
+        "False",
+    ]
 
 
 def test_versions_are_those_of_what_results_depend_on() -> None:

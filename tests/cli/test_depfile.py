@@ -36,8 +36,9 @@ FILES = ("saved_model.pb", "variables/variables.index", "variables/variables.dat
 def built(command: list[str], folder: Path) -> bool:
     """Builds, and returns whether that converted the model."""
     environment = {**os.environ, "PYTHONPATH": str(Path(tfconvert.__file__).parents[1])}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False,
-                          timeout=120)  # fmt: skip
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "warning" not in done.stderr
     return "\nconverted" in f"\n{done.stdout}"
@@ -87,8 +88,23 @@ def test_labels_samples_and_ranges_are_dependencies(model: Path, root: Path, tmp
     (tmp_path / "samples").mkdir()
     with np.load(root / "examples" / "digits" / "held_out.npz") as held_out:
         np.savez(tmp_path / "samples" / "a.npz", pixels=held_out[held_out.files[0]][:8].reshape(-1, 8, 8, 1))
-    command = [sys.executable, "-m", "tfconvert", "model", "-q", "-o", "m.tflite", "--depfile", "m.d",
-               "--metadata", "labels.txt", "--quantize", "int8", "--samples", "samples"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "tfconvert",
+        "model",
+        "-q",
+        "-o",
+        "m.tflite",
+        "--depfile",
+        "m.d",
+        "--metadata",
+        "labels.txt",
+        "--quantize",
+        "int8",
+        "--samples",
+        "samples",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(Path(tfconvert.__file__).parents[1])}
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
     names = (tmp_path / "m.d").read_text("utf-8").partition("\n\n")[0].replace("\\\n", "").split()

@@ -79,11 +79,7 @@ def test_a_verb_has_no_traceback_either(digits_model: Path, monkeypatch: pytest.
     ("arguments", "in_file"), [([], True), (["-o", "-"], False), (["inspect"], None), (["--debug"], True)]
 )
 def test_programs_are_told_too(
-    digits_model: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    in_file: bool | None,
+    digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], in_file: bool | None
 ) -> None:
     _broken(KeyError("gone"), monkeypatch)
     where = ["-o", str(tmp_path / "model.tflite")] if in_file else []

@@ -114,8 +114,9 @@ def test_activations_are_what_the_runtime_takes(tf: ModuleType, tmp_path: Path) 
     text.append('  %size = "tf.Const"() <{value = dense<[1, 500]> : tensor<2xi32>}> : () -> tensor<2xi32>')
     text.append('  %a = "tf.Sin"(%x) : (tensor<1x1000xf32>) -> tensor<1x1000xf32>')
     text.append('  %b = "tf.Cos"(%a) : (tensor<1x1000xf32>) -> tensor<1x1000xf32>')
-    text.append('  %c = "tf.Slice"(%b, %begin, %size) : (tensor<1x1000xf32>, tensor<2xi32>, tensor<2xi32>)'
-                " -> tensor<1x500xf32>")  # fmt: skip
+    text.append(
+        '  %c = "tf.Slice"(%b, %begin, %size) : (tensor<1x1000xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<1x500xf32>'
+    )
     text.append("  func.return %c : tensor<1x500xf32>\n}")
     source, file = tmp_path / "chain.mlir", tmp_path / "chain.tflite"
     source.write_text("\n".join(text))
@@ -178,8 +179,9 @@ def test_graphs_of_tensorflow_1_are_told(tf: ModuleType, tmp_path: Path) -> None
     assert data["model"]["control_flow"]["Merge"] == 1
     assert data["model"]["signatures"][0]["arguments"] == [{"name": "x", "dtype": "float32", "shape": [None, 3]}]
     assert data["model"]["variables"]["count"] == 0
-    assert found(file, "--output", "y", "--input-shape", "x=5,3")["litert"]["signatures"][0]["arguments"][0]["shape"] \
-        == [5, 3]  # fmt: skip
+    assert found(file, "--output", "y", "--input-shape", "x=5,3")["litert"]["signatures"][0]["arguments"][0][
+        "shape"
+    ] == [5, 3]
 
 
 def test_a_checkpoint_with_its_graph_is_told(tf: ModuleType, tmp_path: Path) -> None:

@@ -100,4 +100,7 @@ def test_infinite_numbers_are_null(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"snr": math.inf, "all": [math.nan, 1.5], "inside": {"one": -math.inf}})
     printed = json.loads(capsys.readouterr().out)
     assert {key: printed[key] for key in ("snr", "all", "inside")} == {
-        "snr": None, "all": [None, 1.5], "inside": {"one": None}}  # fmt: skip
+        "snr": None,
+        "all": [None, 1.5],
+        "inside": {"one": None},
+    }

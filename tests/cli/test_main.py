@@ -24,9 +24,13 @@ def tfconvert(*arguments: str | Path, limit: int | None = None, **environment: s
 
     return subprocess.run(
         [sys.executable, "-m", "tfconvert", *map(str, arguments)],
-        capture_output=True, text=True, check=False, timeout=120, preexec_fn=shrink_disk,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=shrink_disk,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
 
 
 def clean_failure(run: Run, folder: Path, status: int = 1) -> str:

@@ -26,7 +26,8 @@ def test_every_verb_and_option_is_there() -> None:
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff")
 def test_the_page_is_well_formed() -> None:
-    done = subprocess.run(["groff", "-man", "-Tascii", "-ww"], input=page(), capture_output=True, text=True, check=True,
-                          timeout=60)  # fmt: skip
+    done = subprocess.run(
+        ["groff", "-man", "-Tascii", "-ww"], input=page(), capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stderr == ""
     assert "tfconvert opt saved_model/" in done.stdout

@@ -57,10 +57,17 @@ def test_all_names_exist() -> None:
 
 def test_ops_are_told_apart() -> None:
     kinds = {
-        "Relu": "builtin", "Acosh": "decomposed", "PartitionedCall": "rewritten", "ConjugateTranspose": "folded",
-        "Qr": "flex", "PyFunc": "refused", "TopK": "rewritten", "BatchSvd": "custom", "ScatterAdd": "rewritten",
+        "Relu": "builtin",
+        "Acosh": "decomposed",
+        "PartitionedCall": "rewritten",
+        "ConjugateTranspose": "folded",
+        "Qr": "flex",
+        "PyFunc": "refused",
+        "TopK": "rewritten",
+        "BatchSvd": "custom",
+        "ScatterAdd": "rewritten",
         "TensorListStack": "rewritten",
-    }  # fmt: skip
+    }
     assert {name: BY_NAME[name].how for name in kinds} == kinds
     assert "Python" in BY_NAME["PyFunc"].reason
     assert "StaticHashTable" in BY_NAME["MutableHashTableV2"].reason
@@ -125,9 +132,14 @@ def test_every_lowering_to_stablehlo_is_told(target: str) -> None:
     wrong = {op: told[op].how for op in lowered if told[op].how not in ("legalized", "refused")}
     assert wrong == {}
     kinds = {
-        "Cholesky": "refused" if target == "iree" else "legalized", "If": "legalized", "TopK": "legalized",
-        "PartitionedCall": "rewritten", "PyFunc": "refused", "BatchSvd": "unknown", "LookupTableFindV2": "rewritten",
-    }  # fmt: skip
+        "Cholesky": "refused" if target == "iree" else "legalized",
+        "If": "legalized",
+        "TopK": "legalized",
+        "PartitionedCall": "rewritten",
+        "PyFunc": "refused",
+        "BatchSvd": "unknown",
+        "LookupTableFindV2": "rewritten",
+    }
     assert {name: told[name].how for name in kinds} == kinds
     for each in told.values():
         assert each.by in ("", "import") or each.by in pass_names(), each

@@ -83,7 +83,7 @@ def test_text_reads_files_below_the_asset_root_only(tmp_path: Path) -> None:
       %0 = "tf.LookupTableFindV2"(%t, %x, %d)
           : (tensor<!tf_type.resource>, tensor<2x!tf_type.string>, tensor<i64>) -> tensor<2xi64>
       func.return %0 : tensor<2xi64>
-    }}""")  # fmt: skip
+    }}""")
     run = ["-p", "lower-tables"]
     text = path.read_text()
     for refused in (opt(path, *run), opt("-", *run, text=text), opt(path, *run, "--asset-root", tmp_path / "other")):
@@ -168,8 +168,16 @@ def test_locations_are_printed_on_demand(source: Path) -> None:
 
 
 def test_ir_between_passes_and_times_go_to_the_error_stream(source: Path) -> None:
-    result = opt(source, "-p", "canonicalize,cse", "--print-ir-before", "canonicalize", "--print-ir-after", "cse",
-                 "--time-passes")  # fmt: skip
+    result = opt(
+        source,
+        "-p",
+        "canonicalize,cse",
+        "--print-ir-before",
+        "canonicalize",
+        "--print-ir-after",
+        "cse",
+        "--time-passes",
+    )
     marks = [line for line in result.stderr.splitlines() if line.startswith("// -----")]
     assert marks == ["// ----- IR before canonicalize -----", "// ----- IR after cse -----"]
     assert [line.split()[0] for line in result.stderr.splitlines()[-4:]] == ["pass", "canonicalize", "cse", "total"]
@@ -283,8 +291,15 @@ def test_a_conversion_can_be_checked_pass_by_pass(digits_model: Path, tmp_path: 
 def test_a_model_may_have_a_verbs_name(tmp_path: Path) -> None:
     (tmp_path / "opt").mkdir()
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, "-m", "tfconvert", "./opt", "-o", "x.tflite"], cwd=tmp_path, check=False,
-                          capture_output=True, text=True, env=environment, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "tfconvert", "./opt", "-o", "x.tflite"],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+    )
     assert done.returncode == 1
     assert "not-a-saved-model" in done.stderr
 

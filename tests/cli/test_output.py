@@ -22,8 +22,9 @@ def shell(script: str, folder: Path, **places: Path) -> subprocess.CompletedProc
     """Runs a line of shell in a folder; `$tfconvert` is the command, other names are paths."""
     environment = {**os.environ, "tfconvert": TFCONVERT, "PYTHONPATH": str(Path(tfconvert.__file__).parents[1])}
     environment |= {name: str(path) for name, path in places.items()}
-    return subprocess.run(["bash", "-c", script], capture_output=True, check=False, timeout=120, cwd=folder,
-                          env=environment)  # fmt: skip
+    return subprocess.run(
+        ["bash", "-c", script], capture_output=True, check=False, timeout=120, cwd=folder, env=environment
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +60,11 @@ def test_json_goes_to_the_error_stream_as_well(digits_model: Path, tmp_path: Pat
 
 
 def test_other_descriptors_and_named_pipes(digits_model: Path, tmp_path: Path, expected: bytes) -> None:
-    run = shell("$tfconvert $model -q -o >(cat > substituted); $tfconvert $model -q -o /dev/fd/7 7> seventh; wait; "
-                "sleep 0.2", tmp_path, model=digits_model)  # fmt: skip
+    run = shell(
+        "$tfconvert $model -q -o >(cat > substituted); $tfconvert $model -q -o /dev/fd/7 7> seventh; wait; sleep 0.2",
+        tmp_path,
+        model=digits_model,
+    )
     assert run.stderr == b""
     assert (tmp_path / "seventh").read_bytes() == expected
     assert (tmp_path / "substituted").read_bytes() == expected
@@ -75,8 +79,13 @@ def test_other_descriptors_and_named_pipes(digits_model: Path, tmp_path: Path, e
 
 def test_a_terminal_gets_no_model(digits_model: Path, tmp_path: Path) -> None:
     parent, child = pty.openpty()
-    run = subprocess.run([sys.executable, "-m", "tfconvert", str(digits_model), "-o", "-"], stdout=child, check=False,
-                         stderr=subprocess.PIPE, timeout=120)  # fmt: skip
+    run = subprocess.run(
+        [sys.executable, "-m", "tfconvert", str(digits_model), "-o", "-"],
+        stdout=child,
+        check=False,
+        stderr=subprocess.PIPE,
+        timeout=120,
+    )
     os.close(child)
     os.close(parent)
     assert run.returncode == 1
@@ -84,8 +93,9 @@ def test_a_terminal_gets_no_model(digits_model: Path, tmp_path: Path) -> None:
 
 
 def test_a_reader_who_leaves_early_makes_a_failure_of_the_model_only(digits_model: Path, tmp_path: Path) -> None:
-    cut = shell("$tfconvert $model -q -o - | head -c 10 >/dev/null; exit ${PIPESTATUS[0]}", tmp_path,
-                model=digits_model)  # fmt: skip
+    cut = shell(
+        "$tfconvert $model -q -o - | head -c 10 >/dev/null; exit ${PIPESTATUS[0]}", tmp_path, model=digits_model
+    )
     assert cut.returncode in (0, 1)  # A pipe holds more than this model, unless its reader is fast.
     assert b"Traceback" not in cut.stderr
     assert b"Exception" not in cut.stderr
@@ -96,8 +106,9 @@ def test_a_reader_who_leaves_early_makes_a_failure_of_the_model_only(digits_mode
 def test_a_report_that_nobody_reads_is_no_failure(
     digits_model: Path, tmp_path: Path, expected: bytes, sink: str, flags: str
 ) -> None:
-    run = shell(f"$tfconvert $model {flags} -o out.tflite {sink}; exit ${{PIPESTATUS[0]}}", tmp_path,
-                model=digits_model)  # fmt: skip
+    run = shell(
+        f"$tfconvert $model {flags} -o out.tflite {sink}; exit ${{PIPESTATUS[0]}}", tmp_path, model=digits_model
+    )
     assert run.returncode == 0, run.stderr
     assert b"Traceback" not in run.stderr
     assert b"Exception" not in run.stderr

@@ -18,8 +18,9 @@ def on_terminal(*arguments: str | Path, **environment: str) -> str:
     parent, child = pty.openpty()
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM", "CI", "FORCE_COLOR")}
     command = [sys.executable, "-m", "tfconvert", *map(str, arguments)]
-    with subprocess.Popen(command, stderr=child, stdout=subprocess.DEVNULL,
-                          env={**plain, "TERM": "xterm", **environment}) as process:  # fmt: skip
+    with subprocess.Popen(
+        command, stderr=child, stdout=subprocess.DEVNULL, env={**plain, "TERM": "xterm", **environment}
+    ) as process:
         os.close(child)
         found = b""
         while True:

@@ -39,27 +39,65 @@ def _parsed(*arguments: str) -> Quantize | None:
         (("--quantize", "weights", "--weights", "4", "--per-tensor"), Quantize("weights", 4, per_channel=False)),
         (("--quantize", "dynamic", "--per-tensor-dense"), Quantize("dynamic", per_channel="not-dense")),
         (("--quantize", "dynamic", "--per-tensor", "--per-tensor-dense"), Quantize("dynamic", per_channel=False)),
-        (("--quantize", "dynamic", "--hybrid-only", "--exclude", "*/logits", "--exclude", "SOFTMAX"),
-         Quantize("dynamic", exclude=("*/logits", "SOFTMAX"), hybrid_only=True)),
-        (("--quantize", "int8", "--io", "float32,int8", "--default-range", "-1,6"),
-         Quantize("int8", io=("float32", "int8"), default_range=(-1, 6))),
-        (("--quantize", "int8", "--samples", "a.npz", "--samples", "b", "--io", "uint8", "--ranges", "mse", "--strict",
-          "--calibration", "c.json"),
-         Quantize("int8", samples=["a.npz", "b"], calibration="c.json", io="uint8", strict=True, ranges="mse")),
-        (("--quantize", "int16", "--variables", "integers", "--recurrent-state", "kept", "--bias", "int32"),
-         Quantize("int16", variables="integers", recurrent_state="kept", bias="int32")),
+        (
+            ("--quantize", "dynamic", "--hybrid-only", "--exclude", "*/logits", "--exclude", "SOFTMAX"),
+            Quantize("dynamic", exclude=("*/logits", "SOFTMAX"), hybrid_only=True),
+        ),
+        (
+            ("--quantize", "int8", "--io", "float32,int8", "--default-range", "-1,6"),
+            Quantize("int8", io=("float32", "int8"), default_range=(-1, 6)),
+        ),
+        (
+            (
+                "--quantize",
+                "int8",
+                "--samples",
+                "a.npz",
+                "--samples",
+                "b",
+                "--io",
+                "uint8",
+                "--ranges",
+                "mse",
+                "--strict",
+                "--calibration",
+                "c.json",
+            ),
+            Quantize("int8", samples=["a.npz", "b"], calibration="c.json", io="uint8", strict=True, ranges="mse"),
+        ),
+        (
+            ("--quantize", "int16", "--variables", "integers", "--recurrent-state", "kept", "--bias", "int32"),
+            Quantize("int16", variables="integers", recurrent_state="kept", bias="int32"),
+        ),
         (("--quantize", "dynamic", "--trained-only"), Quantize("dynamic", trained_only=True)),
         (("--quantize", "float16", "--accumulation", "float16"), Quantize("float16", accumulation="float16")),
     ],
-)  # fmt: skip
+)
 def test_settings(arguments: tuple[str, ...], expected: Quantize | None) -> None:
     assert _parsed(*arguments) == expected
 
 
 def test_every_setting_has_an_option() -> None:
-    named = {"mode", "bits", "samples", "calibration", "io", "per_tensor", "per_tensor_dense", "exclude", "strict",
-             "ranges", "hybrid_only", "variables", "recurrent_state", "bias", "accumulation",
-             "trained_only", "float_ends", "default_range"}  # fmt: skip
+    named = {
+        "mode",
+        "bits",
+        "samples",
+        "calibration",
+        "io",
+        "per_tensor",
+        "per_tensor_dense",
+        "exclude",
+        "strict",
+        "ranges",
+        "hybrid_only",
+        "variables",
+        "recurrent_state",
+        "bias",
+        "accumulation",
+        "trained_only",
+        "float_ends",
+        "default_range",
+    }
     assert named == set(QUANTIZE_SETTINGS)
     settings = {field.name for field in dataclasses.fields(Quantize)}
     assert settings - named == {"weights", "per_channel", "progress"}

@@ -82,8 +82,22 @@ def test_opt_applies_them_in_passes_and_pipelines(model: Path, tmp_path: Path) -
     rules = tmp_path / "rules.py"
     assert "tf.Neg" in run("opt", model, "-p", "canonicalize").stdout
     assert "tf.Neg" not in run("opt", model, "-p", "canonicalize", "--patterns", rules).stdout
-    assert "tf.Neg" not in run("opt", model, "--until", "shape-inference", "--pipeline", "tflite", "--patterns",
-                               rules, "-p", "canonicalize", status=2).stdout  # fmt: skip
+    assert (
+        "tf.Neg"
+        not in run(
+            "opt",
+            model,
+            "--until",
+            "shape-inference",
+            "--pipeline",
+            "tflite",
+            "--patterns",
+            rules,
+            "-p",
+            "canonicalize",
+            status=2,
+        ).stdout
+    )
     whole = run("opt", model, "--pipeline", "tflite", "--patterns", rules).stdout
     assert "tfl.neg" not in whole
     assert "tfl.abs" not in whole
@@ -120,10 +134,13 @@ def test_fusions_of_a_file_are_applied(tf: ModuleType, tmp_path: Path) -> None:
         ("x = 1\nif x\n", 2, "SyntaxError: expected ':'"),
         ("import no_such_module_at_all\n", 1, "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
         ("def f():\n    return 1 / 0\n\n\nf()\n", 2, "ZeroDivisionError: division by zero"),
-        ("from tfconvert.patterns import rule, tf, value\n\nx = value('x')\nr = rule('r', tf.Negg(x), x)\n", 4,
-         "PatternError"),
+        (
+            "from tfconvert.patterns import rule, tf, value\n\nx = value('x')\nr = rule('r', tf.Negg(x), x)\n",
+            4,
+            "PatternError",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_told_by_line(model: Path, tmp_path: Path, text: str, line: int, told: str) -> None:
     rules = tmp_path / "wrong.py"
     rules.write_text(text)

@@ -180,9 +180,11 @@ def _begun(url: str) -> socket.socket:
     """Returns a connection with the beginning of a request: it must not keep the server from ending."""
     host, _, port = url.removeprefix("http://").partition(":")
     connection = socket.create_connection((host, int(port)))
-    connection.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
-                       b"Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
-                       b'Content-Disposition: form-data; name="model"\r\n\r\n')  # fmt: skip
+    connection.sendall(
+        b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+        b"Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+        b'Content-Disposition: form-data; name="model"\r\n\r\n'
+    )
     return connection
 
 

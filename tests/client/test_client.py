@@ -92,15 +92,20 @@ def test_the_server_s_reasons_are_those_of_a_conversion(client: Client, digits_m
 
 
 def test_what_can_not_be_sent_is_refused_before_it_is(client: Client, server: RunningService, tmp_path: Path) -> None:
-    for settings, code in (({}, "model-not-found"), ({"patterns": ["mine.py"]}, "bad-config"),
-                           ({"verify_data": "inputs.npz"}, "bad-config"), ({"quantise": "int8"}, "bad-config"),
-                           ({"patterns": [object()]}, "wrong-option"), ({"place": "/models/m"}, "wrong-option"),
-                           ({"quantize": tfconvert.Quantize("int8", samples=[{"x": 1}])}, "wrong-option"),
-                           ({"quantize": tfconvert.Quantize("int8", samples=["gone.npz"])}, "model-not-found"),
-                           ({"quantize": {"mode": "int8", "samples": "gone.npz"}}, "model-not-found"),
-                           ({"metadata": {"outputs": {"y": {"labels": "gone.txt"}}}}, "bad-metadata"),
-                           ({"metadata": {"outputs": {"y": {"name": {1}}}}}, "wrong-option"),
-                           ({"metadata": "labels.txt"}, "wrong-option")):  # fmt: skip
+    for settings, code in (
+        ({}, "model-not-found"),
+        ({"patterns": ["mine.py"]}, "bad-config"),
+        ({"verify_data": "inputs.npz"}, "bad-config"),
+        ({"quantise": "int8"}, "bad-config"),
+        ({"patterns": [object()]}, "wrong-option"),
+        ({"place": "/models/m"}, "wrong-option"),
+        ({"quantize": tfconvert.Quantize("int8", samples=[{"x": 1}])}, "wrong-option"),
+        ({"quantize": tfconvert.Quantize("int8", samples=["gone.npz"])}, "model-not-found"),
+        ({"quantize": {"mode": "int8", "samples": "gone.npz"}}, "model-not-found"),
+        ({"metadata": {"outputs": {"y": {"labels": "gone.txt"}}}}, "bad-metadata"),
+        ({"metadata": {"outputs": {"y": {"name": {1}}}}}, "wrong-option"),
+        ({"metadata": "labels.txt"}, "wrong-option"),
+    ):
         with pytest.raises(tfconvert.ConversionError) as caught:
             client.submit(tmp_path / "missing", **settings)
         assert caught.value.code == code, settings
@@ -119,8 +124,10 @@ def test_settings_and_samples_arrive(
     settings: dict[str, Any] = {
         "quantize": tfconvert.Quantize("int8", samples=str(tmp_path / "samples.npz"), io="int8"),
         "metadata": {"outputs": {"output_0": {"labels": tmp_path / "labels.txt"}}},
-        "limits": tfconvert.Limits(constant_bytes=1 << 30), "batch": 1, "target_runtime": None,
-    }  # fmt: skip
+        "limits": tfconvert.Limits(constant_bytes=1 << 30),
+        "batch": 1,
+        "target_runtime": None,
+    }
 
     async def convert() -> tuple[bytes, dict[str, Any]]:
         async with _in_process(server) as client:

@@ -130,16 +130,19 @@ def test_the_form_is_one(model: Path, tmp_path: Path) -> None:
     assert b'name="model"' not in bodies[1]
 
 
-@pytest.mark.parametrize("response", [
-    httpx.Response(200, text="<h1>a page</h1>"),
-    httpx.Response(200, json=[JOB]),
-    httpx.Response(200, json={"id": 1, "state": "queued"}),
-    httpx.Response(502, text="\x1b[2J" * 1000),
-    httpx.Response(301, headers={"Location": "https://elsewhere"}),
-    httpx.Response(400, json={"diagnostics": [{"message": "no code"}]}),
-    httpx.Response(400, json={"diagnostics": ["text"], "advice": "text"}),
-    httpx.Response(400, content=b"[" * 100_000),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "response",
+    [
+        httpx.Response(200, text="<h1>a page</h1>"),
+        httpx.Response(200, json=[JOB]),
+        httpx.Response(200, json={"id": 1, "state": "queued"}),
+        httpx.Response(502, text="\x1b[2J" * 1000),
+        httpx.Response(301, headers={"Location": "https://elsewhere"}),
+        httpx.Response(400, json={"diagnostics": [{"message": "no code"}]}),
+        httpx.Response(400, json={"diagnostics": ["text"], "advice": "text"}),
+        httpx.Response(400, content=b"[" * 100_000),
+    ],
+)
 def test_what_is_no_service_is_told_apart(response: httpx.Response) -> None:
     with pytest.raises(ConversionError) as caught:
         _client(lambda request: response).job("a" * 32)
@@ -235,11 +238,13 @@ def test_a_download_is_whole_or_not_there(pauses: list[float], tmp_path: Path) -
 
 
 def test_a_refused_download_tells_why(pauses: list[float]) -> None:
-    answers = iter([
-        _problem(503, "service-stopping", **{"Retry-After": "1"}),
-        _problem(409, "no-result"),
-        httpx.Response(404, stream=Body(b"not", b" whole")),
-    ])  # fmt: skip
+    answers = iter(
+        [
+            _problem(503, "service-stopping", **{"Retry-After": "1"}),
+            _problem(409, "no-result"),
+            httpx.Response(404, stream=Body(b"not", b" whole")),
+        ]
+    )
     client = _client(
         lambda request: next(answers) if request.url.path.endswith("/result") else httpx.Response(200, json=JOB)
     )

@@ -67,18 +67,24 @@ def _ours() -> dict[str, ModuleType]:
     tools = tfconvert.experimental
     names = ("Optimize", "OpsSet", "TargetSpec", "RepresentativeDataset")
     lite = {
-        **{name: getattr(tfconvert, name) for name in names}, "Interpreter": interpreter.Interpreter,
-        "TFLiteConverterV2": tfconvert.TFLiteConverter, "TFLiteConverter": v1.TFLiteConverter,
-        "TocoConverter": v1.TocoConverter, "QuantizationDebugger": tools.QuantizationDebugger,
+        **{name: getattr(tfconvert, name) for name in names},
+        "Interpreter": interpreter.Interpreter,
+        "TFLiteConverterV2": tfconvert.TFLiteConverter,
+        "TFLiteConverter": v1.TFLiteConverter,
+        "TocoConverter": v1.TocoConverter,
+        "QuantizationDebugger": tools.QuantizationDebugger,
         "QuantizationDebugOptions": tools.QuantizationDebugOptions,
-    }  # fmt: skip
+    }
     found = [
         _like("tflite.python.lite", **lite),
         _like("tflite.python.convert", ConverterError=tfconvert.ConversionError),
         _like("tflite.python.analyzer", ModelAnalyzer=tools.Analyzer),
-        _like("tflite.tools.optimize.debugging.python.debugger", QuantizationDebugger=tools.QuantizationDebugger,
-             QuantizationDebugOptions=tools.QuantizationDebugOptions),
-    ]  # fmt: skip
+        _like(
+            "tflite.tools.optimize.debugging.python.debugger",
+            QuantizationDebugger=tools.QuantizationDebugger,
+            QuantizationDebugOptions=tools.QuantizationDebugOptions,
+        ),
+    ]
     return {
         **{module.__name__: module for module in found},
         "tflite.python.interpreter": interpreter,
@@ -228,10 +234,8 @@ def main(who: str, folder: str, name: str, output: str, *skipped: str) -> None:
     flags.FLAGS(["tests"])
     module = _module(who, Path(folder), name)
     tests = [
-        test
-        for test in _tests(unittest.defaultTestLoader.loadTestsFromModule(module))
-        if _name(test) not in skipped
-    ]  # fmt: skip
+        test for test in _tests(unittest.defaultTestLoader.loadTestsFromModule(module)) if _name(test) not in skipped
+    ]
     with Path(output).open("a", encoding="utf-8") as stream:
         for _, group in groupby(tests, type):
             own, recorder = list(group), _Recorder(stream)

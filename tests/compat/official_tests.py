@@ -172,8 +172,9 @@ def _group(own: Sequence[Row], known: Sequence[Reason]) -> Iterator[str]:
         yield "\n| doesn't pass | with | why |\n| --- | --- | --- |\n"
     for test, group in groupby(differing, lambda row: row.test):
         runs = list(group)
-        texts = dict.fromkeys("not known yet" if why is None else why.text
-                              for why in (reason_of(row, known) for row in runs))  # fmt: skip
+        texts = dict.fromkeys(
+            "not known yet" if why is None else why.text for why in (reason_of(row, known) for row in runs)
+        )
         yield f"| `{test.partition('.')[2]}` | {', '.join(row.keras for row in runs)} | {'; '.join(texts)} |\n"
 
 
@@ -209,8 +210,9 @@ def _verdicts(who: str, folder: str, file: str, keras: str) -> dict[str, str]:
         with tempfile.TemporaryDirectory() as place:
             output = Path(place, "verdicts")
             command = [sys.executable, "-W", "ignore", "-m", "tests.compat.official_run", who, folder, file]
-            ended = subprocess.run([*command, os.fspath(output), *found], env=environment, capture_output=True,
-                                   text=True, check=False)  # fmt: skip
+            ended = subprocess.run(
+                [*command, os.fspath(output), *found], env=environment, capture_output=True, text=True, check=False
+            )
             lines = output.read_text("utf-8").splitlines() if output.exists() else []
         table = [json.loads(line) for line in lines]
         done = {row[0]: row[1] for row in table if len(row) > 1}

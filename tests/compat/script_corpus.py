@@ -62,52 +62,78 @@ SCRIPTS = {
     "Keras": Script(CONVERTER + CONVERT + RUN),
     "Keras file": Script('model = tf.keras.models.load_model("model.keras")\n' + CONVERTER + CONVERT + RUN),
     "HDF5 file": Script('model = tf.keras.models.load_model("model.h5", compile=False)\n' + CONVERTER + CONVERT + RUN),
-    "SavedModel": Script("""
+    "SavedModel": Script(
+        """
 converter = lite.TFLiteConverter.from_saved_model("saved_model")
 tflite_model = converter.convert()
-""" + RUN),
+"""
+        + RUN
+    ),
     "dynamic range": Script(CONVERTER + DEFAULT + CONVERT + RUN, atol=STEP),
-    "old name of the optimization": Script(f"""
+    "old name of the optimization": Script(
+        f"""
 {CONVERTER}converter.optimizations = [lite.Optimize.OPTIMIZE_FOR_SIZE]
 converter.experimental_new_converter = True
 converter.experimental_new_quantizer = True
-{CONVERT}{RUN}""", atol=STEP),
-    "float16": Script(CONVERTER + DEFAULT + "converter.target_spec.supported_types = [tf.float16]\n" + CONVERT + RUN,
-                      atol=2e-3),
+{CONVERT}{RUN}""",
+        atol=STEP,
+    ),
+    "float16": Script(
+        CONVERTER + DEFAULT + "converter.target_spec.supported_types = [tf.float16]\n" + CONVERT + RUN, atol=2e-3
+    ),
     "integers with floats": Script(SAMPLES + CONVERT + RUN, atol=STEP),
-    "integers only": Script(f"""
+    "integers only": Script(
+        f"""
 {SAMPLES}{INT8}converter.inference_input_type = tf.int8
 converter.inference_output_type = tf.int8
 {CONVERT}assert lite.Interpreter(model_content=tflite_model).get_input_details()[0]["dtype"] == np.int8
-{RUN}""", atol=STEP),
-    "bytes without sign": Script(f"""
+{RUN}""",
+        atol=STEP,
+    ),
+    "bytes without sign": Script(
+        f"""
 {SAMPLES}{INT8}converter.inference_input_type = tf.uint8
 converter.inference_output_type = tf.uint8
-{CONVERT}{RUN}""", atol=STEP),
-    "bytes in, floats out": Script(f"""
+{CONVERT}{RUN}""",
+        atol=STEP,
+    ),
+    "bytes in, floats out": Script(
+        f"""
 {SAMPLES}converter.inference_input_type = tf.uint8
 {CONVERT}{RUN}
 assert input_details[0]["dtype"] == np.uint8 and output_details[0]["dtype"] == np.float32
-""", atol=STEP),
-    "16-bit activations": Script(f"""
+""",
+        atol=STEP,
+    ),
+    "16-bit activations": Script(
+        f"""
 {SAMPLES}converter.target_spec.supported_ops = [
     lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8, lite.OpsSet.TFLITE_BUILTINS]
-{CONVERT}{RUN}""", atol=STEP),
-    "samples from tf.data": Script(f"""
+{CONVERT}{RUN}""",
+        atol=STEP,
+    ),
+    "samples from tf.data": Script(
+        f"""
 def representative_data_gen():
     for input_value in tf.data.Dataset.from_tensor_slices(x_train).batch(1).take(20):
         yield [input_value]
 {CONVERTER}{DEFAULT}converter.representative_dataset = lite.RepresentativeDataset(representative_data_gen)
-{CONVERT}{RUN}""", atol=STEP),
-    "samples by name": Script(f"""
+{CONVERT}{RUN}""",
+        atol=STEP,
+    ),
+    "samples by name": Script(
+        f"""
 def representative_dataset():
     for value in x_train[:20]:
         yield {{"image": value[np.newaxis]}}
 converter = lite.TFLiteConverter.from_saved_model("saved_model", signature_keys=["serving_default"])
 {DEFAULT}converter.representative_dataset = representative_dataset
-{CONVERT}{RUN}""", atol=STEP),
+{CONVERT}{RUN}""",
+        atol=STEP,
+    ),
     "without scales by channel": Script(
-        SAMPLES + INT8 + "converter._experimental_disable_per_channel = True\n" + CONVERT + RUN, atol=2 * STEP),
+        SAMPLES + INT8 + "converter._experimental_disable_per_channel = True\n" + CONVERT + RUN, atol=2 * STEP
+    ),
     "signature runner": Script("""
 converter = lite.TFLiteConverter.from_saved_model("saved_model", signature_keys=["serving_default"])
 interpreter = lite.Interpreter(model_content=converter.convert())
@@ -152,13 +178,18 @@ interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.array([3,
 interpreter.invoke()
 results = [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
 """),
-    "Keras function of fixed batch": Script("""
+    "Keras function of fixed batch": Script(
+        """
 run_model = tf.function(lambda x: model(x))
 concrete_func = run_model.get_concrete_function(tf.TensorSpec([1, 8, 8, 1], model.inputs[0].dtype))
 converter = lite.TFLiteConverter.from_concrete_functions([concrete_func])
 tflite_model = converter.convert()
-""" + RUN + 'assert input_details[0]["shape"].tolist() == [1, 8, 8, 1]\n'),
-    "subclassed model": Script("""
+"""
+        + RUN
+        + 'assert input_details[0]["shape"].tolist() == [1, 8, 8, 1]\n'
+    ),
+    "subclassed model": Script(
+        """
 class Net(tf.keras.Model):
     def __init__(self):
         super().__init__()
@@ -168,7 +199,11 @@ class Net(tf.keras.Model):
         return self.dense(self.flatten(x))
 model = Net()
 model(x_test[:1])
-""" + CONVERTER + CONVERT + RUN),
+"""
+        + CONVERTER
+        + CONVERT
+        + RUN
+    ),
     "several inputs and outputs": Script("""
 image = tf.keras.Input((4,), name="image")
 meta = tf.keras.Input((2,), name="meta")
@@ -181,14 +216,18 @@ runner = lite.Interpreter(model_content=converter.convert()).get_signature_runne
 found = runner(image=np.ones((1, 4), np.float32), meta=np.zeros((1, 2), np.float32))
 results = [found["label"], found["box"]]
 """),
-    "open batch": Script(CONVERTER + CONVERT + """
+    "open batch": Script(
+        CONVERTER
+        + CONVERT
+        + """
 interpreter = lite.Interpreter(model_content=tflite_model)
 interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], (3, 8, 8, 1))
 interpreter.allocate_tensors()
 interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x_test[:3])
 interpreter.invoke()
 results = [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
-"""),
+"""
+    ),
     "recurrent, flags of the forum": Script("""
 model = tf.keras.Sequential([tf.keras.Input((6, 4), batch_size=1), tf.keras.layers.LSTM(5), tf.keras.layers.Dense(2)])
 converter = lite.TFLiteConverter.from_keras_model(model)
@@ -229,7 +268,8 @@ converter.experimental_enable_resource_variables = True
 add = lite.Interpreter(model_content=converter.convert()).get_signature_runner("add")
 results = [add(step=np.float32(value))["count"] for value in (1, 2, 4)]
 """),
-    "trained for integers": Script(f"""
+    "trained for integers": Script(
+        f"""
 class Trained(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([1, 4], tf.float32)])
     def __call__(self, x):
@@ -244,7 +284,9 @@ interpreter.allocate_tensors()
 interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.array([[0.5, -0.3, 0.8, 0.1]], np.float32))
 interpreter.invoke()
 results = [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
-""", atol=4 / 255 * 1.01),
+""",
+        atol=4 / 255 * 1.01,
+    ),
     "custom operator": Script("""
 @tf.function(input_signature=[tf.TensorSpec([2, 3, 3], tf.float32)])
 def f(x):
@@ -253,22 +295,33 @@ converter = lite.TFLiteConverter.from_concrete_functions([f.get_concrete_functio
 converter.allow_custom_ops = True
 results = [b"MatrixDeterminant" in converter.convert()]
 """),
-    "C array": Script(CONVERTER + CONVERT + """
+    "C array": Script(
+        CONVERTER
+        + CONVERT
+        + """
 with open("model.h", "w") as header:
     header.write("alignas(8) const unsigned char g_model[] = {")
     header.write(", ".join(f"0x{byte:02x}" for byte in tflite_model))
     header.write(f"}};\\nconst int g_model_len = {len(tflite_model)};\\n")
 text = open("model.h").read()
 tflite_model = bytes(int(each, 16) for each in text[text.index("{") + 1 : text.index("}")].split(", "))
-""" + RUN),
-    "analyzer": Script(CONVERTER + CONVERT + """
+"""
+        + RUN
+    ),
+    "analyzer": Script(
+        CONVERTER
+        + CONVERT
+        + """
 import contextlib, io
 text = io.StringIO()
 with contextlib.redirect_stdout(text):
     lite.experimental.Analyzer.analyze(model_content=tflite_model, gpu_compatibility=True)
 results = [name in text.getvalue() for name in ("Subgraph#0", "CONV_2D", "FULLY_CONNECTED", "SOFTMAX", "T#0(", "looks")]
-"""),
-    "debugger": Script(SAMPLES + """
+"""
+    ),
+    "debugger": Script(
+        SAMPLES
+        + """
 debugger = lite.experimental.QuantizationDebugger(converter=converter, debug_dataset=representative_data_gen)
 debugger.run()
 with open("layers.csv", "w") as f:
@@ -277,7 +330,9 @@ import csv
 rows = [row for row in csv.DictReader(open("layers.csv")) if row["op_name"] == "CONV_2D"]
 results = [float(rows[0][name]) for name in ("num_elements", "scale", "zero_point")]
 results.append(np.sqrt(float(rows[0]["mean_squared_error"])) / float(rows[0]["scale"]))
-""", atol=0.05),
+""",
+        atol=0.05,
+    ),
     "authoring": Script("""
 @lite.experimental.authoring.compatible
 @tf.function(input_signature=[tf.TensorSpec(shape=[None], dtype=tf.float32)])
@@ -285,20 +340,30 @@ def f(x):
     return tf.tanh(x)
 results = [f(tf.constant([0.0, 1.0])), f.get_compatibility_log()]
 """),
-    "v1 SavedModel, weights quantized": Script("""
+    "v1 SavedModel, weights quantized": Script(
+        """
 converter = lite.TFLiteConverter.from_saved_model("saved_model", signature_key="serving_default")
 converter.post_training_quantize = True
 tflite_model = converter.convert()
-""" + RUN, is_old=True, atol=STEP),
-    "v1 frozen graph": Script("""
+"""
+        + RUN,
+        is_old=True,
+        atol=STEP,
+    ),
+    "v1 frozen graph": Script(
+        """
 converter = lite.TFLiteConverter.from_frozen_graph("frozen.pb", ["x"], ["y"], input_shapes={"x": [1, 4]})
 interpreter = lite.Interpreter(model_content=converter.convert())
 interpreter.allocate_tensors()
 interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.array([[0.5, -0.25, 1, -1]], np.float32))
 interpreter.invoke()
 results = [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
-""", is_old=True, atol=8 / 255 * 1.01),
-    "v1 session": Script("""
+""",
+        is_old=True,
+        atol=8 / 255 * 1.01,
+    ),
+    "v1 session": Script(
+        """
 with tf.Graph().as_default(), tf.compat.v1.Session() as sess:
     x = tf.compat.v1.placeholder(tf.float32, [1, 3], name="x")
     w = tf.compat.v1.get_variable("w", initializer=tf.constant([[1.0], [2.0], [3.0]]))
@@ -312,8 +377,11 @@ interpreter.allocate_tensors()
 interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.array([[1, 2, 4]], np.float32))
 interpreter.invoke()
 results = [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
-""", is_old=True),
-    "v1 trained for integers": Script("""
+""",
+        is_old=True,
+    ),
+    "v1 trained for integers": Script(
+        """
 converter = lite.TFLiteConverter.from_frozen_graph("frozen.pb", ["x"], ["y"])
 converter.inference_type = tf.uint8
 converter.quantized_input_stats = {"x": (128.0, 127.0)}
@@ -324,5 +392,8 @@ interpreter.set_tensor(interpreter.get_input_details()[0]["index"], np.array([[2
 interpreter.invoke()
 scale, zero = interpreter.get_output_details()[0]["quantization"]
 results = [(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).astype(np.float32) - zero) * scale]
-""", is_old=True, atol=8 / 255 * 1.01),
-}  # fmt: skip
+""",
+        is_old=True,
+        atol=8 / 255 * 1.01,
+    ),
+}

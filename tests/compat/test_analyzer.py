@@ -35,8 +35,9 @@ def test_rows_are_what_litert_reads(content: bytes) -> None:
     assert found.size == len(content)
     assert found.constants == sum(row.size for row in found.tensors)
     signatures = {row.key: (list(row.inputs), list(row.outputs)) for row in found.signatures}
-    assert signatures == {key: (each["inputs"], each["outputs"])
-                          for key, each in interpreter.get_signature_list().items()}  # fmt: skip
+    assert signatures == {
+        key: (each["inputs"], each["outputs"]) for key, each in interpreter.get_signature_list().items()
+    }
     assert found.subgraphs[0].inputs == (interpreter.get_input_details()[0]["index"],)
     assert not any(row.gpu for row in found.operators)
 
@@ -47,11 +48,16 @@ def test_text(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     Analyzer.analyze(str(path), gpu_compatibility=True)
     text = capsys.readouterr().out
     assert text.startswith(f"=== {path} ===")
-    for line in ("Subgraph#0 main(T#0) -> [T#26]", "  Op#0 CONV_2D(T#0, T#1, T#2) -> [T#3]",
-                 "  T#0(pixels) shape:[-1, 8, 8, 1], type:FLOAT32", "  T#2(", ", constant of 96 bytes",
-                 "Your model looks compatible with the GPU delegate.",
-                 "Signature#0 'serving_default' of Subgraph#0: 'pixels': T#0 -> 'output_0': T#26",
-                 f"Model size: {len(content)} bytes"):  # fmt: skip
+    for line in (
+        "Subgraph#0 main(T#0) -> [T#26]",
+        "  Op#0 CONV_2D(T#0, T#1, T#2) -> [T#3]",
+        "  T#0(pixels) shape:[-1, 8, 8, 1], type:FLOAT32",
+        "  T#2(",
+        ", constant of 96 bytes",
+        "Your model looks compatible with the GPU delegate.",
+        "Signature#0 'serving_default' of Subgraph#0: 'pixels': T#0 -> 'output_0': T#26",
+        f"Model size: {len(content)} bytes",
+    ):
         assert line in text
 
 
@@ -96,38 +102,41 @@ FLOATS, INDICES, FIXED = Operand("FLOAT32", (1, 4, 4, 2)), Operand("INT32", (3,)
 ONE = Operand("FLOAT32", (), True)
 
 
-@pytest.mark.parametrize(("name", "inputs", "outputs", "why"), [
-    ("TANH", [FLOATS], [FLOATS], ""),
-    ("TANH", [FIXED], [FLOATS], "0 of its inputs are computed, not 1"),
-    ("MAXIMUM", [FLOATS, FIXED], [FLOATS], ""),
-    ("MAXIMUM", [FIXED, FIXED], [FLOATS], "it must have two operands, of which one at least is computed"),
-    ("MEAN", [FLOATS, FIXED], [FLOATS], ""),
-    ("SUM", [FLOATS, INDICES], [FLOATS], "2 of its inputs are computed, not 1"),
-    ("ADD_N", [FLOATS] * 3, [FLOATS], "it has 3 inputs, not 2"),
-    ("DEQUANTIZE", [Operand("INT16", (2,))], [FLOATS], "from INT16"),
-    ("GATHER", [FLOATS, INDICES], [FLOATS], ""),
-    ("GATHER", [INDICES, INDICES], [INDICES], "from INT32"),
-    ("SLICE", [INDICES, FIXED, FIXED], [INDICES], "its input has 1 dimensions, not 3 or 4"),
-    ("PAD", [FLOATS, Operand("INT32", (4, 2), True)], [FLOATS], ""),
-    ("PAD", [FLOATS, Operand("INT32", (2, 2), True)], [FLOATS], "its paddings have the shape [2, 2]"),
-    ("SELECT_V2", [Operand("BOOL", (2,)), INDICES, INDICES], [INDICES], "of INT32 and INT32 by BOOL"),
-    ("CUMSUM", [FLOATS, INDICES], [FLOATS], "its axis an INT32 constant"),
-    ("WHERE", [FLOATS], [INDICES], "no such operator"),
-    ("BATCH_MATMUL", [FLOATS] * 3, [FLOATS], "it has 3 inputs, not 2"),
-    ("MEAN", [FLOATS, INDICES], [FLOATS], "2 of its inputs are computed, not 1"),
-    ("MEAN", [FLOATS], [FLOATS], "0 of its inputs are constants, not 1"),
-    ("CONV_2D", [FLOATS], [FLOATS], "a convolution must have a filter"),
-    ("SUM", [FIXED, INDICES], [FLOATS], "its axes must be constants"),
-    ("SUM", [FLOATS, Operand("INT64", (1,), True)], [FLOATS], "its axes must be INT32, not INT64"),
-    ("FULLY_CONNECTED", [FIXED, FLOATS], [FLOATS], "its input must be computed"),
-    ("GATHER", [FLOATS, Operand("INT32", (1, 1))], [FLOATS], "its indices must be INT32, of one dimension"),
-    ("ONE_HOT", [INDICES, FIXED, ONE, ONE], [FLOATS], "its axis the last"),
-    ("SELECT", [Operand("BOOL", (2,)), FLOATS, Operand("FLOAT32", ())], [FLOATS], ""),
-    ("SELECT", [Operand("BOOL", (2,)), FLOATS, Operand("FLOAT32", (2,))], [FLOATS], "must have the result's shape"),
-    ("SPACE_TO_DEPTH", [FLOATS], [FLOATS], "its blocks must be larger than 1"),
-    ("LSTM", [FLOATS] * 5, [FLOATS], "it has 5 inputs, not 20 or 24"),
-    ("LSTM", [FLOATS] * 24, [FLOATS], "it has another activation"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "inputs", "outputs", "why"),
+    [
+        ("TANH", [FLOATS], [FLOATS], ""),
+        ("TANH", [FIXED], [FLOATS], "0 of its inputs are computed, not 1"),
+        ("MAXIMUM", [FLOATS, FIXED], [FLOATS], ""),
+        ("MAXIMUM", [FIXED, FIXED], [FLOATS], "it must have two operands, of which one at least is computed"),
+        ("MEAN", [FLOATS, FIXED], [FLOATS], ""),
+        ("SUM", [FLOATS, INDICES], [FLOATS], "2 of its inputs are computed, not 1"),
+        ("ADD_N", [FLOATS] * 3, [FLOATS], "it has 3 inputs, not 2"),
+        ("DEQUANTIZE", [Operand("INT16", (2,))], [FLOATS], "from INT16"),
+        ("GATHER", [FLOATS, INDICES], [FLOATS], ""),
+        ("GATHER", [INDICES, INDICES], [INDICES], "from INT32"),
+        ("SLICE", [INDICES, FIXED, FIXED], [INDICES], "its input has 1 dimensions, not 3 or 4"),
+        ("PAD", [FLOATS, Operand("INT32", (4, 2), True)], [FLOATS], ""),
+        ("PAD", [FLOATS, Operand("INT32", (2, 2), True)], [FLOATS], "its paddings have the shape [2, 2]"),
+        ("SELECT_V2", [Operand("BOOL", (2,)), INDICES, INDICES], [INDICES], "of INT32 and INT32 by BOOL"),
+        ("CUMSUM", [FLOATS, INDICES], [FLOATS], "its axis an INT32 constant"),
+        ("WHERE", [FLOATS], [INDICES], "no such operator"),
+        ("BATCH_MATMUL", [FLOATS] * 3, [FLOATS], "it has 3 inputs, not 2"),
+        ("MEAN", [FLOATS, INDICES], [FLOATS], "2 of its inputs are computed, not 1"),
+        ("MEAN", [FLOATS], [FLOATS], "0 of its inputs are constants, not 1"),
+        ("CONV_2D", [FLOATS], [FLOATS], "a convolution must have a filter"),
+        ("SUM", [FIXED, INDICES], [FLOATS], "its axes must be constants"),
+        ("SUM", [FLOATS, Operand("INT64", (1,), True)], [FLOATS], "its axes must be INT32, not INT64"),
+        ("FULLY_CONNECTED", [FIXED, FLOATS], [FLOATS], "its input must be computed"),
+        ("GATHER", [FLOATS, Operand("INT32", (1, 1))], [FLOATS], "its indices must be INT32, of one dimension"),
+        ("ONE_HOT", [INDICES, FIXED, ONE, ONE], [FLOATS], "its axis the last"),
+        ("SELECT", [Operand("BOOL", (2,)), FLOATS, Operand("FLOAT32", ())], [FLOATS], ""),
+        ("SELECT", [Operand("BOOL", (2,)), FLOATS, Operand("FLOAT32", (2,))], [FLOATS], "must have the result's shape"),
+        ("SPACE_TO_DEPTH", [FLOATS], [FLOATS], "its blocks must be larger than 1"),
+        ("LSTM", [FLOATS] * 5, [FLOATS], "it has 5 inputs, not 20 or 24"),
+        ("LSTM", [FLOATS] * 24, [FLOATS], "it has another activation"),
+    ],
+)
 def test_conditions(name: str, inputs: list[Operand], outputs: list[Operand], why: str) -> None:
     found = gpu.objection(Use(name, False, inputs, outputs, None))
     assert why in found if why else not found
@@ -168,11 +177,14 @@ def test_options_count(tf: ModuleType) -> None:
     ]
 
 
-@pytest.mark.parametrize(("options", "why"), [
-    ({"fused_activation_function": 4}, ""),
-    ({"fused_activation_function": 1}, "not by tanh"),
-    ({"fused_activation_function": 4, "cell_clip": 1.0}, "numbers are clipped"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"fused_activation_function": 4}, ""),
+        ({"fused_activation_function": 1}, "not by tanh"),
+        ({"fused_activation_function": 4, "cell_clip": 1.0}, "numbers are clipped"),
+    ],
+)
 def test_the_basic_lstm(options: dict[str, Any], why: str) -> None:
     stored: Any = {"cell_clip": 0.0, "proj_clip": 0.0, "kernel_type": 1, **options}
     inputs = [FLOATS, FLOATS, FIXED, FIXED, FLOATS]
@@ -184,9 +196,12 @@ def test_custom_operators_are_not_taken() -> None:
 
 
 def test_errors(tmp_path: Path) -> None:
-    for arguments, code in (({}, "wrong-option"), ({"model_path": tmp_path / "none"}, "model-not-found"),
-                            ({"model_content": b"\0" * 64}, "malformed-tflite"),
-                            ({"model_content": b"\0", "no_such_thing": 1}, "wrong-option")):  # fmt: skip
+    for arguments, code in (
+        ({}, "wrong-option"),
+        ({"model_path": tmp_path / "none"}, "model-not-found"),
+        ({"model_content": b"\0" * 64}, "malformed-tflite"),
+        ({"model_content": b"\0", "no_such_thing": 1}, "wrong-option"),
+    ):
         with pytest.raises(ConversionError) as caught:
             Analyzer.analyze(**arguments)
         assert caught.value.code == code

@@ -90,48 +90,62 @@ def test_everything_that_is_refused_is_told_at_once() -> None:
         assert name in message
 
 
-@pytest.mark.parametrize(("values", "expected"), [
-    ({"optimizations": DEFAULT}, Quantize("dynamic")),
-    ({"optimizations": [tfconvert.Optimize.OPTIMIZE_FOR_SIZE]}, Quantize("dynamic")),
-    ({"optimizations": {tfconvert.Optimize.OPTIMIZE_FOR_LATENCY}}, Quantize("dynamic")),
-    ({"optimizations": ["DEFAULT"]}, Quantize("dynamic")),
-    ({"optimizations": [*DEFAULT, *SPARSE]}, Quantize("dynamic")),
-    ({"optimizations": DEFAULT, "_experimental_disable_per_channel": True}, Quantize("dynamic", per_channel=False)),
-    ({"optimizations": DEFAULT, "_experimental_disable_per_channel_quantization_for_dense_layers": True},
-     Quantize("dynamic", per_channel="not-dense")),
-    ({"optimizations": DEFAULT, "supported_types": [np.float16]}, Quantize("float16")),
-    ({"optimizations": DEFAULT, "supported_types": ["float32"]}, None),
-    ({"optimizations": DEFAULT, "supported_types": [np.float16, np.int8]}, Quantize("dynamic")),
-    # Models that were trained for integers need no samples; others are refused later.
-    ({"optimizations": DEFAULT, "inference_input_type": np.int8, "inference_output_type": np.int8},
-     Quantize("int8", io="int8", variables="float32")),
-    ({"optimizations": DEFAULT, "supported_ops": INT8_OPS}, Quantize("int8", strict=True, variables="float32")),
-    ({"optimizations": DEFAULT, "supported_types": [np.int8]}, Quantize("int8", strict=True, variables="float32")),
-    ({"optimizations": DEFAULT, "supported_ops": "SELECT_TF_OPS"}, Quantize("dynamic")),
-    ({}, None),
-    ({"supported_ops": INT8_OPS}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"optimizations": DEFAULT}, Quantize("dynamic")),
+        ({"optimizations": [tfconvert.Optimize.OPTIMIZE_FOR_SIZE]}, Quantize("dynamic")),
+        ({"optimizations": {tfconvert.Optimize.OPTIMIZE_FOR_LATENCY}}, Quantize("dynamic")),
+        ({"optimizations": ["DEFAULT"]}, Quantize("dynamic")),
+        ({"optimizations": [*DEFAULT, *SPARSE]}, Quantize("dynamic")),
+        ({"optimizations": DEFAULT, "_experimental_disable_per_channel": True}, Quantize("dynamic", per_channel=False)),
+        (
+            {"optimizations": DEFAULT, "_experimental_disable_per_channel_quantization_for_dense_layers": True},
+            Quantize("dynamic", per_channel="not-dense"),
+        ),
+        ({"optimizations": DEFAULT, "supported_types": [np.float16]}, Quantize("float16")),
+        ({"optimizations": DEFAULT, "supported_types": ["float32"]}, None),
+        ({"optimizations": DEFAULT, "supported_types": [np.float16, np.int8]}, Quantize("dynamic")),
+        # Models that were trained for integers need no samples; others are refused later.
+        (
+            {"optimizations": DEFAULT, "inference_input_type": np.int8, "inference_output_type": np.int8},
+            Quantize("int8", io="int8", variables="float32"),
+        ),
+        ({"optimizations": DEFAULT, "supported_ops": INT8_OPS}, Quantize("int8", strict=True, variables="float32")),
+        ({"optimizations": DEFAULT, "supported_types": [np.int8]}, Quantize("int8", strict=True, variables="float32")),
+        ({"optimizations": DEFAULT, "supported_ops": "SELECT_TF_OPS"}, Quantize("dynamic")),
+        ({}, None),
+        ({"supported_ops": INT8_OPS}, None),
+    ],
+)
 def test_quantization_without_samples(values: dict[str, Any], expected: Quantize | None) -> None:
     assert _mapped(**values)[0].get("quantize") == expected
 
 
-@pytest.mark.parametrize(("values", "mode", "io", "is_strict"), [
-    ({}, "int8", "float32", False),
-    ({"supported_ops": INT8_OPS}, "int8", "float32", True),
-    ({"supported_ops": INT8_OPS + FLOAT_OPS}, "int8", "float32", False),
-    ({"supported_types": ["int8"]}, "int8", "float32", True),
-    ({"supported_ops": INT16_OPS}, "int16", "float32", True),
-    ({"supported_ops": INT16_OPS + FLOAT_OPS}, "int16", "float32", False),
-    ({"supported_ops": ["SELECT_TF_OPS", "TFLITE_BUILTINS_INT8"]}, "int8", "float32", False),
-    ({"inference_input_type": "uint8", "inference_output_type": np.uint8}, "int8", "uint8", False),
-    ({"supported_ops": INT16_OPS, "inference_input_type": np.dtype("int16"), "inference_output_type": "int16"},
-     "int16", "int16", True),
-    ({"inference_input_type": "uint8"}, "int8", ("uint8", "float32"), False),
-    ({"inference_output_type": np.int8}, "int8", ("float32", "int8"), False),
-    ({"inference_input_type": "uint8", "inference_output_type": "int8"}, "int8", ("uint8", "int8"), False),
-    ({"_experimental_full_integer_quantization_bias_type": "int32"}, "int8", "float32", False),
-    ({"supported_types": ["float16"]}, "float16", "float32", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "mode", "io", "is_strict"),
+    [
+        ({}, "int8", "float32", False),
+        ({"supported_ops": INT8_OPS}, "int8", "float32", True),
+        ({"supported_ops": INT8_OPS + FLOAT_OPS}, "int8", "float32", False),
+        ({"supported_types": ["int8"]}, "int8", "float32", True),
+        ({"supported_ops": INT16_OPS}, "int16", "float32", True),
+        ({"supported_ops": INT16_OPS + FLOAT_OPS}, "int16", "float32", False),
+        ({"supported_ops": ["SELECT_TF_OPS", "TFLITE_BUILTINS_INT8"]}, "int8", "float32", False),
+        ({"inference_input_type": "uint8", "inference_output_type": np.uint8}, "int8", "uint8", False),
+        (
+            {"supported_ops": INT16_OPS, "inference_input_type": np.dtype("int16"), "inference_output_type": "int16"},
+            "int16",
+            "int16",
+            True,
+        ),
+        ({"inference_input_type": "uint8"}, "int8", ("uint8", "float32"), False),
+        ({"inference_output_type": np.int8}, "int8", ("float32", "int8"), False),
+        ({"inference_input_type": "uint8", "inference_output_type": "int8"}, "int8", ("uint8", "int8"), False),
+        ({"_experimental_full_integer_quantization_bias_type": "int32"}, "int8", "float32", False),
+        ({"supported_types": ["float16"]}, "float16", "float32", False),
+    ],
+)
 def test_quantization_with_samples(values: dict[str, Any], mode: str, io: str, is_strict: bool) -> None:
     setting = _mapped(optimizations=DEFAULT, representative_dataset=_samples, **values)[0]["quantize"]
     assert (setting.mode, setting.io, setting.strict) == (mode, io, is_strict)
@@ -139,47 +153,81 @@ def test_quantization_with_samples(values: dict[str, Any], mode: str, io: str, i
     setting.check()
 
 
-@pytest.mark.parametrize(("values", "expected"), [
-    ({"optimizations": ["FASTER"]}, "FASTER can't be made"),
-    ({"optimizations": [7]}, "it can't have 7"),
-    ({"supported_ops": ["EXPERIMENTAL_STABLEHLO_OPS"]}, "EXPERIMENTAL_STABLEHLO_OPS can't be made"),
-    ({"supported_types": ["bfloat16"]}, "bfloat16 can't be made"),
-    ({"inference_input_type": 7}, "7 can't be made"),
-    ({"inference_input_type": "uint8"}, "inference_input_type: it can't be uint8: nothing is quantized"),
-    ({"inference_output_type": "uint8"}, "inference_output_type: it can't be uint8: nothing is quantized"),
-    ({"inference_input_type": "int8", "inference_output_type": "int8"}, "nothing is quantized"),
-    ({"optimizations": DEFAULT, "representative_dataset": _samples, "supported_ops": INT16_OPS,
-      "_experimental_full_integer_quantization_bias_type": np.float32},
-     "Expected bias type to be int64 or int32, not float32"),
-    ({"optimizations": DEFAULT, "representative_dataset": _samples,
-      "_experimental_full_integer_quantization_bias_type": np.int64}, "Expected bias type to be int32, not int64"),
-    ({"optimizations": DEFAULT, "supported_types": [np.int16]}, "int16 goes with the operators for 16-bit activations"),
-    ({"optimizations": DEFAULT, "supported_types": [np.float16],
-      "_experimental_supported_accumulation_type": np.int8}, "it can't be int8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"optimizations": ["FASTER"]}, "FASTER can't be made"),
+        ({"optimizations": [7]}, "it can't have 7"),
+        ({"supported_ops": ["EXPERIMENTAL_STABLEHLO_OPS"]}, "EXPERIMENTAL_STABLEHLO_OPS can't be made"),
+        ({"supported_types": ["bfloat16"]}, "bfloat16 can't be made"),
+        ({"inference_input_type": 7}, "7 can't be made"),
+        ({"inference_input_type": "uint8"}, "inference_input_type: it can't be uint8: nothing is quantized"),
+        ({"inference_output_type": "uint8"}, "inference_output_type: it can't be uint8: nothing is quantized"),
+        ({"inference_input_type": "int8", "inference_output_type": "int8"}, "nothing is quantized"),
+        (
+            {
+                "optimizations": DEFAULT,
+                "representative_dataset": _samples,
+                "supported_ops": INT16_OPS,
+                "_experimental_full_integer_quantization_bias_type": np.float32,
+            },
+            "Expected bias type to be int64 or int32, not float32",
+        ),
+        (
+            {
+                "optimizations": DEFAULT,
+                "representative_dataset": _samples,
+                "_experimental_full_integer_quantization_bias_type": np.int64,
+            },
+            "Expected bias type to be int32, not int64",
+        ),
+        (
+            {"optimizations": DEFAULT, "supported_types": [np.int16]},
+            "int16 goes with the operators for 16-bit activations",
+        ),
+        (
+            {
+                "optimizations": DEFAULT,
+                "supported_types": [np.float16],
+                "_experimental_supported_accumulation_type": np.int8,
+            },
+            "it can't be int8",
+        ),
+    ],
+)
 def test_what_can_not_be_made_is_refused(values: dict[str, Any], expected: str) -> None:
     assert expected in _refused(**values)
 
 
-@pytest.mark.parametrize(("values", "expected"), [
-    ({"supported_ops": ["TFLITE_BUILTINS", "SELECT_TF_OPS"]}, []),
-    ({"supported_ops": ["SELECT_TF_OPS"]}, ["builtins-too"]),
-    ({"representative_dataset": _samples}, ["not-quantized"]),
-    ({"supported_ops": INT8_OPS}, ["not-quantized"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"supported_ops": ["TFLITE_BUILTINS", "SELECT_TF_OPS"]}, []),
+        ({"supported_ops": ["SELECT_TF_OPS"]}, ["builtins-too"]),
+        ({"representative_dataset": _samples}, ["not-quantized"]),
+        ({"supported_ops": INT8_OPS}, ["not-quantized"]),
+    ],
+)
 def test_what_may_surprise_is_noted(values: dict[str, Any], expected: list[str]) -> None:
     assert _mapped(**values)[1] == expected
 
 
-@pytest.mark.parametrize(("values", "expected"), [
-    ({}, {}),
-    ({"experimental_select_user_tf_ops": ["Mine"]}, {}),
-    ({"supported_ops": ["SELECT_TF_OPS", "TFLITE_BUILTINS"]}, {"allow_flex": True}),
-    ({"supported_ops": {tfconvert.OpsSet.SELECT_TF_OPS}, "experimental_select_user_tf_ops": ["Mine", "Also"]},
-     {"allow_flex": True, "flex_ops": ("Also", "Mine")}),
-    ({"supported_ops": ["SELECT_TF_OPS"], "_experimental_allow_all_select_tf_ops": True},
-     {"allow_flex": True, "flex_ops": ("*",)}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, {}),
+        ({"experimental_select_user_tf_ops": ["Mine"]}, {}),
+        ({"supported_ops": ["SELECT_TF_OPS", "TFLITE_BUILTINS"]}, {"allow_flex": True}),
+        (
+            {"supported_ops": {tfconvert.OpsSet.SELECT_TF_OPS}, "experimental_select_user_tf_ops": ["Mine", "Also"]},
+            {"allow_flex": True, "flex_ops": ("Also", "Mine")},
+        ),
+        (
+            {"supported_ops": ["SELECT_TF_OPS"], "_experimental_allow_all_select_tf_ops": True},
+            {"allow_flex": True, "flex_ops": ("*",)},
+        ),
+    ],
+)
 def test_flex_ops(values: dict[str, Any], expected: dict[str, Any]) -> None:
     assert _mapped(**values)[0] == expected
 
@@ -210,8 +258,9 @@ def test_the_first_generation_s_own() -> None:
     made_up = _mapped(V1_ROWS, inference_type="uint8", default_ranges_stats=(0, 6))[0]
     assert made_up == {"quantize": Quantize("int8", io="uint8", variables="float32", default_range=(0, 6))}
     assert _mapped(V1_ROWS, optimizations=DEFAULT, default_ranges_stats=(0, 6)) == (
-        {"quantize": Quantize("dynamic")}, ["no-effect"],
-    )  # fmt: skip
+        {"quantize": Quantize("dynamic")},
+        ["no-effect"],
+    )
 
 
 def test_types_of_tensorflow_are_known(tf: ModuleType) -> None:
@@ -234,15 +283,20 @@ def test_enumerators_are_the_official_ones(tf: ModuleType) -> None:
 
 
 def _same(ours: Any, theirs: Any) -> bool:
-    names = [{getattr(each, "value", each) for each in value} if isinstance(value, set) else value
-             for value in (ours, theirs)]  # fmt: skip
+    names = [
+        {getattr(each, "value", each) for each in value} if isinstance(value, set) else value
+        for value in (ours, theirs)
+    ]
     return bool(names[0] == names[1])
 
 
 def _check(rows: Sequence[Row], official: object) -> None:
     defaults = {row.name: row.default for row in rows if row.name not in OLD}
-    theirs = {name: value for name, value in vars(official).items()
-              if name.startswith("_experimental") or not name.startswith("_")}  # fmt: skip
+    theirs = {
+        name: value
+        for name, value in vars(official).items()
+        if name.startswith("_experimental") or not name.startswith("_")
+    }
     theirs.pop("target_spec", None)
     assert set(defaults) == set(theirs)
     assert not [name for name, value in theirs.items() if not _same(defaults[name], value)]
@@ -279,14 +333,18 @@ def test_modules_have_the_official_names(tf: ModuleType) -> None:
     def names(module: Any) -> set[str]:
         found = {name for name in dir(module) if not name.startswith("_")}
         inner = {f"experimental.{name}" for name in dir(module.experimental) if not name.startswith("_")}
-        methods = {f"TFLiteConverter.{name}" for name in dir(module.TFLiteConverter)
-                   if name.startswith(("from_", "experimental_from", "get_"))}  # fmt: skip
+        methods = {
+            f"TFLiteConverter.{name}"
+            for name in dir(module.TFLiteConverter)
+            if name.startswith(("from_", "experimental_from", "get_"))
+        }
         return found | inner | methods
 
     newer = {row.name for row in NAMES if not row.is_old}
     assert newer == names(tf.lite)
-    only_newer = {f"TFLiteConverter.{name}" for name in ("from_keras_model", "experimental_from_jax",
-                                                         "from_concrete_functions")}  # fmt: skip
+    only_newer = {
+        f"TFLiteConverter.{name}" for name in ("from_keras_model", "experimental_from_jax", "from_concrete_functions")
+    }
     assert {row.name for row in NAMES} - only_newer == names(tf.compat.v1.lite)
     assert newer <= names(tfconvert)
     assert {row.name for row in NAMES if row.is_old and row.is_here} <= names(v1)

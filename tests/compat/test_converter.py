@@ -222,10 +222,15 @@ def test_ranges_of_inputs_as_numbers(tf: ModuleType, tmp_path: Path, kind: str, 
     np.testing.assert_allclose(found, expected, atol=1.01 * 8 / 255)
 
 
-@pytest.mark.parametrize(("stats", "message"), [
-    ({"z": (128, 127)}, "no input 'z'"), ({"x": 3}, "not a mean and a standard deviation"),
-    ({"x": (128, 0)}, "can't have the mean 128 and the standard deviation 0"), ({"x": (300, 1)}, "the mean 300"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stats", "message"),
+    [
+        ({"z": (128, 127)}, "no input 'z'"),
+        ({"x": 3}, "not a mean and a standard deviation"),
+        ({"x": (128, 0)}, "can't have the mean 128 and the standard deviation 0"),
+        ({"x": (300, 1)}, "the mean 300"),
+    ],
+)
 def test_ranges_of_inputs_that_are_wrong(tf: ModuleType, stats: Any, message: str) -> None:
     graph = _trained_for_integers(tf)
     with tf.compat.v1.Session(graph=graph) as session:
@@ -312,8 +317,7 @@ def test_graphs_of_version_1_may_be_passed_to_the_class_itself(tf: ModuleType) -
         outputs = [tf.multiply(each, 2.0, name) for each, name in zip(inputs, ("o", "m"), strict=True)]
     named = [("z", [1, 3]), ("a", [1, 4])], ["o", "m"]
     for kind in (old.lite.TFLiteConverter, v1.TFLiteConverter):
-        for converter in (kind(graph.as_graph_def(), inputs, outputs),
-                          kind(graph.as_graph_def(), None, None, *named)):  # fmt: skip
+        for converter in (kind(graph.as_graph_def(), inputs, outputs), kind(graph.as_graph_def(), None, None, *named)):
             assert converter.get_input_arrays() == ["z", "a"]
             interpreter = tfconvert.Interpreter(model_content=converter.convert())
             interpreter.allocate_tensors()

@@ -105,11 +105,17 @@ def test_two_files(digits_model: Path, images: list[np.ndarray], tmp_path: Path)
     converter.optimizations = []
     path = tmp_path / "float.tflite"
     path.write_bytes(converter.convert())
-    compare = {"correlation": lambda one, other, scale, zero: np.corrcoef(
-        one.ravel(), (other.ravel().astype(np.float64) - zero) * scale)[0, 1]}  # fmt: skip
+    compare = {
+        "correlation": lambda one, other, scale, zero: np.corrcoef(
+            one.ravel(), (other.ravel().astype(np.float64) - zero) * scale
+        )[0, 1]
+    }
     debugger = QuantizationDebugger(
-        quant_debug_model_content=quantized, float_model_path=path, debug_options=QuantizationDebugOptions(
-            layer_direct_compare_metrics=compare), debug_dataset=lambda: [{"pixels": images[0]}])  # fmt: skip
+        quant_debug_model_content=quantized,
+        float_model_path=path,
+        debug_options=QuantizationDebugOptions(layer_direct_compare_metrics=compare),
+        debug_dataset=lambda: [{"pixels": images[0]}],
+    )
     debugger.run()
     assert debugger.layer_statistics is not None
     assert all(0.99 < each["correlation"] <= 1 for each in debugger.layer_statistics.values())

@@ -19,9 +19,26 @@ from tfconvert.schema.diagnostics import ConversionError
 
 DEFAULT = [tfconvert.Optimize.DEFAULT]
 ODD: Sequence[Any] = (
-    7, 2.5, "something", b"x", object(), [[]], [7], {"a": 1}, (1, 2), lambda: 3, int, [None], {"a": [1]}, np.zeros(3),
-    [np.zeros(2)], [{}], float("nan"), ..., True,
-)  # fmt: skip
+    7,
+    2.5,
+    "something",
+    b"x",
+    object(),
+    [[]],
+    [7],
+    {"a": 1},
+    (1, 2),
+    lambda: 3,
+    int,
+    [None],
+    {"a": [1]},
+    np.zeros(3),
+    [np.zeros(2)],
+    [{}],
+    float("nan"),
+    ...,
+    True,
+)
 """Values that attributes hardly ever have."""
 
 
@@ -45,9 +62,18 @@ def _of_files(tmp_path: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
-@pytest.mark.parametrize("kind", [
-    "no folder", "damaged", "no folder, version 1", "no graph", "damaged graph", "no Keras file", "damaged Keras file",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "no folder",
+        "damaged",
+        "no folder, version 1",
+        "no graph",
+        "damaged graph",
+        "no Keras file",
+        "damaged Keras file",
+    ],
+)
 def test_errors_about_files(kind: str, tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         _of_files(tmp_path)[kind]()

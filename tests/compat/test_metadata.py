@@ -81,14 +81,25 @@ def _trained(tf: ModuleType) -> Any:
     return module
 
 
-@pytest.mark.parametrize(("is_trained", "has_samples", "types", "expected"), [
-    (False, False, [], [1002]), (False, True, [], [1003]), (False, False, ["float16"], [1001]),
-    (True, False, [], [2000]), (True, True, [], [1003, 2000]), (True, False, ["float16"], [1001]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("is_trained", "has_samples", "types", "expected"),
+    [
+        (False, False, [], [1002]),
+        (False, True, [], [1003]),
+        (False, False, ["float16"], [1001]),
+        (True, False, [], [2000]),
+        (True, True, [], [1003, 2000]),
+        (True, False, ["float16"], [1001]),
+    ],
+)
 def test_how_it_was_quantized(
-    tf: ModuleType, told: Callable[[bytes], Any], is_trained: bool, has_samples: bool, types: list[str],
+    tf: ModuleType,
+    told: Callable[[bytes], Any],
+    is_trained: bool,
+    has_samples: bool,
+    types: list[str],
     expected: list[int],
-) -> None:  # fmt: skip
+) -> None:
     module = _trained(tf) if is_trained else _module(tf)
     converter = tfconvert.TFLiteConverter.from_concrete_functions([module.call.get_concrete_function()], module)
     assert told(converter.convert()).options.modelOptimizationModes.size == 0

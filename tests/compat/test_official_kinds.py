@@ -109,12 +109,21 @@ def _convolution(tf: ModuleType, filters: int = 16) -> Any:
     return call
 
 
-@pytest.mark.parametrize(("io", "ops"), [
-    ("float32", [OPS.TFLITE_BUILTINS]), ("int8", [OPS.TFLITE_BUILTINS]), ("uint8", [OPS.TFLITE_BUILTINS]),
-    ("float32", [OPS.TFLITE_BUILTINS_INT8]), ("int8", [OPS.TFLITE_BUILTINS_INT8]),
-    ("uint8", [OPS.TFLITE_BUILTINS_INT8]), ("float32", [INT16, OPS.TFLITE_BUILTINS]),
-    ("int16", [INT16, OPS.TFLITE_BUILTINS]), ("float32", [INT16]), ("int16", [INT16]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("io", "ops"),
+    [
+        ("float32", [OPS.TFLITE_BUILTINS]),
+        ("int8", [OPS.TFLITE_BUILTINS]),
+        ("uint8", [OPS.TFLITE_BUILTINS]),
+        ("float32", [OPS.TFLITE_BUILTINS_INT8]),
+        ("int8", [OPS.TFLITE_BUILTINS_INT8]),
+        ("uint8", [OPS.TFLITE_BUILTINS_INT8]),
+        ("float32", [INT16, OPS.TFLITE_BUILTINS]),
+        ("int16", [INT16, OPS.TFLITE_BUILTINS]),
+        ("float32", [INT16]),
+        ("int16", [INT16]),
+    ],
+)
 def test_integers(tf: ModuleType, io: str, ops: Any) -> None:
     function = _convolution(tf)
     content = _converted(function, _samples((1, 5, 5, 3)), io, supported_ops=ops)
@@ -144,9 +153,10 @@ def test_scales_by_channel(tf: ModuleType, disable: bool, count: int) -> None:
 
 
 @pytest.mark.parametrize("has_samples", [False, True])
-@pytest.mark.parametrize(("flags", "counts"), [
-    ([], [38, 40]), (["_for_dense_layers"], [38, 1]), ([""], [1, 1]), (["", "_for_dense_layers"], [1, 1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("flags", "counts"),
+    [([], [38, 40]), (["_for_dense_layers"], [38, 1]), ([""], [1, 1]), (["", "_for_dense_layers"], [1, 1])],
+)
 def test_scales_of_dense_layers(
     tf: ModuleType, run_tflite: RunTFLite, flags: list[str], counts: list[int], has_samples: bool
 ) -> None:
@@ -170,10 +180,14 @@ def test_scales_of_dense_layers(
     np.testing.assert_allclose(run_tflite(content, inputs[:1])[0], expected, atol=0.05 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize(("io", "ops"), [
-    ("int8", [OPS.TFLITE_BUILTINS]), ("uint8", [OPS.TFLITE_BUILTINS_INT8, OPS.TFLITE_BUILTINS]),
-    ("int16", [INT16, OPS.TFLITE_BUILTINS]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("io", "ops"),
+    [
+        ("int8", [OPS.TFLITE_BUILTINS]),
+        ("uint8", [OPS.TFLITE_BUILTINS_INT8, OPS.TFLITE_BUILTINS]),
+        ("int16", [INT16, OPS.TFLITE_BUILTINS]),
+    ],
+)
 def test_operators_without_integers(tf: ModuleType, io: str, ops: Any) -> None:
     @traced(tf, tf.TensorSpec([3], tf.float32), tf.TensorSpec([3], tf.float32))
     def call(a: Any, b: Any) -> Any:
@@ -198,8 +212,10 @@ def test_an_operator_without_integers_alone(tf: ModuleType) -> None:
     assert _operators(_converted(function, _samples((1, 5)))) == ["CEIL"]
 
 
-@pytest.mark.parametrize(("io", "ops"), [("float32", FLEX), ("int8", [OPS.TFLITE_BUILTINS_INT8, OPS.SELECT_TF_OPS]),
-                                         ("int16", [INT16, OPS.SELECT_TF_OPS])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("io", "ops"),
+    [("float32", FLEX), ("int8", [OPS.TFLITE_BUILTINS_INT8, OPS.SELECT_TF_OPS]), ("int16", [INT16, OPS.SELECT_TF_OPS])],
+)
 def test_flex_is_not_needed(tf: ModuleType, io: str, ops: Any) -> None:
     @traced(tf, tf.TensorSpec([3] * 5, tf.float32))
     def call(x: Any) -> Any:

@@ -62,8 +62,7 @@ def test_functions_and_saved_models(tf: ModuleType, tmp_path: Path, result: Call
     )
     _check(official.from_saved_model(str(tmp_path)), tfconvert.TFLiteConverter.from_saved_model(tmp_path))
     _check(
-        tf.compat.v1.lite.TFLiteConverter.from_saved_model(str(tmp_path)),
-        v1.TFLiteConverter.from_saved_model(tmp_path),
+        tf.compat.v1.lite.TFLiteConverter.from_saved_model(str(tmp_path)), v1.TFLiteConverter.from_saved_model(tmp_path)
     )
 
 
@@ -124,8 +123,15 @@ def test_functions_that_nobody_owns(tf: ModuleType, owner: str, form: str) -> No
         return _FORMS[form]([each * module.scale for each in several])
 
     functions = [call.get_concrete_function()]
-    owners = {"none": None, "stranger": tf.Module(), "parent": module, "plain": plain, "function": call,
-              "concrete function": functions[0], "text": "x"}  # fmt: skip
+    owners = {
+        "none": None,
+        "stranger": tf.Module(),
+        "parent": module,
+        "plain": plain,
+        "function": call,
+        "concrete function": functions[0],
+        "text": "x",
+    }
     kinds = (tf.lite.TFLiteConverter, tfconvert.TFLiteConverter)
     _check(*(kind.from_concrete_functions(functions, owners[owner]) for kind in kinds))
 
@@ -156,10 +162,12 @@ def test_several_signatures(tf: ModuleType, tmp_path: Path) -> None:
     assert set(own.get_signature_list()) == set(official.get_signature_list()) == {"serving_default", "same", "other"}
     for key in ("serving_default", "other"):
         found, wanted = (
-            [{name: each["name"] for name, each in details().items()} for details in
-             (runner.get_input_details, runner.get_output_details)]
+            [
+                {name: each["name"] for name, each in details().items()}
+                for details in (runner.get_input_details, runner.get_output_details)
+            ]
             for runner in (each.get_signature_runner(key) for each in (own, official))
-        )  # fmt: skip
+        )
         assert found == wanted
 
 

@@ -51,22 +51,30 @@ tflite_model = converter.convert()
 with open("model.tflite", "wb") as f:
     f.write(tflite_model)
 """),
-    "dynamic": Script("""
+    "dynamic": Script(
+        """
 from tfconvert import Optimize, TFLiteConverter
 converter = TFLiteConverter.from_saved_model(str(saved_model_dir), signature_keys=["serving_default"], tags={"serve"})
 converter.optimizations = [Optimize.DEFAULT]
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-""", {"mode": "dynamic"}, signatures=["serving_default"]),
-    "float16": Script("""
+""",
+        {"mode": "dynamic"},
+        signatures=["serving_default"],
+    ),
+    "float16": Script(
+        """
 import tfconvert as tflite
 converter = tflite.TFLiteConverter.from_saved_model(saved_model_dir)
 converter.optimizations = [tflite.Optimize.OPTIMIZE_FOR_SIZE]
 converter.target_spec.supported_types = [tf.float16]
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-""", {"mode": "float16"}),
-    "integers with floats": Script(f"""
+""",
+        {"mode": "float16"},
+    ),
+    "integers with floats": Script(
+        f"""
 import tfconvert as tflite
 {GENERATOR}
 converter = tflite.TFLiteConverter.from_saved_model(saved_model_dir)
@@ -75,8 +83,11 @@ converter.representative_dataset = representative_dataset
 converter.experimental_new_converter = True
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-""", {"mode": "int8"}),
-    "integers only": Script(f"""
+""",
+        {"mode": "int8"},
+    ),
+    "integers only": Script(
+        f"""
 import tfconvert as tflite
 {GENERATOR}
 converter = tflite.TFLiteConverter.from_saved_model(saved_model_dir)
@@ -87,8 +98,12 @@ converter.inference_input_type = tf.int8
 converter.inference_output_type = tf.int8
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-""", {"mode": "int8", "io": "int8", "strict": True}, np.int8),
-    "bytes for a microcontroller": Script("""
+""",
+        {"mode": "int8", "io": "int8", "strict": True},
+        np.int8,
+    ),
+    "bytes for a microcontroller": Script(
+        """
 import tfconvert as tflite
 def by_name():
     for image in x_train[:20]:
@@ -102,8 +117,12 @@ converter.inference_output_type = np.uint8
 converter._experimental_disable_per_channel = True
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-""", {"mode": "int8", "io": "uint8", "strict": True, "per_channel": False}, np.uint8),
-    "16-bit activations, by signature": Script("""
+""",
+        {"mode": "int8", "io": "uint8", "strict": True, "per_channel": False},
+        np.uint8,
+    ),
+    "16-bit activations, by signature": Script(
+        """
 import tfconvert as tflite
 def representative_dataset():
     for image in x_train[:20]:
@@ -115,8 +134,11 @@ converter.target_spec.supported_ops = [
     tflite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8, tflite.OpsSet.TFLITE_BUILTINS]
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-""", {"mode": "int16"}),
-    "flags from the forum": Script("""
+""",
+        {"mode": "int16"},
+    ),
+    "flags from the forum": Script(
+        """
 import tfconvert as tflite
 converter = tflite.TFLiteConverter.from_saved_model(saved_model_dir)
 converter.target_spec.supported_ops = [tflite.OpsSet.TFLITE_BUILTINS, tflite.OpsSet.SELECT_TF_OPS]
@@ -126,16 +148,24 @@ converter.allow_custom_ops = True
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
 assert [note.code for note in converter.report.notes] == ["same-signature", "no-effect"], converter.report
-""", custom_ops=True),
-    "first generation": Script("""
+""",
+        custom_ops=True,
+    ),
+    "first generation": Script(
+        """
 from tfconvert.compat.v1 import TFLiteConverter
 converter = TFLiteConverter.from_saved_model(saved_model_dir, tag_set={"serve"}, signature_key="serving_default")
 converter.post_training_quantize = True
 converter.drop_control_dependency = True
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-""", {"mode": "dynamic"}, signatures=["serving_default"], generation=1),
-    "interpreter": Script("""
+""",
+        {"mode": "dynamic"},
+        signatures=["serving_default"],
+        generation=1,
+    ),
+    "interpreter": Script(
+        """
 import tfconvert as tflite
 model = tflite.compat.v1.TFLiteConverter.from_saved_model(saved_model_dir).convert()
 interpreter = tflite.Interpreter(model_content=model)
@@ -143,8 +173,11 @@ interpreter.allocate_tensors()
 assert interpreter.get_input_details()[0]["dtype"] == np.float32
 with open("model.tflite", "wb") as f:
     f.write(model)
-""", signatures=["serving_default"], generation=1),
-}  # fmt: skip
+""",
+        signatures=["serving_default"],
+        generation=1,
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +208,13 @@ def test_script(
         quantize = Quantize(
             **script.quantize, samples=[[image[np.newaxis]] for image in images[:20]] if is_static else None
         )
-    options = Options(script.custom_ops, quantize=quantize, allow_flex="SELECT_TF_OPS" in script.text,
-                      names="official", origin={"api_version": script.generation})  # fmt: skip
+    options = Options(
+        script.custom_ops,
+        quantize=quantize,
+        allow_flex="SELECT_TF_OPS" in script.text,
+        names="official",
+        origin={"api_version": script.generation},
+    )
     order = "official-v1" if script.generation == 1 else "official"
     assert content == bytes(convert_source(Source(digits_model, script.signatures, order=order), options))
     # Grey values are from 0 to 1, in steps of the range of the integers.

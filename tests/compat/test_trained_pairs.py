@@ -57,25 +57,37 @@ STRICT: dict[str, Any] = {"_experimental_strict_qdq": True}
 QUANTIZED = {"QUANTIZE": 1, "CONV_2D": 1, "DEQUANTIZE": 1}
 
 
-@pytest.mark.parametrize(("network", "attributes", "operators", "ends"), [
-    (_whole, STATIC, {"CONV_2D": 1}, ("int8", "int8")),
-    (_whole, DYNAMIC, QUANTIZED, ("float32", "float32")),
-    (_whole, STRICT, QUANTIZED, ("float32", "float32")),
-    (_whole, STATIC | STRICT, QUANTIZED, ("float32", "float32")),
-    (_half, STATIC, {"MAX_POOL_2D": 1, "CONV_2D": 1, "DEQUANTIZE": 1, "ADD": 1, "SOFTMAX": 1}, ("int8", "float32")),
-    (_weights, STATIC, {"CONV_2D": 1}, ("float32", "float32")),
-    (_weights, DYNAMIC, {"CONV_2D": 1}, ("float32", "float32")),
-    (_plain, STATIC, {"CONV_2D": 1}, ("float32", "float32")),
-    (_plain, DYNAMIC, {"CONV_2D": 1}, ("float32", "float32")),
-    (_plain, STRICT, {"CONV_2D": 1}, ("float32", "float32")),
-    (_moved, STATIC, {"TRANSPOSE": 1}, ("int8", "int8")),
-    (_moved, STRICT, {"QUANTIZE": 1, "TRANSPOSE": 1, "DEQUANTIZE": 1}, ("float32", "float32")),
-    (_moved, {"_experimental_qdq_conversion_mode": "NONE"}, {"FAKE_QUANT": 2, "TRANSPOSE": 1}, ("float32", "float32")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("network", "attributes", "operators", "ends"),
+    [
+        (_whole, STATIC, {"CONV_2D": 1}, ("int8", "int8")),
+        (_whole, DYNAMIC, QUANTIZED, ("float32", "float32")),
+        (_whole, STRICT, QUANTIZED, ("float32", "float32")),
+        (_whole, STATIC | STRICT, QUANTIZED, ("float32", "float32")),
+        (_half, STATIC, {"MAX_POOL_2D": 1, "CONV_2D": 1, "DEQUANTIZE": 1, "ADD": 1, "SOFTMAX": 1}, ("int8", "float32")),
+        (_weights, STATIC, {"CONV_2D": 1}, ("float32", "float32")),
+        (_weights, DYNAMIC, {"CONV_2D": 1}, ("float32", "float32")),
+        (_plain, STATIC, {"CONV_2D": 1}, ("float32", "float32")),
+        (_plain, DYNAMIC, {"CONV_2D": 1}, ("float32", "float32")),
+        (_plain, STRICT, {"CONV_2D": 1}, ("float32", "float32")),
+        (_moved, STATIC, {"TRANSPOSE": 1}, ("int8", "int8")),
+        (_moved, STRICT, {"QUANTIZE": 1, "TRANSPOSE": 1, "DEQUANTIZE": 1}, ("float32", "float32")),
+        (
+            _moved,
+            {"_experimental_qdq_conversion_mode": "NONE"},
+            {"FAKE_QUANT": 2, "TRANSPOSE": 1},
+            ("float32", "float32"),
+        ),
+    ],
+)
 def test_what_is_fake_quantized_becomes_integers(
-    tf: ModuleType, run_tflite: RunTFLite, network: Callable[[ModuleType, Any], Any], attributes: dict[str, Any],
-    operators: dict[str, int], ends: tuple[str, str],
-) -> None:  # fmt: skip
+    tf: ModuleType,
+    run_tflite: RunTFLite,
+    network: Callable[[ModuleType, Any], Any],
+    attributes: dict[str, Any],
+    operators: dict[str, int],
+    ends: tuple[str, str],
+) -> None:
     @traced(tf, tf.TensorSpec(IMAGE.shape, tf.float32, name="image"))
     def call(image: Any) -> Any:
         return network(tf, image)
@@ -134,10 +146,14 @@ def test_a_mode_that_is_not_known_is_refused(tf: ModuleType) -> None:
         converter.convert()
 
 
-@pytest.mark.parametrize(("settings", "message"), [
-    ({"mode": "int8", "samples": []}, "from the model alone"), ({"mode": "float16"}, "doesn't go with the mode"),
-    ({"mode": "int8", "calibration": "ranges.json"}, "from the model alone"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mode": "int8", "samples": []}, "from the model alone"),
+        ({"mode": "float16"}, "doesn't go with the mode"),
+        ({"mode": "int8", "calibration": "ranges.json"}, "from the model alone"),
+    ],
+)
 def test_settings_that_contradict_each_other(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         Quantize(**settings, trained_only=True).check()

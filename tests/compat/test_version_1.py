@@ -41,11 +41,15 @@ def _computed(content: bytes, *values: Any) -> Any:
     return interpreter.get_tensor(given[0]["index"])
 
 
-@pytest.mark.parametrize("arguments", [
-    {"input_shapes": {"a": SHAPE, "b:0": SHAPE}}, {"input_shapes": {"x": [2, None], "y": {2, 3}}},
-    {"input_arrays": ["b", "a"], "output_arrays": {"c"}, "input_shapes": {"a": SHAPE, "b": SHAPE}},
-    {"input_arrays": {"x", "y"}, "output_arrays": ["z"], "input_shapes": {"x": SHAPE, "y": SHAPE}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"input_shapes": {"a": SHAPE, "b:0": SHAPE}},
+        {"input_shapes": {"x": [2, None], "y": {2, 3}}},
+        {"input_arrays": ["b", "a"], "output_arrays": {"c"}, "input_shapes": {"a": SHAPE, "b": SHAPE}},
+        {"input_arrays": {"x", "y"}, "output_arrays": ["z"], "input_shapes": {"x": SHAPE, "y": SHAPE}},
+    ],
+)
 def test_tensors_of_a_saved_model_by_either_name(difference: Path, arguments: dict[str, Any]) -> None:
     content = v1.TFLiteConverter.from_saved_model(difference, **arguments).convert()
     found = _computed(content, 1, 3)  # in the order of the tensors' names

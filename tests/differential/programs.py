@@ -90,11 +90,7 @@ def check_program(tf: ModuleType, summary: Summary, name: str, program: Program)
 
 
 def _check_passes(
-    summary: Summary,
-    name: str,
-    program: Program,
-    module: ModuleOp,
-    expected: Sequence[Sequence[Array]],
+    summary: Summary, name: str, program: Program, module: ModuleOp, expected: Sequence[Sequence[Array]]
 ) -> None:
     summary.counts["V1 ops"] += sum(op.name.startswith("tf_executor.Switch") for op in module.walk())
     for done in chain(["import"], (done.name for done in run_stages(module, PIPELINES["tf-standard"], Options()))):

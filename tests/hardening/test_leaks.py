@@ -19,11 +19,33 @@ from tfconvert.importers.keras_files import check_config, check_hdf5
 from tfconvert.schema import files
 from tfconvert.schema.diagnostics import ConversionError
 
-_OPENING = frozenset({
-    "File", "FileIO", "InputFile", "ZipFile", "copy2", "copyfile", "copytree", "fdopen", "fromfile", "genfromtxt",
-    "load", "load_model", "loadtxt", "memmap", "mmap", "open", "open_code", "open_file", "read_bytes", "read_file",
-    "read_text", "run_path", "unpack_archive",
-})  # fmt: skip
+_OPENING = frozenset(
+    {
+        "File",
+        "FileIO",
+        "InputFile",
+        "ZipFile",
+        "copy2",
+        "copyfile",
+        "copytree",
+        "fdopen",
+        "fromfile",
+        "genfromtxt",
+        "load",
+        "load_model",
+        "loadtxt",
+        "memmap",
+        "mmap",
+        "open",
+        "open_code",
+        "open_file",
+        "read_bytes",
+        "read_file",
+        "read_text",
+        "run_path",
+        "unpack_archive",
+    }
+)
 """Names of functions that read a file, or return one."""
 
 _DOOR = frozenset({"InputFile", "files.open_file", "files.read_file", "open_file", "read_file"})

@@ -130,8 +130,10 @@ def find_seeds(folder: Path, models: Collection[str] = ()) -> Seeds:
         done = subprocess.run(
             [sys.executable, "-m", __name__, str(folder), *models],
             env={**os.environ, **_FIXED, "PYTHONPATH": str(Path(__file__).parents[2])},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise RuntimeError(f"the seeds can't be made:\n{done.stderr}")
     return Seeds(folder)

@@ -70,9 +70,20 @@ def test_types_are_taken_apart_for_programs() -> None:
 
 def test_text_tells_the_main_things(report: Report) -> None:
     text = report.to_text("model.tflite")
-    for part in ("model -> model.tflite", "1.50 MB", "9 operators", "5 TensorFlow ops", "4 variables frozen", "0.76 s",
-                 "a, b: x f32[?,3] -> y f32[?]", "CONV_2D", "fold-bias", "legalize 500 ms", "verified a/y",
-                 "warning: tf.Assert: an assertion is gone"):  # fmt: skip
+    for part in (
+        "model -> model.tflite",
+        "1.50 MB",
+        "9 operators",
+        "5 TensorFlow ops",
+        "4 variables frozen",
+        "0.76 s",
+        "a, b: x f32[?,3] -> y f32[?]",
+        "CONV_2D",
+        "fold-bias",
+        "legalize 500 ms",
+        "verified a/y",
+        "warning: tf.Assert: an assertion is gone",
+    ):
         assert part in text, part
     assert str(report) == report.to_text()
     assert repr(report) == "<tfconvert report on model: 1502000 bytes>"

@@ -59,8 +59,9 @@ class Clients:
         while time.monotonic() < end:
             server = self._servers[random.randrange(len(self._servers))]
             try:
-                said = self._http.post(f"{server.url}/v1/jobs", files={"model": (name, model)},
-                                       headers={"Idempotency-Key": name})  # fmt: skip
+                said = self._http.post(
+                    f"{server.url}/v1/jobs", files={"model": (name, model)}, headers={"Idempotency-Key": name}
+                )
             except httpx.TransportError:
                 time.sleep(0.1)
                 continue

@@ -93,8 +93,11 @@ def _until(page: Any, expression: str) -> None:
 
 
 def _drop(page: Any, name: str, folder: Path) -> None:
-    files = [[str(path.relative_to(folder)), base64.b64encode(path.read_bytes()).decode()]
-             for path in sorted(folder.rglob("*")) if path.is_file()]  # fmt: skip
+    files = [
+        [str(path.relative_to(folder)), base64.b64encode(path.read_bytes()).decode()]
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    ]
     page.evaluate(_DROP, [name, files])
     _until(page, "document.getElementById('picked').textContent")
 

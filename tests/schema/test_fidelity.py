@@ -250,8 +250,19 @@ def test_jobs_of_batches_and_of_the_service_tell_it(outlier_model: Path, samples
     with pytest.raises(ConversionError) as caught:
         run_job(job._replace(settings={"quantize": quantize, "verify": {"min_snr": 20}}), lambda _: None)
     assert caught.value.code == "low-fidelity"
-    run = CliRunner().invoke(main, ["batch", str(outlier_model), "-o", str(tmp_path / "{name}.tflite"),
-                                    "--set", f"quantize={json.dumps(quantize)}", "--set", "verify=true"])  # fmt: skip
+    run = CliRunner().invoke(
+        main,
+        [
+            "batch",
+            str(outlier_model),
+            "-o",
+            str(tmp_path / "{name}.tflite"),
+            "--set",
+            f"quantize={json.dumps(quantize)}",
+            "--set",
+            "verify=true",
+        ],
+    )
     assert (run.exit_code, "low fidelity" in run.stdout) == (0, True), run.output
 
 

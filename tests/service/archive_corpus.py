@@ -118,26 +118,48 @@ _LINKS = {
     "device": zip_entry("saved_model.pb", stat.S_IFCHR),
 }
 _KINDS = {
-    "symbolic": tarfile.SYMTYPE, "hard": tarfile.LNKTYPE, "pipe": tarfile.FIFOTYPE, "device": tarfile.CHRTYPE,
-    "block-device": tarfile.BLKTYPE, "unknown": b"Z",
-}  # fmt: skip
+    "symbolic": tarfile.SYMTYPE,
+    "hard": tarfile.LNKTYPE,
+    "pipe": tarfile.FIFOTYPE,
+    "device": tarfile.CHRTYPE,
+    "block-device": tarfile.BLKTYPE,
+    "unknown": b"Z",
+}
 _NAMES = {
-    "absolute": ["/etc/passwd"], "parent": ["../x"], "inner-parent": ["variables/../../x"], "only-parent": [".."],
-    "backslash": ["variables\\..\\..\\x"], "newline": ["a\nb"], "escape": ["a\x1b[2J"], "override": ["a\u202eb"],
-    "twice": ["x", "x"], "twice-normalized": ["./x", "x"], "file-and-folder": ["x", "x/y"],
-    "folder-and-file": ["x/y", "x"], "case": ["Words.txt", "words.txt"], "case-of-folders": ["A/x", "a/y"],
-    "unicode-spelling": ["\u00e9", "e\u0301"], "long": ["x" * 300], "deep": ["x/" * 40 + "y"],
+    "absolute": ["/etc/passwd"],
+    "parent": ["../x"],
+    "inner-parent": ["variables/../../x"],
+    "only-parent": [".."],
+    "backslash": ["variables\\..\\..\\x"],
+    "newline": ["a\nb"],
+    "escape": ["a\x1b[2J"],
+    "override": ["a\u202eb"],
+    "twice": ["x", "x"],
+    "twice-normalized": ["./x", "x"],
+    "file-and-folder": ["x", "x/y"],
+    "folder-and-file": ["x/y", "x"],
+    "case": ["Words.txt", "words.txt"],
+    "case-of-folders": ["A/x", "a/y"],
+    "unicode-spelling": ["\u00e9", "e\u0301"],
+    "long": ["x" * 300],
+    "deep": ["x/" * 40 + "y"],
     "long-path": ["/".join(["x" * 200] * 20)],
-}  # fmt: skip
+}
 
 ARCHIVES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     **{f"zip-link-{name}": ("bad-archive", partial(bytes, data)) for name, data in _LINKS.items()},
-    **{f"tar-link-{name}": ("bad-archive", partial(tar_entry, "variables", kind, "/etc"))
-       for name, kind in _KINDS.items()},
-    **{f"zip-name-{case}": ("bad-archive", partial(zipped, [(name, b"") for name in names]))
-       for case, names in _NAMES.items()},
-    **{f"tar-name-{case}": ("bad-archive", partial(tarred, [(name, b"") for name in names]))
-       for case, names in _NAMES.items()},
+    **{
+        f"tar-link-{name}": ("bad-archive", partial(tar_entry, "variables", kind, "/etc"))
+        for name, kind in _KINDS.items()
+    },
+    **{
+        f"zip-name-{case}": ("bad-archive", partial(zipped, [(name, b"") for name in names]))
+        for case, names in _NAMES.items()
+    },
+    **{
+        f"tar-name-{case}": ("bad-archive", partial(tarred, [(name, b"") for name in names]))
+        for case, names in _NAMES.items()
+    },
     "gnu-name": ("bad-archive", lambda: tarred([("x" * 300, b"")], tarfile.GNU_FORMAT)),
     "name-of-bytes": ("bad-archive", lambda: tar_header(b"\xff\xfe", b"00000000000") + bytes(1024)),
     "zip-bomb": ("archive-too-large", lambda: zipped({"saved_model.pb": bytes(_BOMB)})),
@@ -189,5 +211,5 @@ ARCHIVES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     "elf": ("unknown-model", lambda: b"\x7fELF\x02\x01\x01" + bytes(100)),
     "html": ("unknown-model", lambda: b"<!doctype html><title>404</title>"),
     "cut-message": ("unknown-model", lambda: GRAPH[:-5]),
-}  # fmt: skip
+}
 """By name: the code of the error, and the archive."""

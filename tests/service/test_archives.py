@@ -227,8 +227,20 @@ def test_samples_are_made_ready(data: bytes, expected: list[str], tmp_path: Path
     assert [Path(path).relative_to(tmp_path / "samples").as_posix() for path in found] == expected
 
 
-@pytest.mark.parametrize("data", [b"", b"x", GRAPH, zipped(MODEL), zipped({}), b"PK\x03\x04", tarred({"../a.npy": b""}),
-                                  ARCHIVES["hdf5"][1](), ARCHIVES["keras"][1]()])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"x",
+        GRAPH,
+        zipped(MODEL),
+        zipped({}),
+        b"PK\x03\x04",
+        tarred({"../a.npy": b""}),
+        ARCHIVES["hdf5"][1](),
+        ARCHIVES["keras"][1](),
+    ],
+)
 def test_other_files_are_no_samples(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "upload").write_bytes(data)
     with pytest.raises(ConversionError) as caught:

@@ -13,8 +13,13 @@ from tfconvert.service.config import read_config
 def test_what_comes_later_counts(tmp_path: Path) -> None:
     path = tmp_path / "server.toml"
     path.write_text('port = 1\nworkers = 2\nseconds = 3\nroots = ["/a,b", "/c"]\nrequire_token = false\nhost = "::1"\n')
-    environment = {"TFCONVERT_SERVICE_WORKERS": "5", "TFCONVERT_SERVICE_REQUIRE_TOKEN": "On", "HOME": "/root",
-                   "TFCONVERT_SERVICE_PATTERNS": "/x.py,,/y.py", "TFCONVERT_SERVICE_KEEP_DAYS": "0.5"}  # fmt: skip
+    environment = {
+        "TFCONVERT_SERVICE_WORKERS": "5",
+        "TFCONVERT_SERVICE_REQUIRE_TOKEN": "On",
+        "HOME": "/root",
+        "TFCONVERT_SERVICE_PATTERNS": "/x.py,,/y.py",
+        "TFCONVERT_SERVICE_KEEP_DAYS": "0.5",
+    }
     found = read_config(str(path), environment, seconds=7.5, memory=None)
     assert (found.port, found.workers, found.seconds, found.keep_days) == (1, 5, 7.5, 0.5)
     assert (found.roots, found.patterns) == (("/a,b", "/c"), ("/x.py", "/y.py"))
@@ -22,10 +27,24 @@ def test_what_comes_later_counts(tmp_path: Path) -> None:
     assert read_config(str(path), {}).needs_token is False
 
 
-@pytest.mark.parametrize("line", [
-    'port = "many"', "port = -1", "port = 1.0", "workers = true", "seconds = true", "seconds = nan", 'seconds = "-1"',
-    'keep_days = ""', 'require_token = "perhaps"', "require_token = 2", "host = 1", "roots = [1]", "roots = 1",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        'port = "many"',
+        "port = -1",
+        "port = 1.0",
+        "workers = true",
+        "seconds = true",
+        "seconds = nan",
+        'seconds = "-1"',
+        'keep_days = ""',
+        'require_token = "perhaps"',
+        "require_token = 2",
+        "host = 1",
+        "roots = [1]",
+        "roots = 1",
+    ],
+)
 def test_what_is_no_value_is_refused(line: str, tmp_path: Path) -> None:
     path = tmp_path / "server.toml"
     path.write_text(line)

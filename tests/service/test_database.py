@@ -54,9 +54,12 @@ def test_a_database_of_a_newer_version_is_left_alone(
 
 @pytest.mark.parametrize("damage", [lambda data: b"x" * 4096 + data[4096:], lambda data: data[:8192] + b"\xff" * 8192])
 def test_a_damaged_database_is_left_alone(
-    config: ServiceConfig, folders: Folders, store: JobStore, submission: Callable[..., Submission],
+    config: ServiceConfig,
+    folders: Folders,
+    store: JobStore,
+    submission: Callable[..., Submission],
     damage: Callable[[bytes], bytes],
-) -> None:  # fmt: skip
+) -> None:
     store.submit(submission())
     store.database.close()
     assert not folders.database.with_name("service.db-wal").exists()

@@ -40,8 +40,11 @@ def secret(tmp_path: Path) -> Path:
 
 def others(folder: Path) -> Mapping[str, int]:
     """Returns all files and folders but those of the job, and when each was last changed."""
-    return {name: path.stat().st_mtime_ns for path in folder.rglob("*")
-            if not (name := path.relative_to(folder).as_posix()).startswith("jobs/own")}  # fmt: skip
+    return {
+        name: path.stat().st_mtime_ns
+        for path in folder.rglob("*")
+        if not (name := path.relative_to(folder).as_posix()).startswith("jobs/own")
+    }
 
 
 def converted(pool: Pool, tmp_path: Path, data: bytes, name: str, **settings: object) -> str:
@@ -70,8 +73,16 @@ def converted(pool: Pool, tmp_path: Path, data: bytes, name: str, **settings: ob
     return ending.code
 
 
-BOMBS = ("bomb_inline_laughs", "bomb_splat", "bomb_splats", "bomb_concat_doubling", "bomb_fold_compute", "bomb_where",
-         "bomb_segments", "mlir_splat_1g")  # fmt: skip
+BOMBS = (
+    "bomb_inline_laughs",
+    "bomb_splat",
+    "bomb_splats",
+    "bomb_concat_doubling",
+    "bomb_fold_compute",
+    "bomb_where",
+    "bomb_segments",
+    "mlir_splat_1g",
+)
 
 
 @pytest.mark.parametrize("case", BOMBS)
@@ -90,8 +101,10 @@ def test_a_user_who_raises_the_limits_of_conversions_meets_those_of_workers(pool
 
 
 def test_endless_loops_are_given_up(pool: Pool, tmp_path: Path) -> None:
-    assert converted(pool, tmp_path, bombs._ENDLESS.encode(), "endless.mlir", verify=True,
-                     limits={"run_iterations": 500}) == ""  # fmt: skip
+    assert (
+        converted(pool, tmp_path, bombs._ENDLESS.encode(), "endless.mlir", verify=True, limits={"run_iterations": 500})
+        == ""
+    )
 
 
 def test_a_text_reads_no_other_file(secret: Path, pool: Pool, tmp_path: Path) -> None:

@@ -27,8 +27,14 @@ def local(tmp_path: Path) -> Serving:
 
 
 def test_nobody_gets_in_without_a_token(server: Serving) -> None:
-    for method, path in (("GET", "/v1/jobs"), ("POST", "/v1/jobs"), ("GET", "/v1/ops"), ("GET", "/metrics"),
-                         ("GET", f"/v1/jobs/{'0' * 32}"), ("GET", "/v1/tokens")):  # fmt: skip
+    for method, path in (
+        ("GET", "/v1/jobs"),
+        ("POST", "/v1/jobs"),
+        ("GET", "/v1/ops"),
+        ("GET", "/metrics"),
+        ("GET", f"/v1/jobs/{'0' * 32}"),
+        ("GET", "/v1/tokens"),
+    ):
         response = server.client.request(method, path)
         assert refusal(response) == (401, "token-needed")
         assert response.headers["WWW-Authenticate"].startswith("Bearer")
@@ -41,8 +47,17 @@ def test_tokens_that_are_none_are_refused(server: Serving) -> None:
     good = server.token("ci")
     assert server.client.get("/v1/jobs", headers=good).status_code == 200
     token = good["Authorization"].partition(" ")[2]
-    for wrong in (f"Basic {token}", "Bearer", "Bearer ", f"Bearer {token}x", f"Bearer {token[:-1]}", token,
-                  f"Bearer {token * 50}", "Bearer \xff\xfe", "Bearer ' OR 1=1 --"):  # fmt: skip
+    for wrong in (
+        f"Basic {token}",
+        "Bearer",
+        "Bearer ",
+        f"Bearer {token}x",
+        f"Bearer {token[:-1]}",
+        token,
+        f"Bearer {token * 50}",
+        "Bearer \xff\xfe",
+        "Bearer ' OR 1=1 --",
+    ):
         response = server.client.get("/v1/jobs", headers=[(b"Authorization", wrong.encode("latin-1"))])
         assert refusal(response) == (401, "token-refused"), wrong
     twice = [(b"Authorization", good["Authorization"].encode())] * 2
@@ -55,8 +70,17 @@ def test_jobs_are_their_owner_s(server: Serving) -> None:
     mine, other, admin = server.token("mine"), server.token("other"), server.token("admin", "admin")
     job = server.submitted(headers=mine)
     path = f"/v1/jobs/{job}"
-    for method, part in (("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("POST", "/retry"), ("GET", "/events"),
-                         ("GET", "/result"), ("GET", "/report"), ("GET", "/report.html"), ("GET", "/log")):  # fmt: skip
+    for method, part in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/cancel"),
+        ("POST", "/retry"),
+        ("GET", "/events"),
+        ("GET", "/result"),
+        ("GET", "/report"),
+        ("GET", "/report.html"),
+        ("GET", "/log"),
+    ):
         assert refusal(server.client.request(method, path + part, headers=other)) == (404, "job-not-found")
     assert not server.client.get("/v1/jobs", headers=other).json()["jobs"]
     for headers in (mine, admin):
@@ -90,16 +114,28 @@ def test_administrators_keep_tokens(server: Serving) -> None:
     assert server.client.get("/v1/jobs", headers=header).status_code == 200
     listed = server.client.get("/v1/tokens", headers=admin).json()["tokens"]
     assert [(each["name"], each["role"], each["per_minute"]) for each in listed] == [
-        ("admin", "admin", None), ("user", "user", None), ("ci", "reader", 9),
-    ]  # fmt: skip
+        ("admin", "admin", None),
+        ("user", "user", None),
+        ("ci", "reader", 9),
+    ]
     assert not any("token" in each or "hash" in each for each in listed)
     assert refusal(server.client.post("/v1/tokens", json={"name": "ci"}, headers=admin))[0] in (400, 409)
     assert server.client.delete("/v1/tokens/ci", headers=admin).status_code == 204
     assert refusal(server.client.get("/v1/jobs", headers=header)) == (401, "token-refused")
     assert refusal(server.client.delete("/v1/tokens/nobody", headers=admin)) == (404, "token-not-found")
     wrong: Any
-    for wrong in ({}, {"name": ""}, {"name": "a b"}, {"name": "x", "role": "root"}, {"name": "x", "most_active": 0},
-                  {"name": "x", "per_minute": 1 << 70}, {"name": "x", "more": 1}, [], "x", None):  # fmt: skip
+    for wrong in (
+        {},
+        {"name": ""},
+        {"name": "a b"},
+        {"name": "x", "role": "root"},
+        {"name": "x", "most_active": 0},
+        {"name": "x", "per_minute": 1 << 70},
+        {"name": "x", "more": 1},
+        [],
+        "x",
+        None,
+    ):
         assert refusal(server.client.post("/v1/tokens", json=wrong, headers=admin)) == (422, "bad-request"), wrong
 
 
@@ -142,10 +178,17 @@ def test_own_names_are_taken(shared: Serving, host: str) -> None:
     assert shared.client.get("/v1/jobs", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("headers", [
-    {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://localhost:1"},
-    {"Origin": "https://localhost:8750"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+        {"Origin": "https://localhost:8750"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
 def test_pages_of_others_change_nothing(local: Serving, headers: dict[str, str]) -> None:
     assert refusal(local.submit(headers=headers)) == (403, "foreign-request")
     job = local.submitted(headers={"Origin": "http://localhost:8750", "Sec-Fetch-Site": "same-origin"})

@@ -64,7 +64,7 @@ def part(name: str, content: bytes, rest: str = "") -> bytes:
         b"\r\n" * 1000 + b"--b--\r\n",
     ],
     ids=lambda body: repr(body[-40:]),
-)  # fmt: skip
+)
 def test_broken_forms_are_refused(shared: Serving, body: bytes) -> None:
     assert refusal(send(shared, body)) == (400, "bad-request")
     assert not shared.leftovers()
@@ -119,9 +119,20 @@ async def _call(server: Serving, messages: Sequence[dict[str, Any]]) -> tuple[in
         sent.append(message)
 
     headers = [(b"host", b"localhost"), (b"content-type", FORM.encode())]
-    scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "raw_path": b"/v1/jobs", "query_string": b"",
-             "root_path": "", "headers": headers, "http_version": "1.1", "scheme": "http", "client": ("127.0.0.1", 1),
-             "server": ("127.0.0.1", 8750), "asgi": {"version": "3.0", "spec_version": "2.4"}}  # fmt: skip
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/jobs",
+        "raw_path": b"/v1/jobs",
+        "query_string": b"",
+        "root_path": "",
+        "headers": headers,
+        "http_version": "1.1",
+        "scheme": "http",
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8750),
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+    }
     await server.app(scope, receive, send)
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
@@ -204,7 +215,15 @@ def test_a_large_file_is_never_in_memory(tmp_path: Path) -> None:
 
 
 def test_odd_queries_do_no_harm(server: Serving) -> None:
-    for path in ("/v1/ops?pattern=[", "/v1/ops?pattern=" + "*" * 100, "/v1/ops?pattern=%00", "/v1/jobs?limit=1e3",
-                 "/v1/jobs?" + "&".join(["name=x"] * 2000), "/v1/jobs?name=%ff%fe", "/v1/jobs/%ff", "//v1//jobs",
-                 "/v1/jobs?limit=" + "9" * 5000):  # fmt: skip
+    for path in (
+        "/v1/ops?pattern=[",
+        "/v1/ops?pattern=" + "*" * 100,
+        "/v1/ops?pattern=%00",
+        "/v1/jobs?limit=1e3",
+        "/v1/jobs?" + "&".join(["name=x"] * 2000),
+        "/v1/jobs?name=%ff%fe",
+        "/v1/jobs/%ff",
+        "//v1//jobs",
+        "/v1/jobs?limit=" + "9" * 5000,
+    ):
         assert server.client.get(path).status_code < 500, path

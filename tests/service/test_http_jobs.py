@@ -74,9 +74,15 @@ def test_wrong_options_are_refused(shared: Serving, options: str, code: str) -> 
 
 
 def test_odd_names_do_no_harm(server: Serving) -> None:
-    for sent, kept in (("../../etc/passwd.mlir", "passwd.mlir"), ("a\\b.mlir", "b.mlir"), ("..", ".."),
-                       ("\u202egnp.mlir", "gnp.mlir"), ("<img onerror>", "<img onerror>"), ("n" * 999, "n" * 200),
-                       ("é\U0001f600.mlir", "é\U0001f600.mlir")):  # fmt: skip
+    for sent, kept in (
+        ("../../etc/passwd.mlir", "passwd.mlir"),
+        ("a\\b.mlir", "b.mlir"),
+        ("..", ".."),
+        ("\u202egnp.mlir", "gnp.mlir"),
+        ("<img onerror>", "<img onerror>"),
+        ("n" * 999, "n" * 200),
+        ("é\U0001f600.mlir", "é\U0001f600.mlir"),
+    ):
         response = server.client.post("/v1/jobs", files={"model": (sent, RELU)})
         assert response.json()["model_name"] == kept
 
@@ -141,8 +147,14 @@ def test_jobs_are_cancelled_retried_and_deleted(server: Serving) -> None:
     server.client.post(f"{job}/cancel")
     deleted = server.client.delete(job)
     assert (deleted.status_code, deleted.content) == (204, b"")
-    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("POST", "/retry"), ("GET", "/result"),
-                         ("GET", "/events")):  # fmt: skip
+    for method, path in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/cancel"),
+        ("POST", "/retry"),
+        ("GET", "/result"),
+        ("GET", "/events"),
+    ):
         assert refusal(server.client.request(method, job + path)) == (404, "job-not-found")
 
 
@@ -217,8 +229,10 @@ def test_events_are_told_and_end(server: Serving) -> None:
     assert response.headers["content-type"].startswith("text/event-stream")
     blocks = [dict(line.split(": ", 1) for line in block.splitlines()) for block in response.text.split("\n\n")[1:-1]]
     assert [(block["event"], json.loads(block["data"]).get("name")) for block in blocks] == [
-        ("state", "queued"), ("state", "cancelled"), ("end", None),
-    ]  # fmt: skip
+        ("state", "queued"),
+        ("state", "cancelled"),
+        ("end", None),
+    ]
     for headers, query in (({"Last-Event-ID": "1"}, ""), ({}, "?after=1"), ({"Last-Event-ID": "x"}, "?after=1")):
         text = server.client.get(f"/v1/jobs/{job}/events{query}", headers=headers).text
         assert '"queued"' not in text

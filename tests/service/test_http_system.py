@@ -97,11 +97,29 @@ def test_the_interface_is_described(server: Serving) -> None:
         (path, method): each for path, of_path in document["paths"].items() for method, each in of_path.items()
     }
     ids = [each["operationId"] for each in operations.values()]
-    assert sorted(ids) == sorted({
-        "submit_job", "list_jobs", "get_job", "delete_job", "cancel_job", "retry_job", "follow_job", "get_result",
-        "get_report", "get_report_page", "get_log", "list_tokens", "create_token", "revoke_token", "get_health",
-        "get_part", "get_readiness", "get_metrics", "list_ops",
-    })  # fmt: skip
+    assert sorted(ids) == sorted(
+        {
+            "submit_job",
+            "list_jobs",
+            "get_job",
+            "delete_job",
+            "cancel_job",
+            "retry_job",
+            "follow_job",
+            "get_result",
+            "get_report",
+            "get_report_page",
+            "get_log",
+            "list_tokens",
+            "create_token",
+            "revoke_token",
+            "get_health",
+            "get_part",
+            "get_readiness",
+            "get_metrics",
+            "list_ops",
+        }
+    )
     for (path, _), each in operations.items():
         assert each["summary"]
         assert each["tags"]

@@ -163,9 +163,14 @@ def test_what_is_needed_in_the_last_moment_stays(
 
 
 def test_old_jobs_are_forgotten(
-    janitor: Janitor, store: JobStore, folders: Folders, config: ServiceConfig, lease: Lease, clock: Clock,
+    janitor: Janitor,
+    store: JobStore,
+    folders: Folders,
+    config: ServiceConfig,
+    lease: Lease,
+    clock: Clock,
     submission: Submit,
-) -> None:  # fmt: skip
+) -> None:
     store.submit(submission())
     old = finished(store, lease, folders)
     waiting, _ = store.submit(submission(UNKNOWN))

@@ -51,9 +51,12 @@ def elsewhere(database: Database) -> None:
 def test_a_killed_server_is_dead_at_once(observer: Observer, folders: Folders, database: Database) -> None:
     url = database.engine.url.render_as_string(hide_password=False)
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(folders.data), url], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        text=True, env={"PYTHONPATH": str(Path(__file__).parents[2])},
-    ) as holder:  # fmt: skip
+        [sys.executable, "-c", HOLDER, str(folders.data), url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as holder:
         assert holder.stdout is not None
         server = holder.stdout.readline().strip()
         assert observer.bury_dead() == set()

@@ -78,10 +78,28 @@ def test_archives_are_unpacked(root: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "place",
-    ["{}/../secret", "{}/digits/../../secret", "{}/link", "{}/link/saved_model.pb", "{}x", "/etc/passwd", "/", "", ".",
-     "digits", "~/digits", "file://host{}/digits", "file:///etc/passwd", "{}/digits\0", "{}/a\nb", "{}\\digits",
-     "memory://zoo/models/digits", "file:{}/digits", "{}/%2e%2e/secret/\x7f"],
-)  # fmt: skip
+    [
+        "{}/../secret",
+        "{}/digits/../../secret",
+        "{}/link",
+        "{}/link/saved_model.pb",
+        "{}x",
+        "/etc/passwd",
+        "/",
+        "",
+        ".",
+        "digits",
+        "~/digits",
+        "file://host{}/digits",
+        "file:///etc/passwd",
+        "{}/digits\0",
+        "{}/a\nb",
+        "{}\\digits",
+        "memory://zoo/models/digits",
+        "file:{}/digits",
+        "{}/%2e%2e/secret/\x7f",
+    ],
+)
 def test_other_paths_are_refused(place: str, root: Path, tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         model_places.resolve(place.format(root), [str(root)], tmp_path / "job")
@@ -89,10 +107,16 @@ def test_other_paths_are_refused(place: str, root: Path, tmp_path: Path) -> None
     assert "secret" not in (tmp_path / "job").parts
 
 
-@pytest.mark.parametrize(("place", "code"), [
-    ("{}/nothing", "unreachable-place"), ("{}/loop", "unreachable-place"), ("{}/%2e%2e/secret", "unreachable-place"),
-    ("{}/net.pb/x", "unreachable-place"), ("{}/model.keras", "keras-file"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [
+        ("{}/nothing", "unreachable-place"),
+        ("{}/loop", "unreachable-place"),
+        ("{}/%2e%2e/secret", "unreachable-place"),
+        ("{}/net.pb/x", "unreachable-place"),
+        ("{}/model.keras", "keras-file"),
+    ],
+)
 def test_what_is_not_there_is_not_found(place: str, code: str, root: Path, tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         model_places.resolve(place.format(root), [str(root)], tmp_path / "job")
@@ -123,11 +147,28 @@ def test_a_single_file_is_fetched(remote: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "place",
-    ["memory://zoo/secret", "{}/../secret", "{}/%2e%2e/secret", "{}/digits%2F..%2F..%2Fsecret", "memory://other/models",
-     "memory://zoo@x/models/digits", "file://zoo/models/digits", "s3://zoo/models/digits", "{}x/digits",
-     "zip://x::memory://zoo/models/packed.zip", "simplecache::{}/digits", "{}/dig*", "{}/digits?versionId=1",
-     "{}/digits#x", "{}/di[g]its", "{}\\..\\secret", "http://zoo/models/digits", "memory:zoo/models/digits", "memory://"],
-)  # fmt: skip
+    [
+        "memory://zoo/secret",
+        "{}/../secret",
+        "{}/%2e%2e/secret",
+        "{}/digits%2F..%2F..%2Fsecret",
+        "memory://other/models",
+        "memory://zoo@x/models/digits",
+        "file://zoo/models/digits",
+        "s3://zoo/models/digits",
+        "{}x/digits",
+        "zip://x::memory://zoo/models/packed.zip",
+        "simplecache::{}/digits",
+        "{}/dig*",
+        "{}/digits?versionId=1",
+        "{}/digits#x",
+        "{}/di[g]its",
+        "{}\\..\\secret",
+        "http://zoo/models/digits",
+        "memory:zoo/models/digits",
+        "memory://",
+    ],
+)
 def test_other_urls_are_refused(place: str, remote: str, tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         model_places.resolve(place.format(remote), [remote], tmp_path / "job", LIMITS)

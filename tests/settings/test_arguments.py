@@ -17,10 +17,21 @@ from tfconvert.settings.arguments import ARGUMENTS, FIELDS, check_arguments
 from tfconvert.settings.options import Options
 
 VALUES: Mapping[str, Any] = {
-    "None": None, "integer": 5, "text": "a text", "list": [1, "a"], "texts": ["a"], "mapping": {"a": 1}, "flag": True,
-    "mappings": {"x": {"y": [1]}}, "object": object(), "class": Options, "array": np.zeros((2, 3)),
-    "shape": (1, 224, 224, 3), "function": lambda: 5, "bytes": b"x",
-}  # fmt: skip
+    "None": None,
+    "integer": 5,
+    "text": "a text",
+    "list": [1, "a"],
+    "texts": ["a"],
+    "mapping": {"a": 1},
+    "flag": True,
+    "mappings": {"x": {"y": [1]}},
+    "object": object(),
+    "class": Options,
+    "array": np.zeros((2, 3)),
+    "shape": (1, 224, 224, 3),
+    "function": lambda: 5,
+    "bytes": b"x",
+}
 
 FITTING: Mapping[str, set[str]] = {
     "integer": {"batch"},
@@ -100,15 +111,27 @@ def test_a_value_is_shown_and_what_is_expected(graph: pb.GraphDef) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("batch", 0), ("batch", True), ("batch", 1.0), ("inputs", "x"), ("tags", "serve"), ("inputs", {"x"}),
-        ("input_shapes", {"x": "3"}), ("input_shapes", {"x": np.array([3])}),
-        ("input_shapes", {"x": [1.5]}), ("input_shapes", {1: [3]}), ("rename", {"x": 1}),
-        ("input_shapes", {"x": {"3": 3}}), ("limits", tfconvert.Limits(operations=-1)), ("order", "Official"),
-        ("limits", tfconvert.Limits(run_seconds="1")), ("iree", tfconvert.IreeOptions(cpu=5)),  # type: ignore[arg-type]
-        ("iree", tfconvert.IreeOptions(flags="--x")), ("iree", tfconvert.IreeOptions(keep_mlir="yes")),  # type: ignore[arg-type]
+        ("batch", 0),
+        ("batch", True),
+        ("batch", 1.0),
+        ("inputs", "x"),
+        ("tags", "serve"),
+        ("inputs", {"x"}),
+        ("input_shapes", {"x": "3"}),
+        ("input_shapes", {"x": np.array([3])}),
+        ("input_shapes", {"x": [1.5]}),
+        ("input_shapes", {1: [3]}),
+        ("rename", {"x": 1}),
+        ("input_shapes", {"x": {"3": 3}}),
+        ("limits", tfconvert.Limits(operations=-1)),
+        ("order", "Official"),
+        ("limits", tfconvert.Limits(run_seconds="1")),
+        ("iree", tfconvert.IreeOptions(cpu=5)),  # type: ignore[arg-type]
+        ("iree", tfconvert.IreeOptions(flags="--x")),
+        ("iree", tfconvert.IreeOptions(keep_mlir="yes")),  # type: ignore[arg-type]
         ("iree", tfconvert.IreeOptions(backend=["cuda"])),  # type: ignore[arg-type]
     ],
-)  # fmt: skip
+)
 def test_near_misses(graph: pb.GraphDef, name: str, value: Any) -> None:
     with pytest.raises(ConversionError, match=rf"^{name}(\.\w+)? can't be ") as refused:
         tfconvert.convert(graph, **{name: value})
@@ -118,11 +141,14 @@ def test_near_misses(graph: pb.GraphDef, name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("input_shapes", {"x": (None,)}), ("input_shapes", {"x": [np.int64(3)]}),
-        ("verify", np.bool_(0)), ("inputs", ("x",)), ("rename", {"x": "z"}),
+        ("input_shapes", {"x": (None,)}),
+        ("input_shapes", {"x": [np.int64(3)]}),
+        ("verify", np.bool_(0)),
+        ("inputs", ("x",)),
+        ("rename", {"x": "z"}),
         ("limits", tfconvert.Limits(operations=np.int32(9))),  # type: ignore[arg-type]
     ],
-)  # fmt: skip
+)
 def test_what_is_as_good(graph: pb.GraphDef, name: str, value: Any) -> None:
     assert tfconvert.convert(graph, **{name: value}).report.size
 

@@ -90,8 +90,12 @@ def test_texts_are_compared_too(tf: ModuleType, tmp_path: Path) -> None:
     def write(name: str, *texts: str) -> Path:
         table = tf.constant([*texts, *"defgh"])
 
-        @traced(tf, tf.TensorSpec([None], tf.int32, name="i"), tf.TensorSpec([2], tf.string, name="s"),
-                tf.TensorSpec([2], tf.bool, name="b"))  # fmt: skip
+        @traced(
+            tf,
+            tf.TensorSpec([None], tf.int32, name="i"),
+            tf.TensorSpec([2], tf.string, name="s"),
+            tf.TensorSpec([2], tf.bool, name="b"),
+        )
         def call(i: Any, s: Any, b: Any) -> Any:
             return {"picked": tf.gather(table, i), "texts": tf.reshape(s, [2, 1]), "flags": tf.logical_not(b)}
 

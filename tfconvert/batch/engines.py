@@ -26,9 +26,6 @@ def run_locally(entries: Sequence[Entry], trial: Trial, workers: int) -> Iterato
         entries: What to convert.
         trial: How.
         workers: How many run at once.
-
-    Raises:
-        ConversionError: Processes can't be started at all (`no-workers`, `worker-lost`).
     """
     with Pool() as pool:
         pool.start()

@@ -37,11 +37,7 @@ class Entry(NamedTuple):
 
 
 def read_list(path: str) -> list[dict[str, Any]]:
-    """Returns the models of a text file: one path, URL or pattern a line, `#` begins a comment.
-
-    Raises:
-        ConversionError: It can't be read (`bad-config`).
-    """
+    """Returns the models of a text file: one path, URL or pattern a line, `#` begins a comment."""
     lines = (line.partition("#")[0].strip() for line in _text(path).splitlines())
     return [{"model": _beside(path, line)} for line in lines if line]
 
@@ -180,8 +176,11 @@ def _parsed(path: str) -> Any:
     try:
         import yaml
     except ImportError:
-        raise error("yaml-missing", f"{path} is YAML, for which PyYAML is needed",
-                    hint="pip install tfconvert[batch], or write the manifest as .json") from None  # fmt: skip
+        raise error(
+            "yaml-missing",
+            f"{path} is YAML, for which PyYAML is needed",
+            hint="pip install tfconvert[batch], or write the manifest as .json",
+        ) from None
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as problem:

@@ -6,8 +6,8 @@ import resource
 
 from tfconvert.batch.job import JobLimits
 
+# How many seconds of processor time a second of wall time may take: some libraries have threads.
 _CORES = 4
-"""How many seconds of processor time a second of wall time may take: some libraries have threads."""
 
 
 def apply_limits(limits: JobLimits) -> None:

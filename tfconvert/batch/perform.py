@@ -18,8 +18,8 @@ from tfconvert.converter.targets.output_form import form_of
 from tfconvert.exporters.output_file import places_of
 from tfconvert.schema.diagnostics import ConversionError
 
+# Codes of failures that may be over when it is tried again.
 _PASSING = ("unreachable-place", "worker-lost")
-"""Codes of failures that may be over when it is tried again."""
 
 
 class Trial(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any
 
 from tfconvert.schema.diagnostics import ConversionError, error
 
+# At least two letters: `C://` is a drive.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-"""At least two letters: `C://` is a drive."""
 
 
 def is_url(place: str) -> bool:

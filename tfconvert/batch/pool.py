@@ -18,16 +18,16 @@ from typing import Any
 from tfconvert.batch.job import Ending, Job, JobLimits
 from tfconvert.schema.diagnostics import ConversionError, error
 
+# Seconds within which the process that forks must be ready.
 _START = 60.0
-"""Seconds within which the process that forks must be ready."""
 
+# Seconds within which a killed job must be gone.
 _GRACE = 10.0
-"""Seconds within which a killed job must be gone."""
 
 CANCELLED = "job-cancelled"
 
+# For processes that live for a fraction of a second: GNU's library asks for memory rarely, and gives none back.
 _ALLOCATION = {"MALLOC_TOP_PAD_": str(1 << 24), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
-"""For processes that live for a fraction of a second: GNU's library asks for memory rarely, and gives none back."""
 
 
 class _Running:
@@ -69,11 +69,7 @@ class Pool:
         self.stop()
 
     def start(self) -> None:
-        """Starts the process that forks, unless it runs.
-
-        Raises:
-            ConversionError: It doesn't start (`worker-lost`), or this system can't fork (`no-workers`).
-        """
+        """Starts the process that forks, unless it runs."""
         with self._lock:
             self._started()
 
@@ -178,8 +174,11 @@ class Pool:
         # Signals of the terminal are for this process, which then decides what becomes of the jobs.
         process = subprocess.Popen(
             [sys.executable, "-m", "tfconvert.batch.zygote", str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env={**_ALLOCATION, **os.environ},
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            env={**_ALLOCATION, **os.environ},
+        )
         is_ready = threading.Event()
         threading.Thread(target=self._listen, args=(process, is_ready), daemon=True).start()
         if not is_ready.wait(_START) or process.poll() is not None:

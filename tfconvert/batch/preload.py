@@ -13,6 +13,7 @@ from tfconvert.batch.warm_up import warm_up_model
 
 _PACKAGE = Path(__file__).parents[1]
 
+# Modules that conversions in a worker never need, or that have an effect when loaded.
 _LEFT_OUT = (
     "tfconvert.__main__",
     "tfconvert.compat",
@@ -23,7 +24,6 @@ _LEFT_OUT = (
     "tfconvert.importers.keras",
     "tfconvert.schema.tensorflow.make_op_defs",
 )
-"""Modules that conversions in a worker never need, or that have an effect when loaded."""
 
 
 def preload(folder: str) -> None:

@@ -45,8 +45,13 @@ def run_on_ray(
     except ImportError:
         raise error("ray-missing", "the engine 'ray' needs Ray", hint="pip install tfconvert[ray]") from None
     try:
-        ray.init(address=address, num_cpus=workers if address is None else None, log_to_driver=False,
-                 include_dashboard=False, configure_logging=False)  # fmt: skip
+        ray.init(
+            address=address,
+            num_cpus=workers if address is None else None,
+            log_to_driver=False,
+            include_dashboard=False,
+            configure_logging=False,
+        )
     except (ConnectionError, RuntimeError, ValueError) as problem:
         raise error("no-workers", f"can't reach the Ray cluster {address or ''}: {problem}") from None
     try:

@@ -26,9 +26,6 @@ def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
     Args:
         job: What to convert, and where to.
         on_stage: Called with the name of each stage before it begins.
-
-    Raises:
-        ConversionError: The model can't be converted, or a file can't be written.
     """
     check_settings(job.settings)
     settings = dict(job.settings)
@@ -46,10 +43,15 @@ def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
         report.save(job.page)
     beside = list(filter(None, model.parts))
     fidelity = report.quantization.fidelity if report.quantization is not None else None
-    return {"size": report.size, "operators": sum(report.operators.values()), "seconds": round(report.seconds, 6),
-            "notes": len(report.notes), "min_runtime_version": report.min_runtime_version,
-            **({"beside": beside} if beside else {}),
-            **({"fidelity": fidelity.summary()} if fidelity is not None else {})}  # fmt: skip
+    return {
+        "size": report.size,
+        "operators": sum(report.operators.values()),
+        "seconds": round(report.seconds, 6),
+        "notes": len(report.notes),
+        "min_runtime_version": report.min_runtime_version,
+        **({"beside": beside} if beside else {}),
+        **({"fidelity": fidelity.summary()} if fidelity is not None else {}),
+    }
 
 
 def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:

@@ -14,7 +14,7 @@ from tfconvert.settings.options import NAMES, ORDERS, RECURRENT, STATES, TARGETS
 
 _MODES = ("dynamic", "float16", "int8", "int16", "weights")
 _IO = ("float32", "int8", "uint8", "int16")
-_MOST_DIMS = 32
+_MAX_DIMS = 32
 _LARGEST = 1 << 62
 
 
@@ -54,7 +54,7 @@ def _is_dim(value: Any) -> bool:
 
 def _are_shapes(value: Any) -> bool:
     return isinstance(value, dict) and all(
-        isinstance(shape, list) and len(shape) <= _MOST_DIMS and all(map(_is_dim, shape)) for shape in value.values()
+        isinstance(shape, list) and len(shape) <= _MAX_DIMS and all(map(_is_dim, shape)) for shape in value.values()
     )
 
 
@@ -83,9 +83,11 @@ def _is_io(value: Any) -> bool:
 
 
 def _is_range(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(
-        isinstance(each, int | float) and not isinstance(each, bool) for each in value
-    )  # fmt: skip
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(each, int | float) and not isinstance(each, bool) for each in value)
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -97,8 +99,10 @@ QUANTIZE: Mapping[str, Setting] = {
     "weights": Setting({"enum": [4, 8]}, lambda value: _is_whole(value) and value in (4, 8)),
     "samples": _texts(is_path=True),
     "calibration": _text(is_path=True),
-    "io": Setting({"oneOf": [{"enum": list(_IO)}, {"type": "array", "items": {"enum": list(_IO)}, "minItems": 2,
-                                                   "maxItems": 2}]}, _is_io),
+    "io": Setting(
+        {"oneOf": [{"enum": list(_IO)}, {"type": "array", "items": {"enum": list(_IO)}, "minItems": 2, "maxItems": 2}]},
+        _is_io,
+    ),
     "per_channel": Setting({"enum": [True, False, "not-dense"]}, lambda value: _is_flag(value) or value == "not-dense"),
     "exclude": _texts(),
     "strict": _flag(),
@@ -111,7 +115,7 @@ QUANTIZE: Mapping[str, Setting] = {
     "accumulation": _choice("float32", "float16"),
     "variables": _choice("auto", "float32", "integers"),
     "default_range": Setting({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}, _is_range),
-}  # fmt: skip
+}
 """The fields of `Quantize` that data can have."""
 
 
@@ -128,17 +132,19 @@ IREE: Mapping[str, Setting] = {
 VERIFY: Mapping[str, Setting] = {
     "data": _texts(is_path=True),
     "min_snr": Setting({"type": "number"}, _is_number),
-    "min_agreement": Setting({"type": "number", "minimum": 0, "maximum": 1},
-                             lambda value: _is_number(value) and 0 <= value <= 1),
+    "min_agreement": Setting(
+        {"type": "number", "minimum": 0, "maximum": 1}, lambda value: _is_number(value) and 0 <= value <= 1
+    ),
     "compare_layers": _flag(),
     "search_seconds": Setting({"type": "number", "minimum": 0}, lambda value: _is_number(value) and value >= 0),
-}  # fmt: skip
+}
 """The fields of `Verify` that data can have."""
 
 
 def _are_limits(value: Any) -> bool:
-    return isinstance(value, dict) and all(name in Limits._fields and _is_whole(each) and each >= 0
-                                           for name, each in value.items())  # fmt: skip
+    return isinstance(value, dict) and all(
+        name in Limits._fields and _is_whole(each) and each >= 0 for name, each in value.items()
+    )
 
 
 def _is_quantize(value: Any) -> bool:
@@ -146,8 +152,11 @@ def _is_quantize(value: Any) -> bool:
 
 
 def _object(fields: Mapping[str, Setting], *required: str) -> Mapping[str, Any]:
-    schema = {"type": "object", "properties": {name: each.schema for name, each in fields.items()},
-              "additionalProperties": False}  # fmt: skip
+    schema = {
+        "type": "object",
+        "properties": {name: each.schema for name, each in fields.items()},
+        "additionalProperties": False,
+    }
     return {**schema, "required": list(required)} if required else schema
 
 
@@ -155,9 +164,12 @@ SETTINGS: Mapping[str, Setting] = {
     "inputs": _texts(),
     "outputs": _texts(),
     "input_shapes": Setting(
-        {"type": "object",
-         "additionalProperties": {"type": "array", "items": {"type": ["integer", "null"]}, "maxItems": _MOST_DIMS}},
-        _are_shapes),
+        {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": {"type": ["integer", "null"]}, "maxItems": _MAX_DIMS},
+        },
+        _are_shapes,
+    ),
     "signatures": _texts(),
     "tags": _texts(),
     "batch": Setting({"type": "integer", "minimum": 1}, lambda value: _is_whole(value) and 1 <= value < _LARGEST),
@@ -174,8 +186,8 @@ SETTINGS: Mapping[str, Setting] = {
     "patterns": _texts(is_path=True),
     "composites": _texts(is_path=True),
     "verify": Setting(
-        {"oneOf": [{"type": "boolean"}, _object(VERIFY)]},
-        lambda value: _is_flag(value) or isinstance(value, dict)),
+        {"oneOf": [{"type": "boolean"}, _object(VERIFY)]}, lambda value: _is_flag(value) or isinstance(value, dict)
+    ),
     "compare_layers": _flag(),
     "check_passes": _flag(),
     "verify_data": _texts(is_path=True),
@@ -183,9 +195,13 @@ SETTINGS: Mapping[str, Setting] = {
     "op_defs": _text(is_path=True),
     "follow_links": _flag()._replace(is_path=True),
     "limits": Setting(
-        {"type": "object", "properties": {name: {"type": "integer", "minimum": 0} for name in Limits._fields},
-         "additionalProperties": False},
-        _are_limits),
+        {
+            "type": "object",
+            "properties": {name: {"type": "integer", "minimum": 0} for name in Limits._fields},
+            "additionalProperties": False,
+        },
+        _are_limits,
+    ),
     "quantize": Setting({"oneOf": [{"enum": list(_MODES)}, _object(QUANTIZE, "mode")]}, _is_quantize),
     "target": _choice(*TARGETS),
     "mlir_weights": _choice(*WEIGHTS),
@@ -193,7 +209,7 @@ SETTINGS: Mapping[str, Setting] = {
     "mlir_shape_function": _flag(),
     "mlir_artifact": _flag(),
     "iree": Setting(_object(IREE), lambda value: isinstance(value, dict)),
-}  # fmt: skip
+}
 """The keywords of `tfconvert.convert` that data can have: what batches, servers and their clients take."""
 
 REFUSED: Mapping[str, str] = {
@@ -206,8 +222,8 @@ REFUSED: Mapping[str, str] = {
 }
 """Fields of `Source` and `Options` that data can't have, with the reason. What is in neither table, a test finds."""
 
+# Settings that have fields of their own.
 _NESTED: Mapping[str, Mapping[str, Setting]] = {"quantize": QUANTIZE, "verify": VERIFY, "iree": IREE}
-"""Settings that have fields of their own."""
 
 
 def to_travel(*halves: Any) -> dict[str, Any]:
@@ -276,8 +292,12 @@ def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str
 
 def _names_labels(metadata: Any) -> bool:
     """Returns whether the labels of a tensor are a file, rather than a list of texts."""
-    tensors = [each for which in ("inputs", "outputs") if isinstance(metadata.get(which), dict)
-               for each in metadata[which].values()]  # fmt: skip
+    tensors = [
+        each
+        for which in ("inputs", "outputs")
+        if isinstance(metadata.get(which), dict)
+        for each in metadata[which].values()
+    ]
     return any(isinstance(each, dict) and isinstance(each.get("labels"), str) for each in tensors)
 
 

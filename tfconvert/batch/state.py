@@ -54,8 +54,16 @@ class State:
         """
         key = fingerprint(entry)
         self._done[key] = ending
-        line = json.dumps({"key": key, "name": entry.name, "output": entry.output, "summary": ending.summary,
-                           "seconds": round(ending.seconds, 3), "peak": ending.peak})  # fmt: skip
+        line = json.dumps(
+            {
+                "key": key,
+                "name": entry.name,
+                "output": entry.output,
+                "summary": ending.summary,
+                "seconds": round(ending.seconds, 3),
+                "peak": ending.peak,
+            }
+        )
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(line + "\n" if self._ends_whole else f"\n{line}\n")
@@ -73,8 +81,11 @@ class State:
             self._done[row["key"]] = Ending(None, row["summary"], float(row["seconds"]), int(row["peak"]))
         except (ValueError, KeyError, TypeError):
             if number == 1:
-                raise error("bad-config", f"{self._path} is not the state of a batch",
-                            hint="name another file with --state, or delete this one") from None  # fmt: skip
+                raise error(
+                    "bad-config",
+                    f"{self._path} is not the state of a batch",
+                    hint="name another file with --state, or delete this one",
+                ) from None
             # A line that a run was ended in the middle of: its model is converted again.
 
 

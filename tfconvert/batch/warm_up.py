@@ -116,14 +116,24 @@ def warm_up_model() -> pb.SavedModel:
 def _network(body: _Body, value: str) -> str:
     for number in range(_BLOCKS):
         value = _block(body, value, is_gated=number % 2 == 1)
-    value = body.add("ResizeBilinear", value, body.whole(8, 8), result="resized_images", align_corners=False,
-                     half_pixel_centers=True)  # fmt: skip
-    value = body.add("MaxPool", value, result="output", ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding=b"VALID",
-                     explicit_paddings=[], **_FORMAT)  # fmt: skip
+    value = body.add(
+        "ResizeBilinear", value, body.whole(8, 8), result="resized_images", align_corners=False, half_pixel_centers=True
+    )
+    value = body.add(
+        "MaxPool",
+        value,
+        result="output",
+        ksize=[1, 2, 2, 1],
+        strides=[1, 2, 2, 1],
+        padding=b"VALID",
+        explicit_paddings=[],
+        **_FORMAT,
+    )
     value = body.add("Mean", value, body.whole(1, 2), result="output", Tidx=pb.DT_INT32, keep_dims=False)
     for activation in ("Relu", "Softmax"):
-        value = body.add("MatMul", value, body.floats(_CHANNELS, _CHANNELS), result="product", transpose_a=False,
-                         transpose_b=False)  # fmt: skip
+        value = body.add(
+            "MatMul", value, body.floats(_CHANNELS, _CHANNELS), result="product", transpose_a=False, transpose_b=False
+        )
         value = body.add("BiasAdd", value, body.floats(_CHANNELS), result="output", **_FORMAT)
         value = body.add(activation, value, result="activations" if activation == "Relu" else "softmax")
     value = body.add("Reshape", value, body.whole(-1, _CHANNELS), result="output", Tshape=pb.DT_INT32)
@@ -133,8 +143,15 @@ def _network(body: _Body, value: str) -> str:
 def _block(body: _Body, value: str, *, is_gated: bool) -> str:
     """Adds an inverted bottleneck, with hard swishes and a gate by its channels if it should."""
     begin = value
-    value = body.add("Conv2D", value, body.floats(1, 1, _CHANNELS, _CHANNELS), result="output", use_cudnn_on_gpu=True,
-                     **_STRIDES, **_FORMAT)  # fmt: skip
+    value = body.add(
+        "Conv2D",
+        value,
+        body.floats(1, 1, _CHANNELS, _CHANNELS),
+        result="output",
+        use_cudnn_on_gpu=True,
+        **_STRIDES,
+        **_FORMAT,
+    )
     value = _activation(body, _normalized(body, value), is_gated=is_gated)
     value = body.add(
         "DepthwiseConv2dNative", value, body.floats(3, 3, _CHANNELS, 1), result="output", **_STRIDES, **_FORMAT
@@ -142,8 +159,15 @@ def _block(body: _Body, value: str, *, is_gated: bool) -> str:
     value = _activation(body, _normalized(body, value), is_gated=is_gated)
     if is_gated:
         gate = body.add("Mean", value, body.whole(1, 2), result="output", Tidx=pb.DT_INT32, keep_dims=True)
-        gate = body.add("Conv2D", gate, body.floats(1, 1, _CHANNELS, _CHANNELS), result="output",
-                        use_cudnn_on_gpu=True, **_STRIDES, **_FORMAT)  # fmt: skip
+        gate = body.add(
+            "Conv2D",
+            gate,
+            body.floats(1, 1, _CHANNELS, _CHANNELS),
+            result="output",
+            use_cudnn_on_gpu=True,
+            **_STRIDES,
+            **_FORMAT,
+        )
         gate = body.add("BiasAdd", gate, body.floats(_CHANNELS), result="output", **_FORMAT)
         value = body.add("Mul", value, body.add("Sigmoid", gate, result="y"), result="z")
     return body.add("AddV2", begin, value, result="z")
@@ -151,8 +175,17 @@ def _block(body: _Body, value: str, *, is_gated: bool) -> str:
 
 def _normalized(body: _Body, value: str) -> str:
     moments = [body.floats(_CHANNELS) for _ in range(4)]
-    return body.add("FusedBatchNormV3", value, *moments, result="y", U=pb.DT_FLOAT, epsilon=1e-3, is_training=False,
-                    exponential_avg_factor=1.0, **_FORMAT)  # fmt: skip
+    return body.add(
+        "FusedBatchNormV3",
+        value,
+        *moments,
+        result="y",
+        U=pb.DT_FLOAT,
+        epsilon=1e-3,
+        is_training=False,
+        exponential_avg_factor=1.0,
+        **_FORMAT,
+    )
 
 
 def _activation(body: _Body, value: str, *, is_gated: bool) -> str:

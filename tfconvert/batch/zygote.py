@@ -28,8 +28,8 @@ from tfconvert.batch.run_job import run_job
 from tfconvert.converter.process.parent_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
+# Bytes of a line from a child.
 _LONGEST = 1 << 24
-"""Bytes of a line from a child."""
 
 
 class _Child:
@@ -133,8 +133,9 @@ class Zygote:
         del self._children[child.number]
         # Linux counts kilobytes, macOS bytes.
         peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        self._say({"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak,
-                   "ending": child.ending})  # fmt: skip
+        self._say(
+            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "ending": child.ending}
+        )
 
     def _end(self) -> None:
         for child in list(self._children.values()):

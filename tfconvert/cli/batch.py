@@ -65,34 +65,80 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
 @click.command("batch", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
 @click.option("--list", "lists", metavar="FILE", multiple=True, help="A file with a model on each line; repeatable.")
-@click.option("--manifest", "manifests", metavar="FILE", multiple=True,
-              help="A file with models and their settings, YAML or JSON; repeatable.")  # fmt: skip
-@click.option("-o", "--output", "template", metavar="TEMPLATE",
-              help="Where results go: a folder, or a path or URL with {name}, {parent} or {number}, whose ending "
-                   "chooses the target. Default: {name}.tflite, or the ending of the target that is set.")  # fmt: skip
-@click.option("--set", "settings", type=SettingOption(), multiple=True,
-              help="A setting of all models, as tfconvert.convert takes it; repeatable.")  # fmt: skip
+@click.option(
+    "--manifest",
+    "manifests",
+    metavar="FILE",
+    multiple=True,
+    help="A file with models and their settings, YAML or JSON; repeatable.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "template",
+    metavar="TEMPLATE",
+    help="Where results go: a folder, or a path or URL with {name}, {parent} or {number}, whose ending "
+    "chooses the target. Default: {name}.tflite, or the ending of the target that is set.",
+)
+@click.option(
+    "--set",
+    "settings",
+    type=SettingOption(),
+    multiple=True,
+    help="A setting of all models, as tfconvert.convert takes it; repeatable.",
+)
 @click.option("--state", metavar="FILE", help="Skip what a run with the same FILE has done already.")
 @click.option("--reports", is_flag=True, help="Write each report beside its result, as JSON.")
 @click.option(
     "-j", "--jobs", metavar="N", type=click.IntRange(min=1), help="How many run at once. Default: one a core."
 )
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=600.0, show_default=True,
-              help="How long a conversion may take; 0 for any time.")  # fmt: skip
-@click.option("--memory", metavar="MB", type=click.IntRange(min=0), default=8192, show_default=True,
-              help="How much memory a conversion may have; 0 for any.")  # fmt: skip
-@click.option("--retries", metavar="N", type=click.IntRange(min=0), default=2, show_default=True,
-              help="How often to try again after a lost worker or an unreachable place.")  # fmt: skip
-@click.option("--engine", type=click.Choice(("local", "ray")), default="local", show_default=True,
-              help="Run in processes of this machine, or on a Ray cluster.")  # fmt: skip
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    help="How long a conversion may take; 0 for any time.",
+)
+@click.option(
+    "--memory",
+    metavar="MB",
+    type=click.IntRange(min=0),
+    default=8192,
+    show_default=True,
+    help="How much memory a conversion may have; 0 for any.",
+)
+@click.option(
+    "--retries",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="How often to try again after a lost worker or an unreachable place.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(("local", "ray")),
+    default="local",
+    show_default=True,
+    help="Run in processes of this machine, or on a Ray cluster.",
+)
 @click.option("--address", metavar="ADDRESS", help="The Ray cluster; auto for this machine's. Default: start one.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but failures.")
 def batch(
-    models: tuple[str, ...], lists: tuple[str, ...], manifests: tuple[str, ...], template: str | None,
-    settings: tuple[tuple[str, Any], ...], state: str | None, engine: str, address: str | None, as_json: bool,
-    quiet: bool, **rest: Any,
-) -> None:  # fmt: skip
+    models: tuple[str, ...],
+    lists: tuple[str, ...],
+    manifests: tuple[str, ...],
+    template: str | None,
+    settings: tuple[tuple[str, Any], ...],
+    state: str | None,
+    engine: str,
+    address: str | None,
+    as_json: bool,
+    quiet: bool,
+    **rest: Any,
+) -> None:
     """Convert many models, each in a process of its own within limits.
 
     MODEL is what tfconvert takes, a pattern (models/*), or a URL that fsspec knows (s3://, gs://). A model that fails
@@ -124,9 +170,18 @@ def batch(
 
 
 def _run(
-    entries: Sequence[Entry], state: Any, engine: str, address: str | None, *, quiet: bool, jobs: int | None,
-    timeout: float, memory: int, retries: int, reports: bool,
-) -> Iterator[tuple[Entry, Ending, bool]]:  # fmt: skip
+    entries: Sequence[Entry],
+    state: Any,
+    engine: str,
+    address: str | None,
+    *,
+    quiet: bool,
+    jobs: int | None,
+    timeout: float,
+    memory: int,
+    retries: int,
+    reports: bool,
+) -> Iterator[tuple[Entry, Ending, bool]]:
     """Yields the entries with how they ended, and whether a former run had done them."""
     from tfconvert.batch.job import JobLimits
     from tfconvert.batch.perform import Trial
@@ -199,6 +254,12 @@ def _told(ending: Ending, was_done: bool) -> str:
 
 def _row(entry: Entry, ending: Ending, was_done: bool) -> Mapping[str, Any]:
     status = "failed" if ending.problem is not None else "skipped" if was_done else "converted"
-    row = {"name": entry.name, "model": entry.model, "output": entry.output, "status": status,
-           "seconds": round(ending.seconds, 3), "peak_memory": ending.peak}  # fmt: skip
+    row = {
+        "name": entry.name,
+        "model": entry.model,
+        "output": entry.output,
+        "status": status,
+        "seconds": round(ending.seconds, 3),
+        "peak_memory": ending.peak,
+    }
     return {**row, **ending.summary, **(ending.problem or {})}

@@ -13,7 +13,7 @@ from tfconvert.schema.diagnostics import ConversionError
 if TYPE_CHECKING:
     from tfconvert.tools.bench import Measurement
 
-_MOST = 20
+_MAX = 20
 
 _EXAMPLES = """
 \b
@@ -26,12 +26,29 @@ Examples:
 
 @click.command("bench", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("file", metavar="FILE")
-@click.option("--runs", metavar="N", type=click.IntRange(min=1), default=50, show_default=True,
-              help="How many runs to measure, after three that are not.")  # fmt: skip
-@click.option("--threads", metavar="N", type=click.IntRange(min=1), default=1, show_default=True,
-              help="How many threads LiteRT may use.")  # fmt: skip
-@click.option("--input-shape", "shapes", type=ShapeOption(), multiple=True,
-              help="The shape of an input; repeatable. Default: the file's, 1 where a size is open.")  # fmt: skip
+@click.option(
+    "--runs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="How many runs to measure, after three that are not.",
+)
+@click.option(
+    "--threads",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many threads LiteRT may use.",
+)
+@click.option(
+    "--input-shape",
+    "shapes",
+    type=ShapeOption(),
+    multiple=True,
+    help="The shape of an input; repeatable. Default: the file's, 1 where a size is open.",
+)
 @click.option("--whole", is_flag=True, help="Measure the file as a whole only, not each operator.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def bench(
@@ -62,25 +79,30 @@ def bench(
 
 def _print(file: str, found: Measurement) -> None:
     times = found.latency
-    click.echo(f"{file}: {found.size} bytes, {found.threads} thread{'s' if found.threads > 1 else ''}, "
-               f"{found.runs} runs on {', '.join(found.inputs) or 'no inputs'}")  # fmt: skip
-    click.echo(f"  latency: median {times.median:.3f} ms, mean {times.mean:.3f}, least {times.least:.3f}, "
-               f"90% within {times.p90:.3f}, 99% within {times.p99:.3f}")  # fmt: skip
+    click.echo(
+        f"{file}: {found.size} bytes, {found.threads} thread{'s' if found.threads > 1 else ''}, "
+        f"{found.runs} runs on {', '.join(found.inputs) or 'no inputs'}"
+    )
+    click.echo(
+        f"  latency: median {times.median:.3f} ms, mean {times.mean:.3f}, least {times.least:.3f}, "
+        f"90% within {times.p90:.3f}, 99% within {times.p99:.3f}"
+    )
     click.echo(f"  loading: {found.loading:.1f} ms; memory: {found.memory / 1e6:.1f} MB")
-    measured = sorted((each for each in found.operators if each.milliseconds is not None),
-                      key=lambda each: -(each.milliseconds or 0))  # fmt: skip
+    measured = sorted(
+        (each for each in found.operators if each.milliseconds is not None), key=lambda each: -(each.milliseconds or 0)
+    )
     if not measured:
         return
     total = sum(each.milliseconds or 0 for each in measured)
     click.echo(f"  operators, each measured alone (sum {total:.3f} ms):")
     width = max(len(each.operator) for each in measured)
-    for each in measured[:_MOST]:
+    for each in measured[:_MAX]:
         share = (each.milliseconds or 0) / total if total else 0
         click.echo(
             f"    {each.operator:<{width}}  {each.milliseconds:9.4f} ms  {share:6.1%}  {each.node.partition(';')[0]}"
         )
-    if len(measured) > _MOST:
-        click.echo(f"    ... and {len(measured) - _MOST} more (--json has all)")
+    if len(measured) > _MAX:
+        click.echo(f"    ... and {len(measured) - _MAX} more (--json has all)")
     alone = [each.operator for each in found.operators if each.milliseconds is None]
     if alone:
         click.echo(f"  not measured, as they work on variables or tables: {', '.join(dict.fromkeys(alone))}")

@@ -34,8 +34,8 @@ The keys are the options of tfconvert, with their values; paths are taken from t
 """
 
 _TABLE = "model"
+# Options of the command that are none of a model.
 _OWN = {"help", "version", "json", "quiet", "verbose"}
-"""Options of the command that are none of a model."""
 
 
 @click.command("build", context_settings=CONTEXT, epilog=_EXAMPLES)
@@ -62,8 +62,10 @@ def build(config: str, quiet: bool, verbose: bool) -> None:
         show(problem.diagnostics)
         sys.exit(2)
     with contextlib.chdir(Path(config).parent):
-        contexts = [_parsed(convert, [*flags, *call], f"{config}: model {number}")
-                    for (number, _), call in zip(tables, calls, strict=True)]  # fmt: skip
+        contexts = [
+            _parsed(convert, [*flags, *call], f"{config}: model {number}")
+            for (number, _), call in zip(tables, calls, strict=True)
+        ]
         failed = [not _converted(convert, context) for context in contexts]
     sys.exit(int(any(failed)))
 

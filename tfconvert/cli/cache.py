@@ -30,13 +30,13 @@ from tfconvert.schema.files import open_file, read_file
 from tfconvert.schema.versions import own_version, version_of
 from tfconvert.settings.options import Options
 
+# Of an entry; entries of another form are made again.
 _FORM = 2
-"""Of an entry; entries of another form are made again."""
 
 _BLOCK = 1 << 20
 
+# The field that doesn't change a result.
 _BESIDE = "progress"
-"""The field that doesn't change a result."""
 
 State = tuple[tuple[int, int, int], ...]
 """Which files there are, and when they were changed."""
@@ -137,9 +137,6 @@ class Entry(NamedTuple):
         Args:
             parts: The files of the result.
             report: The report of the conversion.
-
-        Raises:
-            ConversionError: The folder can't be written to (`output-not-writable`), or the weights can't be read.
         """
         checksums = {}
         for ending, place in zip(parts, places_of(self.file, parts), strict=True):
@@ -184,11 +181,7 @@ def copy_file(path: Path, target: BinaryIO) -> None:
 
 
 def state_of(files: Iterable[Path]) -> State:
-    """Returns what changes when a file does, without reading any.
-
-    Raises:
-        OSError: A file isn't there any more.
-    """
+    """Returns what changes when a file does, without reading any."""
     found = [file.stat() for file in files]
     return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
 
@@ -201,9 +194,6 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
         source: The model.
         options: The settings.
         files: All files that the conversion reads.
-
-    Raises:
-        OSError: A file can't be read.
     """
     # Not the model's path, but the contents of its files make the result.
     settings = _plain([source._replace(model=None)._asdict(), options._asdict()])

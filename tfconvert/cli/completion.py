@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _SHELLS = ("bash", "zsh", "fish")
 _NAME = "tfconvert"
+# The variable by which the shell's function asks the command for completions; click derives it from the name.
 _VARIABLE = "_TFCONVERT_COMPLETE"
-"""The variable by which the shell's function asks the command for completions; click derives it from the name."""
 
 _EXAMPLES = """
 \b

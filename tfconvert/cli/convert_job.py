@@ -40,11 +40,7 @@ class Job(NamedTuple):
     server: ServerAddress | None = None
 
     def run(self) -> Report | CachedReport:
-        """Converts the model and writes the files.
-
-        Raises:
-            ConversionError: The model can't be converted, or a file can't be written.
-        """
+        """Converts the model and writes the files."""
         array = self._array()
         self._check_output(array)
         report = self._made(array)
@@ -154,11 +150,15 @@ class Job(NamedTuple):
         """Checks what can be known about the files to be written before the work begins."""
         descriptor = descriptor_of(self.output.file)
         if descriptor is not None and _is_terminal(descriptor):
-            raise error("output-not-writable", f"won't write a model to a terminal ({self.output.name})",
-                        hint="send it to a file or to another program, or name a file with -o")  # fmt: skip
+            raise error(
+                "output-not-writable",
+                f"won't write a model to a terminal ({self.output.name})",
+                hint="send it to a file or to another program, or name a file with -o",
+            )
         if self.output.depfile is not None and descriptor is not None:
-            raise error("wrong-option", "--depfile names the file that is made, and there is none",
-                        hint="name a file with -o")  # fmt: skip
+            raise error(
+                "wrong-option", "--depfile names the file that is made, and there is none", hint="name a file with -o"
+            )
         files = [self.output.file] if array is None else list(array.files)
         for file in (*files, *([self.output.depfile] if self.output.depfile is not None else [])):
             self.source.check_output(file, self.inputs)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.schema.diagnostics import error
 
+# Characters that both programs take as the end of a name; backslashes before it count, those elsewhere don't.
 _BACKSLASHES = re.compile(r"(\\*)([ \t#:])")
-"""Characters that both programs take as the end of a name; backslashes before it count, those elsewhere don't."""
 
 
 def depfile_text(output: str, inputs: Iterable[str | os.PathLike[str]]) -> str:
@@ -19,9 +19,6 @@ def depfile_text(output: str, inputs: Iterable[str | os.PathLike[str]]) -> str:
     Args:
         output: The file that is made, as the build system names it.
         inputs: The files that were read.
-
-    Raises:
-        ConversionError: A name has a line break, which such a file can't express (`wrong-option`).
     """
     names = [_escaped(os.fspath(each)) for each in dict.fromkeys(inputs)]
     rule = " \\\n  ".join([f"{_escaped(output)}:", *names])
@@ -29,11 +26,7 @@ def depfile_text(output: str, inputs: Iterable[str | os.PathLike[str]]) -> str:
 
 
 def write_depfile(path: str, output: str, inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Writes the rule; see `depfile_text`.
-
-    Raises:
-        ConversionError: The file can't be written (`output-not-writable`), or a name can't be expressed.
-    """
+    """Writes the rule; see `depfile_text`."""
     content = depfile_text(output, inputs).encode("utf-8", "surrogateescape")
     write_whole(path, lambda stream: stream.writelines([content]))
 

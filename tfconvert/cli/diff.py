@@ -14,7 +14,7 @@ from tfconvert.schema.diagnostics import ConversionError
 if TYPE_CHECKING:
     from tfconvert.tools.diff import Diff
 
-_MOST = 20
+_MAX = 20
 
 _EXAMPLES = """
 \b
@@ -28,8 +28,12 @@ Examples:
 @click.command("diff", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.option("--data", metavar="PATH", multiple=True,
-              help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones.")  # fmt: skip
+@click.option(
+    "--data",
+    metavar="PATH",
+    multiple=True,
+    help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones.",
+)
 @click.option("--latency", is_flag=True, help="Measure both in LiteRT, in turns.")
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 def diff(first: str, second: str, data: tuple[str, ...], latency: bool, as_json: bool) -> None:
@@ -64,17 +68,22 @@ def _lines(first: str, second: str, found: Diff) -> Iterator[str]:
         yield from _few([f"{each.what}: {each.first or 'none'} -> {each.second or 'none'}" for each in own])
     if found.weights:
         yield "  weights:"
-        yield from _few([
-            f"{each.name} {list(each.shape)}: {each.first or 'none'} -> {each.second or 'none'}"
-            + (f", {each.numbers} numbers differ, by up to {each.absolute:.3g}" if each.numbers else "")
-            for each in found.weights
-        ])  # fmt: skip
+        yield from _few(
+            [
+                f"{each.name} {list(each.shape)}: {each.first or 'none'} -> {each.second or 'none'}"
+                + (f", {each.numbers} numbers differ, by up to {each.absolute:.3g}" if each.numbers else "")
+                for each in found.weights
+            ]
+        )
     if found.outputs:
         yield "  outputs:"
-        yield from _few([
-            f"{each.signature}/{each.output} {each.what or 'agrees'} (largest error {each.max_absolute:.2e}, "
-            f"{each.max_relative:.1e} of the largest value)" for each in found.outputs
-        ])  # fmt: skip
+        yield from _few(
+            [
+                f"{each.signature}/{each.output} {each.what or 'agrees'} (largest error {each.max_absolute:.2e}, "
+                f"{each.max_relative:.1e} of the largest value)"
+                for each in found.outputs
+            ]
+        )
     yield from (f"  note: {note}" for note in found.notes)
     if found.latency is not None:
         one, other = found.latency
@@ -83,5 +92,5 @@ def _lines(first: str, second: str, found: Diff) -> Iterator[str]:
 
 
 def _few(lines: list[str]) -> list[str]:
-    more = [f"    ... and {len(lines) - _MOST} more (--json has all)"] if len(lines) > _MOST else []
-    return [f"    {line}" for line in lines[:_MOST]] + more
+    more = [f"    ... and {len(lines) - _MAX} more (--json has all)"] if len(lines) > _MAX else []
+    return [f"    {line}" for line in lines[:_MAX]] + more

@@ -72,8 +72,14 @@ def expectations(text: str, filename: str, first_line: int = 1) -> list[Expected
             one = Expected(match["severity"], _line(match["where"], number), match["text"], location)
             found += [one] * int(match["count"] or 1)
         if not announced:
-            wrong.append(Diagnostic("malformed-expectation", "this announces no diagnostic", location=location,
-                                    hint="write it as // expected-error@+1 {{text}}"))  # fmt: skip
+            wrong.append(
+                Diagnostic(
+                    "malformed-expectation",
+                    "this announces no diagnostic",
+                    location=location,
+                    hint="write it as // expected-error@+1 {{text}}",
+                )
+            )
     if wrong:
         raise ConversionError(wrong)
     return found
@@ -86,8 +92,15 @@ def compare(expected: Sequence[Expected], found: Iterable[Diagnostic], filename:
     for diagnostic in found:
         match = next((one for one in missing if one.matches(diagnostic, filename)), None)
         if match is None:
-            wrong.append(Diagnostic("unexpected-diagnostic", f"unexpected {diagnostic.severity}: {diagnostic.message}",
-                                    diagnostic.op, diagnostic.node, diagnostic.location))  # fmt: skip
+            wrong.append(
+                Diagnostic(
+                    "unexpected-diagnostic",
+                    f"unexpected {diagnostic.severity}: {diagnostic.message}",
+                    diagnostic.op,
+                    diagnostic.node,
+                    diagnostic.location,
+                )
+            )
         else:
             missing.remove(match)
     for one in missing:

@@ -97,8 +97,11 @@ def unexpected(problem: Exception) -> Diagnostic:
     if isinstance(problem, MemoryError | RecursionError):
         return exhausted(problem)
     if is_full(problem):
-        return Diagnostic("output-not-writable", f"can't write to standard output: {problem.strerror}",
-                          hint="check that the disk has room, and that the program that reads it goes on")  # fmt: skip
+        return Diagnostic(
+            "output-not-writable",
+            f"can't write to standard output: {problem.strerror}",
+            hint="check that the disk has room, and that the program that reads it goes on",
+        )
     stage = next((note for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
     what = " ".join(f"{type(problem).__name__}: {problem}".split()).removesuffix(":")
     return Diagnostic("internal-error", f"{stage}: {what}" if stage else what, hint=_hint())

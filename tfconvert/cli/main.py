@@ -71,8 +71,8 @@ A model whose name is a verb's is passed with its folder: ./opt
 """
 
 
+# The beginning of a flag of `tflite_convert`; own ones have no underscores.
 _LIKE_OFFICIAL = re.compile("--[a-z0-9]+_")
-"""The beginning of a flag of `tflite_convert`; own ones have no underscores."""
 
 
 class MainCommand(click.Group):
@@ -126,37 +126,48 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
         context.exit()
 
 
-@click.group(
-    cls=MainCommand,
-    context_settings=CONTEXT,
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-    commands=Verbs(),
-)
+@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=Verbs())
 @click.argument("model", shell_complete=complete_model)
 @output_options
 @source_options
 @names_option
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
-@click.option("--allow-flex", is_flag=True,
-              help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip
-@click.option("--flex-op", "flex_ops", metavar="PATTERN", multiple=True,
-              help="A name, or a pattern of names, of ops that your Flex delegate takes beside the usual ones; "
-                   "repeatable.")  # fmt: skip
+@click.option(
+    "--allow-flex",
+    is_flag=True,
+    help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.",
+)
+@click.option(
+    "--flex-op",
+    "flex_ops",
+    metavar="PATTERN",
+    multiple=True,
+    help="A name, or a pattern of names, of ops that your Flex delegate takes beside the usual ones; repeatable.",
+)
 @target_options
 @iree_options
 @recurrent_option
 @rule_options
 @quantize_options
-@click.option("--input-stats", type=StatsOption(), multiple=True,
-              help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
-              )  # fmt: skip
+@click.option(
+    "--input-stats",
+    type=StatsOption(),
+    multiple=True,
+    help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
+)
 @metadata_options
 @verify_options
-@click.option("--target-runtime", metavar="RELEASE", default="",
-              help="Refuse operators that a release of the runtime, as 2.14, doesn't have yet.")  # fmt: skip
-@click.option("--check-passes", is_flag=True,
-              help="Run the model before and after each pass on the same random inputs and compare.")  # fmt: skip
+@click.option(
+    "--target-runtime",
+    metavar="RELEASE",
+    default="",
+    help="Refuse operators that a release of the runtime, as 2.14, doesn't have yet.",
+)
+@click.option(
+    "--check-passes",
+    is_flag=True,
+    help="Run the model before and after each pass on the same random inputs and compare.",
+)
 @limits_option
 @server_options
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -165,8 +176,14 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
 @click.option(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_versions,
-              help="Show the versions of tfconvert and of what it runs on, and exit.")  # fmt: skip
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Show the versions of tfconvert and of what it runs on, and exit.",
+)
 def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow MODEL to a LiteRT file.
 
@@ -197,8 +214,9 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     try:
         if stats:
             source = _with_stats(source, stats, quantize)
-        options = Options(**settings, quantize=quantize, verify=verify, metadata=metadata,
-                          keep_graphs=output.needs_graphs, iree=iree)  # fmt: skip
+        options = Options(
+            **settings, quantize=quantize, verify=verify, metadata=metadata, keep_graphs=output.needs_graphs, iree=iree
+        )
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options, server).run()
     except ConversionError as problem:

@@ -24,11 +24,20 @@ class Normalization(click.ParamType):  # type: ignore[type-arg]  # generic only 
 
 
 _OPTIONS = (
-    click.option("--metadata", "metadata", metavar="[OUTPUT=]FILE", multiple=True,
-                 help="Store a text file of labels, one a line, with an output (repeatable); or a .json file."),
-    click.option("--metadata-normalization", type=Normalization(), multiple=True,
-                 help="Store how programs are to normalize an input, (x - MEAN) / STD; repeatable."),
-)  # fmt: skip
+    click.option(
+        "--metadata",
+        "metadata",
+        metavar="[OUTPUT=]FILE",
+        multiple=True,
+        help="Store a text file of labels, one a line, with an output (repeatable); or a .json file.",
+    ),
+    click.option(
+        "--metadata-normalization",
+        type=Normalization(),
+        multiple=True,
+        help="Store how programs are to normalize an input, (x - MEAN) / STD; repeatable.",
+    ),
+)
 
 METADATA_SETTINGS = ("metadata", "metadata_normalization")
 """The parameters that `metadata_options` adds to a command."""

@@ -11,8 +11,8 @@ from tfconvert.cli.options import CONTEXT, show
 from tfconvert.schema.diagnostics import ERROR, Diagnostic
 from tfconvert.settings.options import TARGETS
 
+# How ops are converted that are listed only where one asks for them.
 _LEFT_OUT = ("flex", "custom", "refused", "unknown")
-"""How ops are converted that are listed only where one asks for them."""
 
 _EXAMPLES = """
 \b

@@ -51,9 +51,11 @@ Examples:
     shell_complete=complete_passes,
     help='The passes to run, as "pass{option=value option2=value},pass2".',
 )
-@click.option("--pipeline", metavar="NAME",
-              help="Run a pipeline by name: tflite, the conversion's, or tf-standard, the part before TFLite's ops.",
-              )  # fmt: skip
+@click.option(
+    "--pipeline",
+    metavar="NAME",
+    help="Run a pipeline by name: tflite, the conversion's, or tf-standard, the part before TFLite's ops.",
+)
 @click.option(
     "--until",
     metavar="PASS",
@@ -64,22 +66,39 @@ Examples:
     "-o", "--output-file", metavar="FILE", type=click.Path(), help="The file to write. Default, or -: standard output."
 )
 @click.option("--list-passes", is_flag=True, help="List the passes with their options, and the pipelines.")
-@click.option("--elide", metavar="N", type=click.IntRange(min=0),
-              help="Leave out constants of more than N elements. Default: 16 on a terminal, else none.")  # fmt: skip
+@click.option(
+    "--elide",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Leave out constants of more than N elements. Default: 16 on a terminal, else none.",
+)
 @click.option("--locations", is_flag=True, help="Print where ops come from.")
 @click.option("--verify-each", is_flag=True, help="Verify the IR after each pass.")
-@click.option("--check-passes", is_flag=True,
-              help="Run the IR before and after each pass on the same random inputs and compare.")  # fmt: skip
-@click.option("--print-ir-before", metavar="PASS", multiple=True, shell_complete=complete_passes,
-              help="Print the IR before a pass; repeatable.")  # fmt: skip
-@click.option("--print-ir-after", metavar="PASS", multiple=True, shell_complete=complete_passes,
-              help="Print the IR after a pass; repeatable.")  # fmt: skip
+@click.option(
+    "--check-passes", is_flag=True, help="Run the IR before and after each pass on the same random inputs and compare."
+)
+@click.option(
+    "--print-ir-before",
+    metavar="PASS",
+    multiple=True,
+    shell_complete=complete_passes,
+    help="Print the IR before a pass; repeatable.",
+)
+@click.option(
+    "--print-ir-after",
+    metavar="PASS",
+    multiple=True,
+    shell_complete=complete_passes,
+    help="Print the IR after a pass; repeatable.",
+)
 @click.option("--print-ir-after-all", is_flag=True, help="Print the IR after each pass.")
 @click.option("--time-passes", is_flag=True, help="Report how long each pass took.")
 @click.option("--split-input-file", is_flag=True, help="MLIR: take the parts between lines `// -----` one by one.")
-@click.option("--verify-diagnostics", is_flag=True,
-              help="MLIR: expect the diagnostics that comments announce (// expected-error@+1 {{...}}), and no other.",
-              )  # fmt: skip
+@click.option(
+    "--verify-diagnostics",
+    is_flag=True,
+    help="MLIR: expect the diagnostics that comments announce (// expected-error@+1 {{...}}), and no other.",
+)
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Pipelines: turn ops that LiteRT doesn't have into custom ops.")
 @recurrent_option

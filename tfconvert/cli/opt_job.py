@@ -57,9 +57,18 @@ class Request:
     """
 
     OPTIONS: ClassVar[tuple[str, ...]] = (
-        "passes", "pipeline", "until", "elide", "locations", "print_ir_before", "print_ir_after", "print_ir_after_all",
-        "time_passes", "split_input_file", "verify_diagnostics",
-    )  # fmt: skip
+        "passes",
+        "pipeline",
+        "until",
+        "elide",
+        "locations",
+        "print_ir_before",
+        "print_ir_after",
+        "print_ir_after_all",
+        "time_passes",
+        "split_input_file",
+        "verify_diagnostics",
+    )
     """The attributes that are options of `opt` alone."""
 
     source: Source
@@ -78,7 +87,6 @@ class Request:
 
     @property
     def is_text(self) -> bool:
-        """Whether the source is MLIR text."""
         return self.source.name == _STDIN or self.source.name.endswith(".mlir")
 
 
@@ -139,11 +147,7 @@ class Job:
             raise error("wrong-option", "--split-input-file and --verify-diagnostics are for MLIR text")
 
     def run(self) -> Outcome:
-        """Reads and rewrites; the error of one part doesn't keep the next from running.
-
-        Raises:
-            ConversionError: The source can't be read.
-        """
+        """Reads and rewrites; the error of one part doesn't keep the next from running."""
         with limited(self.request.options.limits):
             return self._run()
 
@@ -165,11 +169,7 @@ class Job:
         stream.flush()
 
     def save(self, outcome: Outcome, path: str | os.PathLike[str]) -> None:
-        """Writes the modules to a file, unless something failed.
-
-        Raises:
-            ConversionError: It can't be written.
-        """
+        """Writes the modules to a file, unless something failed."""
         if not outcome.failed:
             save_mlir(outcome.modules, path, elide=self.request.elide, locations=self.request.locations)
 
@@ -277,9 +277,12 @@ def _requested(request: Request) -> list[Pass]:
     rules = {name: tuple(given) for name in ("patterns", "composites") if (given := getattr(request.options, name))}
     passes = parse_passes(request.passes) if request.passes is not None else []
     if rules and not passes and request.pipeline is None and request.until is None:
-        raise error("wrong-option", f"--{next(iter(rules))} is for passes, and there are none to run",
-                    hint="add --pipeline tflite, or -p canonicalize for patterns of tf ops and -p optimize for "
-                    "those of tfl ops")  # fmt: skip
+        raise error(
+            "wrong-option",
+            f"--{next(iter(rules))} is for passes, and there are none to run",
+            hint="add --pipeline tflite, or -p canonicalize for patterns of tf ops and -p optimize for "
+            "those of tfl ops",
+        )
     return [_with(run, rules) for run in passes]
 
 

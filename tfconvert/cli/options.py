@@ -47,7 +47,6 @@ class MemoryOption(ShapeOption):
     name = "[NAME=DIMS]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[int]]:
-        """Parses one value."""
         return super().convert(value, param, ctx) if value else ("", [])
 
 
@@ -102,41 +101,94 @@ class LimitOption(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
 
 limits_option = click.option(
-    "--limit", "limits", type=LimitOption(), multiple=True,
+    "--limit",
+    "limits",
+    type=LimitOption(),
+    multiple=True,
     callback=lambda _context, _option, pairs: Limits(**dict(pairs)),
     help="How much may be made out of the model, as constant-bytes=4294967296; repeatable.",
-)  # fmt: skip
+)
 """The option that sets limits of a conversion."""
 
 
 _SOURCE_OPTIONS = (
-    click.option("--signature", "signatures", metavar="KEY", multiple=True,
-                 help="A signature to convert; repeatable. Default: every one."),
-    click.option("--tags", metavar="TAG", multiple=True,
-                 help="A tag of the SavedModel's graph; repeatable, or several with commas. Default: serve."),
-    click.option("--input", "inputs", metavar="NAME", multiple=True,
-                 help="A tensor to feed, x or x:0; what lies before is cut off. Repeatable, order kept."),
-    click.option("--output", "outputs", metavar="NAME", multiple=True,
-                 help="A tensor to fetch, x or x:0; what lies behind is cut off. Repeatable, order kept."),
-    click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,
-                 help="Pin unknown dimensions of an input; repeatable."),
-    click.option("--batch", type=click.IntRange(1), metavar="N",
-                 help="Pin the unknown first dimension of every input."),
+    click.option(
+        "--signature",
+        "signatures",
+        metavar="KEY",
+        multiple=True,
+        help="A signature to convert; repeatable. Default: every one.",
+    ),
+    click.option(
+        "--tags",
+        metavar="TAG",
+        multiple=True,
+        help="A tag of the SavedModel's graph; repeatable, or several with commas. Default: serve.",
+    ),
+    click.option(
+        "--input",
+        "inputs",
+        metavar="NAME",
+        multiple=True,
+        help="A tensor to feed, x or x:0; what lies before is cut off. Repeatable, order kept.",
+    ),
+    click.option(
+        "--output",
+        "outputs",
+        metavar="NAME",
+        multiple=True,
+        help="A tensor to fetch, x or x:0; what lies behind is cut off. Repeatable, order kept.",
+    ),
+    click.option(
+        "--input-shape",
+        "input_shapes",
+        type=ShapeOption(),
+        multiple=True,
+        help="Pin unknown dimensions of an input; repeatable.",
+    ),
+    click.option(
+        "--batch", type=click.IntRange(1), metavar="N", help="Pin the unknown first dimension of every input."
+    ),
     click.option("--rename", type=RenameOption(), multiple=True, help="Rename an input or output; repeatable."),
-    click.option("--order", type=click.Choice(ORDERS), default=ORDERS[0], show_default=True,
-                 help="The order of a signature's inputs and outputs: the function's, or TensorFlow's converter's."),
-    click.option("--asset-root", metavar="DIR", type=click.Path(),
-                 help="MLIR: the folder below which the text may name files to be read. Default: none."),
-    click.option("--follow-links", is_flag=True,
-                 help="Follow links that lead out of the model's folder; only for models that you trust."),
-    click.option("--op-defs", metavar="FILE", type=click.Path(),
-                 help="Definitions of custom ops, an OpList as text or binary: a GraphDef has none."),
-)  # fmt: skip
+    click.option(
+        "--order",
+        type=click.Choice(ORDERS),
+        default=ORDERS[0],
+        show_default=True,
+        help="The order of a signature's inputs and outputs: the function's, or TensorFlow's converter's.",
+    ),
+    click.option(
+        "--asset-root",
+        metavar="DIR",
+        type=click.Path(),
+        help="MLIR: the folder below which the text may name files to be read. Default: none.",
+    ),
+    click.option(
+        "--follow-links",
+        is_flag=True,
+        help="Follow links that lead out of the model's folder; only for models that you trust.",
+    ),
+    click.option(
+        "--op-defs",
+        metavar="FILE",
+        type=click.Path(),
+        help="Definitions of custom ops, an OpList as text or binary: a GraphDef has none.",
+    ),
+)
 
 SOURCE_SETTINGS = (
-    "signatures", "tags", "inputs", "outputs", "input_shapes", "asset_root", "batch", "rename", "order", "follow_links",
+    "signatures",
+    "tags",
+    "inputs",
+    "outputs",
+    "input_shapes",
+    "asset_root",
+    "batch",
+    "rename",
+    "order",
+    "follow_links",
     "op_defs",
-)  # fmt: skip
+)
 """The parameters that `source_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -150,33 +202,58 @@ def source_options(function: Function) -> Function:
 
 
 names_option = click.option(
-    "--names", type=click.Choice(NAMES), default=NAMES[0], show_default=True,
+    "--names",
+    type=click.Choice(NAMES),
+    default=NAMES[0],
+    show_default=True,
     help="What inputs and outputs are called: as in their signature, or as TensorFlow's converter calls them.",
-)  # fmt: skip
+)
 """The option that chooses the names of tensors."""
 
 
 recurrent_option = click.option(
-    "--recurrent", type=click.Choice(RECURRENT), default=RECURRENT[0], show_default=True,
+    "--recurrent",
+    type=click.Choice(RECURRENT),
+    default=RECURRENT[0],
+    show_default=True,
     help="Recurrent layers: LiteRT's operators for whole sequences, loops, up to 64 steps without a loop, or what is "
     "faster for their sizes.",
-)  # fmt: skip
+)
 """The option that chooses operators or loops, whether layers are recognised by marks or by their structure."""
 
 
 _TARGET_OPTIONS = (
-    click.option("--target", type=click.Choice(TARGETS),
-                 help="What the model becomes: a LiteRT file, a text of StableHLO (.mlir), a program of IREE (.vmfb). "
-                      "Default: by the ending of -o, else litert."),
-    click.option("--mlir-weights", "mlir_weights", type=click.Choice(WEIGHTS),
-                 help="StableHLO: weights at the end (default), inline, or as arguments, with a file beside the text."),
-    click.option("--mlir-state", "mlir_state", type=click.Choice(STATES),
-                 help="StableHLO: variables that the model changes as globals (default), or as arguments and results."),
-    click.option("--mlir-shape-function", "mlir_shape_function", is_flag=True,
-                 help="StableHLO: add main__shape, which computes the sizes of results from those of arguments."),
-    click.option("--mlir-artifact", "mlir_artifact", is_flag=True,
-                 help="StableHLO: a portable artifact (.mlirbc) instead of a text; needs tfconvert[artifact]."),
-)  # fmt: skip
+    click.option(
+        "--target",
+        type=click.Choice(TARGETS),
+        help="What the model becomes: a LiteRT file, a text of StableHLO (.mlir), a program of IREE (.vmfb). "
+        "Default: by the ending of -o, else litert.",
+    ),
+    click.option(
+        "--mlir-weights",
+        "mlir_weights",
+        type=click.Choice(WEIGHTS),
+        help="StableHLO: weights at the end (default), inline, or as arguments, with a file beside the text.",
+    ),
+    click.option(
+        "--mlir-state",
+        "mlir_state",
+        type=click.Choice(STATES),
+        help="StableHLO: variables that the model changes as globals (default), or as arguments and results.",
+    ),
+    click.option(
+        "--mlir-shape-function",
+        "mlir_shape_function",
+        is_flag=True,
+        help="StableHLO: add main__shape, which computes the sizes of results from those of arguments.",
+    ),
+    click.option(
+        "--mlir-artifact",
+        "mlir_artifact",
+        is_flag=True,
+        help="StableHLO: a portable artifact (.mlirbc) instead of a text; needs tfconvert[artifact].",
+    ),
+)
 
 TARGET_SETTINGS = ("target", "mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact")
 """The parameters that `target_options` adds to a command."""
@@ -195,20 +272,27 @@ def to_target(values: Mapping[str, Any], output: str) -> dict[str, Any]:
     Args:
         values: The parameters `TARGET_SETTINGS`.
         output: The file to write.
-
-    Raises:
-        ConversionError: They contradict each other, or the ending of the name is not known (`wrong-option`).
     """
     given = {name: value for name, value in values.items() if value}
     return {**given, **form_of(output, given)._asdict()}
 
 
 _RULE_OPTIONS = (
-    click.option("--patterns", metavar="FILE.py", multiple=True, type=click.Path(),
-                 help="Apply the patterns that a Python file defines with tfconvert.patterns; repeatable."),
-    click.option("--composites", metavar="FILE.py", multiple=True, type=click.Path(),
-                 help="Fuse functions as a Python file says with tfconvert.composites; repeatable."),
-)  # fmt: skip
+    click.option(
+        "--patterns",
+        metavar="FILE.py",
+        multiple=True,
+        type=click.Path(),
+        help="Apply the patterns that a Python file defines with tfconvert.patterns; repeatable.",
+    ),
+    click.option(
+        "--composites",
+        metavar="FILE.py",
+        multiple=True,
+        type=click.Path(),
+        help="Fuse functions as a Python file says with tfconvert.composites; repeatable.",
+    ),
+)
 
 
 def rule_options(function: Function) -> Function:

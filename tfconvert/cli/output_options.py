@@ -16,21 +16,42 @@ STANDARD_OUTPUT = "/dev/stdout"
 """The file that `-` represents; systems without it have the same meaning."""
 
 _OPTIONS = (
-    click.option("-o", "--output-file", metavar="FILE", required=True, type=click.Path(),
-                 help="The file to write; its ending chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
-                      "-: standard output; .cc, .c, .h: a C array for microcontrollers."),
+    click.option(
+        "-o",
+        "--output-file",
+        metavar="FILE",
+        required=True,
+        type=click.Path(),
+        help="The file to write; its ending chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
+        "-: standard output; .cc, .c, .h: a C array for microcontrollers.",
+    ),
     click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
-    click.option("--depfile", metavar="FILE", type=click.Path(),
-                 help="Write which files were read, for Make and Ninja."),
-    click.option("--report", "page", metavar="FILE", type=click.Path(),
-                 help="Write the report as a page to look at (HTML)."),
-    click.option("--model-explorer", "explorer", metavar="FILE", type=click.Path(),
-                 help="Write the graphs before and after for Google's Model Explorer (JSON)."),
-    click.option("--cache-dir", metavar="DIR", type=click.Path(),
-                 help="Keep results here by the contents of what they are made from."),
-    click.option("--write-through-links", "through_links", is_flag=True,
-                 help="Write to what an output that is a link leads to. Default: replace the link."),
-)  # fmt: skip
+    click.option(
+        "--depfile", metavar="FILE", type=click.Path(), help="Write which files were read, for Make and Ninja."
+    ),
+    click.option(
+        "--report", "page", metavar="FILE", type=click.Path(), help="Write the report as a page to look at (HTML)."
+    ),
+    click.option(
+        "--model-explorer",
+        "explorer",
+        metavar="FILE",
+        type=click.Path(),
+        help="Write the graphs before and after for Google's Model Explorer (JSON).",
+    ),
+    click.option(
+        "--cache-dir",
+        metavar="DIR",
+        type=click.Path(),
+        help="Keep results here by the contents of what they are made from.",
+    ),
+    click.option(
+        "--write-through-links",
+        "through_links",
+        is_flag=True,
+        help="Write to what an output that is a link leads to. Default: replace the link.",
+    ),
+)
 
 _WRITTEN = frozenset({"file", "depfile", "page", "explorer"})
 

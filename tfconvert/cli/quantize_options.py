@@ -52,47 +52,108 @@ class RangeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
 
 _OPTIONS = (
-    click.option("--quantize", "mode", type=click.Choice(get_args(Mode)),
-                 help="Quantize: store weights as 8-bit integers (dynamic, weights) or 16-bit floats, or compute with "
-                      "8-bit integers, or with 16-bit ones (int8, int16)."),
+    click.option(
+        "--quantize",
+        "mode",
+        type=click.Choice(get_args(Mode)),
+        help="Quantize: store weights as 8-bit integers (dynamic, weights) or 16-bit floats, or compute with "
+        "8-bit integers, or with 16-bit ones (int8, int16).",
+    ),
     click.option("--weights", "bits", type=click.Choice(["8", "4"]), help="Bits of weights that gain by few."),
-    click.option("--samples", metavar="PATH", multiple=True, type=click.Path(),
-                 help="int8, int16: typical inputs, in files (.npz, .npy) or folders of them; repeatable."),
-    click.option("--calibration", metavar="FILE", type=click.Path(),
-                 help="int8, int16: where ranges are kept that samples gave; read if there, else written."),
-    click.option("--io", type=IoOption(),
-                 help="Type of float inputs and outputs, or of either as float32,int8. Default: float32."),
-    click.option("--ranges", type=click.Choice(get_args(Ranges)),
-                 help="int8, int16: how a range follows from samples. Default: minmax."),
-    click.option("--exclude", metavar="PATTERN", multiple=True,
-                 help="Nodes or operators that stay float, as */logits or SOFTMAX; repeatable."),
+    click.option(
+        "--samples",
+        metavar="PATH",
+        multiple=True,
+        type=click.Path(),
+        help="int8, int16: typical inputs, in files (.npz, .npy) or folders of them; repeatable.",
+    ),
+    click.option(
+        "--calibration",
+        metavar="FILE",
+        type=click.Path(),
+        help="int8, int16: where ranges are kept that samples gave; read if there, else written.",
+    ),
+    click.option(
+        "--io",
+        type=IoOption(),
+        help="Type of float inputs and outputs, or of either as float32,int8. Default: float32.",
+    ),
+    click.option(
+        "--ranges",
+        type=click.Choice(get_args(Ranges)),
+        help="int8, int16: how a range follows from samples. Default: minmax.",
+    ),
+    click.option(
+        "--exclude",
+        metavar="PATTERN",
+        multiple=True,
+        help="Nodes or operators that stay float, as */logits or SOFTMAX; repeatable.",
+    ),
     click.option("--per-tensor", is_flag=True, help="Give weights one scale instead of one for each channel."),
     click.option("--per-tensor-dense", is_flag=True, help="The same, but for fully connected layers alone."),
-    click.option("--hybrid-only", is_flag=True,
-                 help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere."),
-    click.option("--variables", type=click.Choice(get_args(VariableType)),
-                 help="int8, int16: type of variables that keep state between runs. Default: auto."),
-    click.option("--recurrent-state", type=click.Choice(get_args(RecurrentState)),
-                 help="What operators of LSTMs begin a run with: zeros, or what the last run left. Default: reset."),
+    click.option(
+        "--hybrid-only",
+        is_flag=True,
+        help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere.",
+    ),
+    click.option(
+        "--variables",
+        type=click.Choice(get_args(VariableType)),
+        help="int8, int16: type of variables that keep state between runs. Default: auto.",
+    ),
+    click.option(
+        "--recurrent-state",
+        type=click.Choice(get_args(RecurrentState)),
+        help="What operators of LSTMs begin a run with: zeros, or what the last run left. Default: reset.",
+    ),
     click.option("--bias", type=click.Choice(get_args(Bias)), help="int16: type of biases. Default: int64."),
-    click.option("--accumulation", type=click.Choice(get_args(Accumulation)),
-                 help="float16: floats in which products are summed up where that is faster. Default: float32."),
-    click.option("--float-ends", is_flag=True,
-                 help="With --io: leave inputs and outputs floats where operators at them compute with floats."),
-    click.option("--trained-only", is_flag=True,
-                 help="int8, int16, dynamic: quantize what the model fake-quantizes itself, and nothing else."),
-    click.option("--default-range", type=RangeOption(),
-                 help="int8, int16: a range for what neither samples nor training tell: only to measure speed."),
+    click.option(
+        "--accumulation",
+        type=click.Choice(get_args(Accumulation)),
+        help="float16: floats in which products are summed up where that is faster. Default: float32.",
+    ),
+    click.option(
+        "--float-ends",
+        is_flag=True,
+        help="With --io: leave inputs and outputs floats where operators at them compute with floats.",
+    ),
+    click.option(
+        "--trained-only",
+        is_flag=True,
+        help="int8, int16, dynamic: quantize what the model fake-quantizes itself, and nothing else.",
+    ),
+    click.option(
+        "--default-range",
+        type=RangeOption(),
+        help="int8, int16: a range for what neither samples nor training tell: only to measure speed.",
+    ),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
-)  # fmt: skip
+)
 
-QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
-                     "per_tensor_dense", "hybrid_only", "variables", "recurrent_state", "bias", "accumulation",
-                     "trained_only", "float_ends", "default_range", "strict")  # fmt: skip
+QUANTIZE_SETTINGS = (
+    "mode",
+    "bits",
+    "samples",
+    "calibration",
+    "io",
+    "ranges",
+    "exclude",
+    "per_tensor",
+    "per_tensor_dense",
+    "hybrid_only",
+    "variables",
+    "recurrent_state",
+    "bias",
+    "accumulation",
+    "trained_only",
+    "float_ends",
+    "default_range",
+    "strict",
+)
 """The parameters that `quantize_options` adds to a command."""
 
+# Those that `Quantize` takes as they are.
 _AS_GIVEN = ("calibration", "io", "ranges", "variables", "recurrent_state", "bias", "accumulation", "default_range")
-"""Those that `Quantize` takes as they are."""
 
 Function = Callable[..., Any]
 

@@ -25,9 +25,13 @@ OnStage = Callable[[str], None]
 
 
 def convert(
-    source: Source, options: Options, server: ServerAddress, on_stage: OnStage, page: str | None,
+    source: Source,
+    options: Options,
+    server: ServerAddress,
+    on_stage: OnStage,
+    page: str | None,
     write: Callable[[Parts, int], None],
-) -> Report:  # fmt: skip
+) -> Report:
     """Converts a model on a server and returns the report.
 
     Args:
@@ -37,9 +41,6 @@ def convert(
         on_stage: Called with the name of each stage.
         page: Where to write the report as a page, if anywhere.
         write: Writes the files of the result, of which it is also given the size of the result's own.
-
-    Raises:
-        ConversionError: As on this machine; or the server refuses, or can't be reached.
     """
     # The server decides by itself whether to keep graphs.
     settings = to_travel(source, options._replace(keep_graphs=False))

@@ -30,14 +30,24 @@ Examples:
 
 _ROLES = ("admin", "user", "reader")
 
+# The options that say which server it is.
 _PLACE = (
-    click.option("--config", "path", metavar="FILE", type=click.Path(), default="",
-                 help="Settings by their names, as TOML; those of the command line come before them."),
-    click.option("--data", metavar="DIR", type=click.Path(path_type=Path),
-                 help="The folder of all that is kept. Default: ~/.local/share/tfconvert/service."),
+    click.option(
+        "--config",
+        "path",
+        metavar="FILE",
+        type=click.Path(),
+        default="",
+        help="Settings by their names, as TOML; those of the command line come before them.",
+    ),
+    click.option(
+        "--data",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="The folder of all that is kept. Default: ~/.local/share/tfconvert/service.",
+    ),
     click.option("--database", metavar="URL", help="A database for several servers. Default: a file in the folder."),
-)  # fmt: skip
-"""The options that say which server it is."""
+)
 
 Function = Callable[..., Any]
 
@@ -52,23 +62,56 @@ def _place_options(function: Function) -> Function:
 @click.option("--host", metavar="ADDRESS", help="The address to listen on. Default: 127.0.0.1, this machine alone.")
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="The port; 0 for any. Default: 8750.")
 @_place_options
-@click.option("--workers", metavar="N", type=click.IntRange(min=0),
-              help="How many jobs run at once; 0 to run none here. Default: one a core.")  # fmt: skip
-@click.option("--timeout", "seconds", metavar="SECONDS", type=click.FloatRange(min=0),
-              help="How long a job may take. Default: 600.")  # fmt: skip
-@click.option("--memory", metavar="MB", type=click.IntRange(min=0),
-              help="How much memory a job may have. Default: 8192.")  # fmt: skip
-@click.option("--root", "roots", metavar="PLACE", multiple=True,
-              help="A path or URL below which requests may name models; repeatable.")  # fmt: skip
-@click.option("--patterns", metavar="FILE.py", multiple=True, type=click.Path(),
-              help="Patterns that every job is converted with; repeatable.")  # fmt: skip
-@click.option("--composites", metavar="FILE.py", multiple=True, type=click.Path(),
-              help="Fusions that every job is converted with; repeatable.")  # fmt: skip
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="How many jobs run at once; 0 to run none here. Default: one a core.",
+)
+@click.option(
+    "--timeout",
+    "seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="How long a job may take. Default: 600.",
+)
+@click.option(
+    "--memory", metavar="MB", type=click.IntRange(min=0), help="How much memory a job may have. Default: 8192."
+)
+@click.option(
+    "--root",
+    "roots",
+    metavar="PLACE",
+    multiple=True,
+    help="A path or URL below which requests may name models; repeatable.",
+)
+@click.option(
+    "--patterns",
+    metavar="FILE.py",
+    multiple=True,
+    type=click.Path(),
+    help="Patterns that every job is converted with; repeatable.",
+)
+@click.option(
+    "--composites",
+    metavar="FILE.py",
+    multiple=True,
+    type=click.Path(),
+    help="Fusions that every job is converted with; repeatable.",
+)
 @click.option("--op-defs", metavar="FILE", type=click.Path(), help="Definitions of custom ops, for every job.")
-@click.option("--grace", metavar="SECONDS", type=click.FloatRange(min=0),
-              help="How long running jobs may go on when the server is ended. Default: 30.")  # fmt: skip
-@click.option("--admin-token", metavar="FILE", type=click.Path(),
-              help="If there is no token yet, create one for an administrator and write it to FILE.")  # fmt: skip
+@click.option(
+    "--grace",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="How long running jobs may go on when the server is ended. Default: 30.",
+)
+@click.option(
+    "--admin-token",
+    metavar="FILE",
+    type=click.Path(),
+    help="If there is no token yet, create one for an administrator and write it to FILE.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log requests.")
 @click.pass_context
 def serve(
@@ -100,8 +143,13 @@ def token() -> None:
 
 @token.command("create", context_settings=CONTEXT)
 @click.argument("name")
-@click.option("--role", type=click.Choice(_ROLES), default="user", show_default=True,
-              help="admin: all jobs, and tokens; user: own jobs; reader: look at own jobs.")  # fmt: skip
+@click.option(
+    "--role",
+    type=click.Choice(_ROLES),
+    default="user",
+    show_default=True,
+    help="admin: all jobs, and tokens; user: own jobs; reader: look at own jobs.",
+)
 @click.option("--most-active", metavar="N", type=click.IntRange(min=1), help="Jobs that may wait or run.")
 @click.option("--per-minute", metavar="N", type=click.IntRange(min=1), help="Requests in a minute.")
 @_place_options
@@ -178,6 +226,9 @@ def _server() -> Any:
     except ModuleNotFoundError as problem:
         if (problem.name or "").partition(".")[0] == "tfconvert":
             raise
-        raise error("service-missing", f"the service needs a package that is not installed: {problem.name}",
-                    hint="pip install 'tfconvert[service]'") from None  # fmt: skip
+        raise error(
+            "service-missing",
+            f"the service needs a package that is not installed: {problem.name}",
+            hint="pip install 'tfconvert[service]'",
+        ) from None
     return server

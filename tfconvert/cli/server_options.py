@@ -14,9 +14,13 @@ from tfconvert.schema.diagnostics import error
 
 _OPTIONS = (
     click.option("--server", metavar="URL", help="Convert on a server (tfconvert serve), to which the model is sent."),
-    click.option("--token-file", metavar="FILE", type=click.Path(),
-                 help="The token for the server. Default: the variable TFCONVERT_TOKEN."),
-)  # fmt: skip
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        type=click.Path(),
+        help="The token for the server. Default: the variable TFCONVERT_TOKEN.",
+    ),
+)
 
 SERVER_SETTINGS = ("server", "token_file")
 """The parameters that `server_options` adds to a command."""

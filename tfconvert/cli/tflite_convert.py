@@ -13,8 +13,8 @@ from tfconvert.converter.targets.output_form import ending_of
 
 _MODELS = ("graph_def_file", "saved_model_dir", "keras_model_file")
 _INTEGERS = {"INT8": "int8", "UINT8": "uint8", "QUANTIZED_UINT8": "uint8"}
+# The sets of operators that need no samples.
 _SETS = frozenset(("TFLITE_BUILTINS", "SELECT_TF_OPS"))
-"""The sets of operators that need no samples."""
 
 
 def is_meant(arguments: Sequence[str]) -> bool:
@@ -27,9 +27,6 @@ def rewritten(arguments: Sequence[str]) -> list[str]:
 
     Args:
         arguments: The arguments of the command; those that are today's already stay as they are.
-
-    Raises:
-        UsageError: A flag is refused, has a wrong value, or contradicts another.
     """
     flags, others = _parsed(arguments)
     call = [*_model(flags), *_settings(flags), *_quantization(flags), *others]
@@ -128,8 +125,10 @@ def _shapes(flags: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
     if "input_shapes" in flags:
         shapes = flags["input_shapes"].split(":")
         if len(shapes) != len(names):
-            raise click.UsageError(f"--input_shapes has {len(shapes)} shapes, and --input_arrays {len(names)} names: "
-                                   "say --input-shape NAME=1,224,224,3")  # fmt: skip
+            raise click.UsageError(
+                f"--input_shapes has {len(shapes)} shapes, and --input_arrays {len(names)} names: "
+                "say --input-shape NAME=1,224,224,3"
+            )
         for name, shape in zip(names, shapes, strict=True):
             yield from ("--input-shape", f"{name}={shape}")
 
@@ -138,8 +137,10 @@ def _quantization(flags: Mapping[str, str]) -> Iterator[str]:
     """Yields what says how to quantize."""
     sets = set(_listed(flags, "target_ops")) - _SETS
     if sets:
-        raise click.UsageError(f"--target_ops can't have {', '.join(sorted(sets))}: integers need samples; say "
-                               "--quantize int8 (or int16) --strict --samples PATH")  # fmt: skip
+        raise click.UsageError(
+            f"--target_ops can't have {', '.join(sorted(sets))}: integers need samples; say "
+            "--quantize int8 (or int16) --strict --samples PATH"
+        )
     whole = _type(flags, "inference_type")
     taken = _type(flags, "inference_input_type") if "inference_input_type" in flags else whole
     is_small = bool({"post_training_quantize", "quantize_weights"} & set(flags))

@@ -7,8 +7,8 @@ from importlib import import_module
 
 import click
 
+# The verbs: `bench` is the object of that name in the module of that name beside this one.
 _NAMES = ("batch", "bench", "build", "completion", "diff", "explain", "inspect", "ops", "opt", "serve", "verify")
-"""The verbs: `bench` is the object of that name in the module of that name beside this one."""
 
 
 class Verbs(MutableMapping[str, click.Command]):

@@ -27,14 +27,23 @@ Examples:
 
 @click.command("verify", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("file", metavar="FILE")
-@click.option("--against", "model", metavar="MODEL", required=True,
-              help="The TensorFlow model: a SavedModel folder or whatever else can be converted.")  # fmt: skip
-@click.option("--data", metavar="PATH", multiple=True,
-              help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones that suit it.",
-              )  # fmt: skip
+@click.option(
+    "--against",
+    "model",
+    metavar="MODEL",
+    required=True,
+    help="The TensorFlow model: a SavedModel folder or whatever else can be converted.",
+)
+@click.option(
+    "--data",
+    metavar="PATH",
+    multiple=True,
+    help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones that suit it.",
+)
 @limit_options
-@click.option("--compare-layers", is_flag=True,
-              help="Find the first operator whose result differs; quantized: list the layers.")  # fmt: skip
+@click.option(
+    "--compare-layers", is_flag=True, help="Find the first operator whose result differs; quantized: list the layers."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @source_options
 @limits_option
@@ -63,8 +72,14 @@ def verify(
     try:
         source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
         with limited(limits):
-            found = check(source, file, list(data) or None, compare_layers=compare_layers,
-                          min_snr=min_snr, min_agreement=min_agreement)  # fmt: skip
+            found = check(
+                source,
+                file,
+                list(data) or None,
+                compare_layers=compare_layers,
+                min_snr=min_snr,
+                min_agreement=min_agreement,
+            )
     except ConversionError as problem:
         if as_json:
             _print_json(problem.to_dict())
@@ -80,8 +95,10 @@ def verify(
 
 def _print(found: Verification) -> None:
     for each in found.errors:
-        click.echo(f"{each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
-                   f"({each.max_relative:.1e} of the largest value)")  # fmt: skip
+        click.echo(
+            f"{each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
+            f"({each.max_relative:.1e} of the largest value)"
+        )
     for line in found.fidelity.lines(None) if found.fidelity is not None else ():
         click.echo(printable(line.removeprefix("  ")))
 

@@ -33,21 +33,40 @@ class ShareOption(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
 
 _LIMIT_OPTIONS = (
-    click.option("--min-snr", type=float, metavar="DB",
-                 help="Quantized: fail if an output's signal-to-noise ratio is less. Default: warn below 20."),
-    click.option("--min-agreement", type=ShareOption(), metavar="SHARE",
-                 help="Quantized: fail if fewer rows have the same largest element. Default: warn below 90%."),
-)  # fmt: skip
+    click.option(
+        "--min-snr",
+        type=float,
+        metavar="DB",
+        help="Quantized: fail if an output's signal-to-noise ratio is less. Default: warn below 20.",
+    ),
+    click.option(
+        "--min-agreement",
+        type=ShareOption(),
+        metavar="SHARE",
+        help="Quantized: fail if fewer rows have the same largest element. Default: warn below 90%.",
+    ),
+)
 _OPTIONS = (
     click.option("--verify", is_flag=True, help="Run the result and compare it with the reference executor."),
-    click.option("--verify-data", metavar="PATH", multiple=True,
-                 help="Verify on inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones."),
+    click.option(
+        "--verify-data",
+        metavar="PATH",
+        multiple=True,
+        help="Verify on inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones.",
+    ),
     *_LIMIT_OPTIONS,
-    click.option("--compare-layers", is_flag=True,
-                 help="Verify, and find the first operator whose result differs, or the layers that lose most."),
-    click.option("--search-seconds", type=click.FloatRange(0), metavar="N",
-                 help="--compare-layers: how long to look for layers to exclude; 0: don't. Default: 60."),
-)  # fmt: skip
+    click.option(
+        "--compare-layers",
+        is_flag=True,
+        help="Verify, and find the first operator whose result differs, or the layers that lose most.",
+    ),
+    click.option(
+        "--search-seconds",
+        type=click.FloatRange(0),
+        metavar="N",
+        help="--compare-layers: how long to look for layers to exclude; 0: don't. Default: 60.",
+    ),
+)
 
 VERIFY_SETTINGS = ("verify", "verify_data", "min_snr", "min_agreement", "compare_layers", "search_seconds")
 """The parameters that `verify_options` adds to a command."""

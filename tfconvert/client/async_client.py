@@ -47,12 +47,7 @@ class AsyncClient:
         self._server = Server(url, patience)
 
     async def convert(
-        self,
-        model: Model = None,
-        *,
-        place: str = "",
-        on_stage: OnStage = no_stage,
-        **settings: Any,
+        self, model: Model = None, *, place: str = "", on_stage: OnStage = no_stage, **settings: Any
     ) -> AsyncJob:
         """Converts a model, and returns the job once it has succeeded.
 

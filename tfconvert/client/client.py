@@ -45,14 +45,7 @@ class Client:
         self._transport = BlockingTransport(url, token, transport)
         self._server = Server(url, patience)
 
-    def convert(
-        self,
-        model: Model = None,
-        *,
-        place: str = "",
-        on_stage: OnStage = no_stage,
-        **settings: Any,
-    ) -> Job:
+    def convert(self, model: Model = None, *, place: str = "", on_stage: OnStage = no_stage, **settings: Any) -> Job:
         """Converts a model, and returns the job once it has succeeded.
 
         Args:

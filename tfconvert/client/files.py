@@ -28,5 +28,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         finally:
             beside.unlink(missing_ok=True)
     except OSError as problem:
-        raise error("output-not-writable", f"can't write {place}: {problem.strerror or problem}",
-                    hint="check that the folder exists, and that the disk has room") from None  # fmt: skip
+        raise error(
+            "output-not-writable",
+            f"can't write {place}: {problem.strerror or problem}",
+            hint="check that the folder exists, and that the disk has room",
+        ) from None

@@ -133,8 +133,11 @@ def pack_model(path: str | os.PathLike[str]) -> Packed:
     if place.is_file() and len(files) <= 1:
         return Packed(place.name, _opened(place))
     if not files:
-        raise error("model-not-found", f"there is no model at {place}",
-                    hint="name a SavedModel folder, or a file that tfconvert takes")  # fmt: skip
+        raise error(
+            "model-not-found",
+            f"there is no model at {place}",
+            hint="name a SavedModel folder, or a file that tfconvert takes",
+        )
     root = Path(os.path.commonpath([file.parent for file in files]))
     name = place.name if place.is_dir() else place.stem
     return Packed(f"{name or place.resolve().name}.tar", TarStream(_members(files, root)))

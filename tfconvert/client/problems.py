@@ -10,14 +10,15 @@ from typing import Any
 from tfconvert.client.effects import Answer, Call
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error, printable
 
-_MOST = 200
-"""Characters of an answer that isn't understood."""
+# Characters of an answer that isn't understood.
+_MAX = 200
 
 
 def unreachable(url: str, reason: str) -> ConversionError:
     """Returns the error of a server that doesn't answer."""
-    return error("server-unreachable", f"the server at {url} can't be reached: {reason}",
-                 hint="check that it runs, and the URL")  # fmt: skip
+    return error(
+        "server-unreachable", f"the server at {url} can't be reached: {reason}", hint="check that it runs, and the URL"
+    )
 
 
 def refused(call: Call, answer: Answer) -> ConversionError:
@@ -26,10 +27,13 @@ def refused(call: Call, answer: Answer) -> ConversionError:
     found = to_error({"errors": body.get("diagnostics"), "advice": body.get("advice", [])})
     if found is not None:
         return found
-    told = body.get("detail") or answer.body[:_MOST].decode("utf-8", "replace")
+    told = body.get("detail") or answer.body[:_MAX].decode("utf-8", "replace")
     text = f"the server answered {call.method} {call.path} with status {answer.status}"
-    return error("server-refused", f"{text}: {printable(str(told))}" if told else text,
-                 hint="check that the URL is that of a conversion service, with nothing else in between")  # fmt: skip
+    return error(
+        "server-refused",
+        f"{text}: {printable(str(told))}" if told else text,
+        hint="check that the URL is that of a conversion service, with nothing else in between",
+    )
 
 
 def to_error(problem: Mapping[str, Any]) -> ConversionError | None:

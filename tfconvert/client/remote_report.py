@@ -28,8 +28,11 @@ def to_report(data: Mapping[str, Any], source: str) -> Report:
     try:
         return _report(data, source)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise error("server-refused", f"what the server sent is not a report: {problem!r}",
-                    hint="use a server of the same version") from None  # fmt: skip
+        raise error(
+            "server-refused",
+            f"what the server sent is not a report: {problem!r}",
+            hint="use a server of the same version",
+        ) from None
 
 
 def _report(data: Mapping[str, Any], source: str) -> Report:
@@ -81,21 +84,24 @@ def _tensors(types: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> tup
 
 
 def _quantization(data: Mapping[str, Any]) -> QuantizationReport:
-    layers = tuple(Layer(**{name: each.get(name, "") for name in ("node", "op", "form")} | each)
-                   for each in data["layers"])  # fmt: skip
+    layers = tuple(
+        Layer(**{name: each.get(name, "") for name in ("node", "op", "form")} | each) for each in data["layers"]
+    )
     fidelity = data.get("fidelity")
     return QuantizationReport(layers, None if fidelity is None else _fidelity(fidelity))
 
 
 def _fidelity(data: Mapping[str, Any]) -> Fidelity:
-    layers = tuple(LayerFidelity(**{name: _number(value) for name, value in row.items()})
-                   for row in data.get("layers", ()))  # fmt: skip
+    layers = tuple(
+        LayerFidelity(**{name: _number(value) for name, value in row.items()}) for row in data.get("layers", ())
+    )
     found = data.get("exclusions")
     exclusions = None
     if found is not None:
         exclude = tuple(map(str, found["exclude"]))
-        exclusions = Exclusions(exclude, _number(found["snr"]), _number(found["agreement"]), int(found["trials"]),
-                                bool(found["ran_out"]))  # fmt: skip
+        exclusions = Exclusions(
+            exclude, _number(found["snr"]), _number(found["agreement"]), int(found["trials"]), bool(found["ran_out"])
+        )
     return Fidelity(
         int(data["samples"]),
         tuple(OutputFidelity(**{name: _number(value) for name, value in each.items()}) for each in data["outputs"]),

@@ -15,16 +15,12 @@ from tfconvert.settings.iree_options import IreeOptions
 from tfconvert.settings.quantization import Quantize
 from tfconvert.settings.verify_options import Verify
 
+# Fields of `Quantize` that aren't data: samples are sent as files, and progress is shown by the server's stages.
 _BESIDE = ("samples", "progress")
-"""Fields of `Quantize` that aren't data: samples are sent as files, and progress is shown by the server's stages."""
 
 
 def to_data(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str | os.PathLike[str], ...]]:
-    """Returns keywords of `tfconvert.convert` as data, and the files of samples.
-
-    Raises:
-        ConversionError: One can't be sent: it names files of this machine, or is code (`bad-config`, `wrong-option`).
-    """
+    """Returns keywords of `tfconvert.convert` as data, and the files of samples."""
     given = {name: value for name, value in settings.items() if value is not None}
     samples: tuple[str | os.PathLike[str], ...] = ()
     quantize = given.get("quantize")
@@ -62,15 +58,19 @@ def _samples(samples: Any) -> tuple[str | os.PathLike[str], ...]:
     paths = [samples] if isinstance(samples, str | os.PathLike) else samples
     if isinstance(paths, Sequence) and all(isinstance(each, str | os.PathLike) for each in paths):
         return tuple(paths)
-    raise error("wrong-option", "quantize: only samples in files can be sent to a server",
-                hint="save them with numpy.savez, by input name, and pass the file's path")  # fmt: skip
+    raise error(
+        "wrong-option",
+        "quantize: only samples in files can be sent to a server",
+        hint="save them with numpy.savez, by input name, and pass the file's path",
+    )
 
 
 def _metadata(metadata: Any) -> Any:
     """Returns metadata with the labels themselves where a file of them is named."""
     if not isinstance(metadata, Mapping):
-        raise error("wrong-option", "metadata: a file of it can't be sent to a server",
-                    hint="pass what is in it as a mapping")  # fmt: skip
+        raise error(
+            "wrong-option", "metadata: a file of it can't be sent to a server", hint="pass what is in it as a mapping"
+        )
     outputs = metadata.get("outputs")
     if not isinstance(outputs, Mapping):
         return metadata
@@ -101,5 +101,8 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _not_data(value: object, name: str) -> ConversionError:
-    return error("wrong-option", f"{name}: a {type(value).__name__} can't be sent to a server",
-                 hint="convert on this machine, without a server")  # fmt: skip
+    return error(
+        "wrong-option",
+        f"{name}: a {type(value).__name__} can't be sent to a server",
+        hint="convert on this machine, without a server",
+    )

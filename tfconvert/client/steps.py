@@ -133,8 +133,10 @@ class Server:
         fields = {"options": json.dumps(data), **({"place": place} if place else {})}
         with ExitStack() as stack:
             files = []
-            for field, packed in (("model", pack_model(model) if model is not None else None),
-                                  ("calibration", pack_samples(samples) if samples else None)):  # fmt: skip
+            for field, packed in (
+                ("model", pack_model(model) if model is not None else None),
+                ("calibration", pack_samples(samples) if samples else None),
+            ):
                 if packed is not None:
                     files.append(Part(field, packed.name, stack.enter_context(packed.stream)))  # type: ignore[arg-type]
             headers = {"Idempotency-Key": key or secrets.token_hex(16)}
@@ -191,11 +193,7 @@ class Server:
         return job
 
     def result(self, job: JobInfo) -> Steps[bytes]:
-        """Returns the file that a job has made.
-
-        Raises:
-            ConversionError: There are files beside it (`wrong-option`).
-        """
+        """Returns the file that a job has made."""
         stream = io.BytesIO()
         yield from self.save(job, stream)
         return stream.getvalue()

@@ -13,15 +13,16 @@ from tfconvert.schema.diagnostics import error
 try:
     import httpx
 except ImportError:
-    raise error("service-missing", "talking to a conversion service needs httpx",
-                hint="pip install 'tfconvert[service]'") from None  # fmt: skip
+    raise error(
+        "service-missing", "talking to a conversion service needs httpx", hint="pip install 'tfconvert[service]'"
+    ) from None
 
 T = TypeVar("T")
 
 _CONNECT = 10.0
+# Seconds without a byte after which a connection counts as lost; the service sends something more often.
 _SILENCE = 60.0
-"""Seconds without a byte after which a connection counts as lost; the service sends something more often."""
-_LEAST = 1 << 16
+_MIN = 1 << 16
 
 
 class _AsyncBody(httpx.AsyncByteStream):

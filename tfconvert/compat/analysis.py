@@ -121,10 +121,16 @@ def analyze(source: str | os.PathLike[str] | bytes | bytearray | memoryview, *, 
 def gpu_warnings(content: bytes) -> list[Diagnostic]:
     """Returns a warning for each operator of a file that the GPU delegate does not take."""
     return [
-        Diagnostic("not-for-gpu", f"{row.name}, operator {row.number} of subgraph {row.subgraph}, does not run on the "
-                   f"GPU delegate: {row.gpu}", op=row.name, severity=WARNING)
-        for row in analyze(content, for_gpu=True).operators if row.gpu
-    ]  # fmt: skip
+        Diagnostic(
+            "not-for-gpu",
+            f"{row.name}, operator {row.number} of subgraph {row.subgraph}, does not run on the "
+            f"GPU delegate: {row.gpu}",
+            op=row.name,
+            severity=WARNING,
+        )
+        for row in analyze(content, for_gpu=True).operators
+        if row.gpu
+    ]
 
 
 class _Reader:
@@ -146,9 +152,11 @@ class _Reader:
             operands = [operand for _, operand in found]
             operators += self._operators(index, view["operators"] or (), operands)
         signatures = [
-            SignatureRow(view["signature_key"] or "", view["subgraph_index"], _named(view, "inputs"),
-                         _named(view, "outputs")) for view in self._model["signature_defs"] or ()
-        ]  # fmt: skip
+            SignatureRow(
+                view["signature_key"] or "", view["subgraph_index"], _named(view, "inputs"), _named(view, "outputs")
+            )
+            for view in self._model["signature_defs"] or ()
+        ]
         used = {view["buffer"] for each in self._model["subgraphs"] or () for view in each["tensors"] or ()}
         constants = sum(count for buffer, count in enumerate(self._sizes) if buffer in used)
         return Analysis(size, constants, tuple(subgraphs), tuple(signatures), tuple(operators), tuple(tensors))

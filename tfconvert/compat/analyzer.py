@@ -41,8 +41,11 @@ class Analyzer:
         source = _source(model_path, model_content)
         as_mlir = settings.pop("experimental_use_mlir", False)
         if settings:
-            raise error("wrong-option", f"Analyzer.analyze: {', '.join(sorted(settings))} is not an argument",
-                        hint="model_path, model_content, gpu_compatibility are")  # fmt: skip
+            raise error(
+                "wrong-option",
+                f"Analyzer.analyze: {', '.join(sorted(settings))} is not an argument",
+                hint="model_path, model_content, gpu_compatibility are",
+            )
         print(f"=== {model_path or 'a .tflite file'} ===\n")
         if as_mlir:
             print(import_tflite(source))
@@ -93,8 +96,10 @@ def _lines(found: Analysis, for_gpu: bool) -> Iterator[str]:
     if for_gpu:
         yield from _gpu_lines(found.operators)
     for number, signature in enumerate(found.signatures):
-        ends = [", ".join(f"{name!r}: T#{index}" for name, index in names.items())
-                for names in (signature.inputs, signature.outputs)]  # fmt: skip
+        ends = [
+            ", ".join(f"{name!r}: T#{index}" for name, index in names.items())
+            for names in (signature.inputs, signature.outputs)
+        ]
         yield f"Signature#{number} {signature.key!r} of Subgraph#{signature.subgraph}: {ends[0]} -> {ends[1]}"
     yield f"Model size: {found.size} bytes, of which {found.constants} are constants"
 

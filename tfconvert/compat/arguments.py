@@ -61,12 +61,18 @@ def signatures(
         return None
     found = signatures_of(Path(folder), tags)
     if not found:
-        raise error("no-signature", "the model has no signature to convert",
-                    hint="save it with signatures=module.function.get_concrete_function(...)")  # fmt: skip
+        raise error(
+            "no-signature",
+            "the model has no signature to convert",
+            hint="save it with signatures=module.function.get_concrete_function(...)",
+        )
     for key in keys or ():
         if key not in found:
-            raise error("unknown-signature", f"Invalid signature key {key!r}: the model has no such signature",
-                        hint=f"its signatures are: {', '.join(found)}")  # fmt: skip
+            raise error(
+                "unknown-signature",
+                f"Invalid signature key {key!r}: the model has no such signature",
+                hint=f"its signatures are: {', '.join(found)}",
+            )
     return found
 
 
@@ -83,8 +89,11 @@ def check_functions(funcs: Any) -> None:
     for each in funcs:
         if hasattr(each, "get_concrete_function") and getattr(each, "input_signature", None) is None:
             name = getattr(each, "__name__", type(each).__name__)
-            raise refusal("funcs", f"{name} is not a concrete function, and has no input signature",
-                          "call get_concrete_function(...) of it, and pass what it returns")  # fmt: skip
+            raise refusal(
+                "funcs",
+                f"{name} is not a concrete function, and has no input signature",
+                "call get_concrete_function(...) of it, and pass what it returns",
+            )
 
 
 def shapes_of(name: str, given: Any) -> dict[str, list[int | None]]:
@@ -123,9 +132,15 @@ def of_graph(graph: pb.GraphDef, inputs: Any, outputs: Any, shapes: Any) -> dict
     unknown = [each for each in needed.values() if each.op.startswith("Variable") or each.op == "VarHandleOp"]
     if unknown:
         raise ConversionError(
-            Diagnostic("no-checkpoint", "the variable's value is not in this file", f"tf.{each.op}", each.name,
-                       hint="freeze the graph") for each in unknown
-        )  # fmt: skip
+            Diagnostic(
+                "no-checkpoint",
+                "the variable's value is not in this file",
+                f"tf.{each.op}",
+                each.name,
+                hint="freeze the graph",
+            )
+            for each in unknown
+        )
     return {"inputs": fed, "outputs": fetched, "input_shapes": sizes}
 
 
@@ -164,5 +179,8 @@ def _names(tensors: Mapping[str, str]) -> dict[str, str]:
 def _check_inputs(shapes: Iterable[str], known: Collection[str]) -> None:
     unknown = [name for name in shapes if name not in known]
     if unknown:
-        raise error("unknown-input", f"input_shapes has {', '.join(map(repr, unknown))}, which is no input",
-                    hint=f"the inputs are: {', '.join(known)}")  # fmt: skip
+        raise error(
+            "unknown-input",
+            f"input_shapes has {', '.join(map(repr, unknown))}, which is no input",
+            hint=f"the inputs are: {', '.join(known)}",
+        )

@@ -28,6 +28,7 @@ from tfconvert.settings.quantization import Quantize
 
 Dataset = Callable[[], Iterable[Sequence[Any] | Mapping[str, Any]]]
 
+# The measures of every layer.
 _METRICS: Mapping[str, Callable[[Array], float]] = {
     "num_elements": lambda differences: float(differences.size),
     "stddev": lambda differences: float(np.std(differences)),
@@ -35,7 +36,6 @@ _METRICS: Mapping[str, Callable[[Array], float]] = {
     "max_abs_error": lambda differences: float(np.max(np.abs(differences))),
     "mean_squared_error": lambda differences: float(np.mean(np.square(differences))),
 }
-"""The measures of every layer."""
 
 
 class QuantizationDebugger:
@@ -115,9 +115,12 @@ class QuantizationDebugger:
         Raises:
             ConversionError: Always (`no-debug-model`).
         """
-        raise error("no-debug-model", "no file with operators that compare layers is written: this debugger compares "
-                    "the quantized file with the float one", hint="call run() and read layer_statistics, or call "
-                    "get_nondebug_quantized_model()")  # fmt: skip
+        raise error(
+            "no-debug-model",
+            "no file with operators that compare layers is written: this debugger compares "
+            "the quantized file with the float one",
+            hint="call run() and read layer_statistics, or call get_nondebug_quantized_model()",
+        )
 
     @as_of_the_class()
     def run(self) -> None:
@@ -162,16 +165,23 @@ class QuantizationDebugger:
         if self.layer_statistics is None:
             return
         for pair in self._pairs:
-            place = {"op_name": pair.operator, "tensor_idx": pair.tensor, "scale": pair.scale,
-                     "zero_point": pair.zero_point, "tensor_name": pair.name}  # fmt: skip
+            place = {
+                "op_name": pair.operator,
+                "tensor_idx": pair.tensor,
+                "scale": pair.scale,
+                "zero_point": pair.zero_point,
+                "tensor_name": pair.name,
+            }
             writer.writerow(place | self.layer_statistics[pair.name])
 
     def _measured(self, pair: LayerPair) -> dict[str, float]:
         """Returns the metrics of a layer in the last run."""
         expected, stored = self._floats.value(pair.float_tensor), self._runner.value(pair.tensor)
         differences = to_floats(stored, pair.scale, pair.zero_point) - expected
-        found = {name: metric(differences) for name, metric in
-                 {**_METRICS, **(self._options.layer_debug_metrics or {})}.items()}  # fmt: skip
+        found = {
+            name: metric(differences)
+            for name, metric in {**_METRICS, **(self._options.layer_debug_metrics or {})}.items()
+        }
         for name, compare in (self._options.layer_direct_compare_metrics or {}).items():
             found[name] = compare(expected, stored, pair.scale, pair.zero_point)
         return found
@@ -215,8 +225,11 @@ def _checked(wanted: Quantize | None) -> Quantize:
         ConversionError: It makes none (`wrong-option`).
     """
     if wanted is None or not wanted.is_static or wanted.samples is None:
-        raise error("wrong-option", "the converter of a QuantizationDebugger must be set to make integers",
-                    hint="set optimizations = [Optimize.DEFAULT] and a representative_dataset")  # fmt: skip
+        raise error(
+            "wrong-option",
+            "the converter of a QuantizationDebugger must be set to make integers",
+            hint="set optimizations = [Optimize.DEFAULT] and a representative_dataset",
+        )
     return wanted
 
 
@@ -232,5 +245,8 @@ def _content(what: str, path: str | os.PathLike[str] | None, content: bytes | No
 
 
 def _nothing(what: str) -> ConversionError:
-    return error("wrong-option", f"the debugger has neither a converter nor {what}_path or {what}_content",
-                 hint="pass the converter, or both the quantized model and the float one")  # fmt: skip
+    return error(
+        "wrong-option",
+        f"the debugger has neither a converter nor {what}_path or {what}_content",
+        hint="pass the converter, or both the quantized model and the float one",
+    )

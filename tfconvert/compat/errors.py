@@ -16,17 +16,27 @@ class ConverterFileError(ConverterError, OSError):
     """An error about a file that is missing, can't be read, or is not what it should be."""
 
 
-_OF_FILES = frozenset((
-    "damaged-saved-model", "missing-index", "missing-shard", "not-a-graph-def", "not-a-keras-model", "not-a-meta-graph",
-    "not-a-saved-model", "truncated-index", "truncated-shard", "unreadable-file",
-))  # fmt: skip
+_OF_FILES = frozenset(
+    (
+        "damaged-saved-model",
+        "missing-index",
+        "missing-shard",
+        "not-a-graph-def",
+        "not-a-keras-model",
+        "not-a-meta-graph",
+        "not-a-saved-model",
+        "truncated-index",
+        "truncated-shard",
+        "unreadable-file",
+    )
+)
 
+# Hints by the code of the error, for what settings of `Quantize` lead to.
 _HINTS = {
     "stays-float": "add OpsSet.TFLITE_BUILTINS to target_spec.supported_ops",
     "same-signature": "name both in signature_keys to keep both",
     "no-samples": "set representative_dataset to a function that yields typical inputs",
 }
-"""Hints by the code of the error, for what settings of `Quantize` lead to."""
 
 
 @contextmanager

@@ -47,16 +47,18 @@ FLAGS: Mapping[str, Flag] = {
     "quantize_to_float16": Flag("maps", "`--quantize float16`, with `--post_training_quantize`", "switch"),
     "inference_type": Flag("maps", "`INT8`, `UINT8`, `QUANTIZED_UINT8`: `--quantize int8 --io`"),
     "inference_input_type": Flag("maps", "the first of the pair `--io`"),
-    "target_ops": Flag("maps", "`SELECT_TF_OPS`: `--allow-flex`; integers only need `--quantize int8 --strict` and "
-                       "`--samples`"),
+    "target_ops": Flag(
+        "maps", "`SELECT_TF_OPS`: `--allow-flex`; integers only need `--quantize int8 --strict` and `--samples`"
+    ),
     "output_format": Flag("maps", "only `TFLITE` is written"),
     "enable_v1_converter": Flag("no effect", _ONE, "switch"),
     "experimental_new_converter": Flag("no effect", _ONE, "truth"),
     "experimental_new_quantizer": Flag("no effect", _ONE, "truth"),
     "custom_opdefs": Flag("no effect", "ops need no definition"),
     "experimental_select_user_tf_ops": Flag("maps", "`--flex-op`, if `target_ops` has `SELECT_TF_OPS`"),
-    "drop_control_dependency": Flag("no effect", "ops that change variables keep their order; others need none",
-                                    "switch"),
+    "drop_control_dependency": Flag(
+        "no effect", "ops that change variables keep their order; others need none", "switch"
+    ),
     "reorder_across_fake_quant": Flag("no effect", "numbers are rounded where the model rounds them", "switch"),
     "change_concat_input_ranges": Flag("no effect", "quantizing sees to the scales of what is concatenated"),
     "dump_graphviz_dir": Flag("no effect", _PRINT),
@@ -71,5 +73,5 @@ FLAGS: Mapping[str, Flag] = {
     "std_value": Flag("refused", "it was renamed: use `--std_dev_values`"),
     "mean_value": Flag("refused", "it was renamed: use `--mean_values`"),
     "batch_size": Flag("refused", "name the shape: `--input-shape x=1,224,224,3`"),
-}  # fmt: skip
+}
 """The flags by name, without the dashes."""

@@ -62,8 +62,8 @@ Condition = Callable[[Use], str]
 """Returns why an operator is declined, an empty text if it is not."""
 
 _FLOATS = ("FLOAT16", "FLOAT32")
+# The numbers of the activations that may be fused: all but the sign bit.
 _ACTIVATIONS = range(5)
-"""The numbers of the activations that may be fused: all but the sign bit."""
 
 
 def _counts(fed: int, constants: int | None = None, outputs: int = 1) -> Condition:
@@ -206,8 +206,14 @@ def _cumulative(use: Use) -> str:
 
 
 def _strided(use: Use) -> str:
-    return next((f"its {mask} isn't zero" for mask in ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-                 if use.option(mask)), "")  # fmt: skip
+    return next(
+        (
+            f"its {mask} isn't zero"
+            for mask in ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+            if use.option(mask)
+        ),
+        "",
+    )
 
 
 def _margins(use: Use) -> str:
@@ -246,10 +252,38 @@ _POOL: Sequence[Condition] = (_counts(1), _positive(*_STRIDES, "filter_height", 
 _REDUCTION: Sequence[Condition] = (_counts(1), _axes)
 _PAD: Sequence[Condition] = (_counts(1), _margins)
 _ANY = ("PACK", "RELU_N1_TO_1", "PRELU", "SPLIT", "SPLIT_V", "RELU", "RELU6", "LEAKY_RELU", "CONCATENATION")
-_OF_ONE = ("ABS", "COS", "ELU", "EXP", "FLOOR", "GELU", "LOG", "LOGISTIC", "NEG", "RSQRT", "SIGN", "SIN", "SQRT",
-           "SQUARE", "TANH")  # fmt: skip
-_OF_TWO = ("EQUAL", "FLOOR_DIV", "FLOOR_MOD", "GREATER", "GREATER_EQUAL", "LOGICAL_AND", "LESS", "LESS_EQUAL",
-           "MAXIMUM", "MINIMUM", "NOT_EQUAL", "POW", "SQUARED_DIFFERENCE")  # fmt: skip
+_OF_ONE = (
+    "ABS",
+    "COS",
+    "ELU",
+    "EXP",
+    "FLOOR",
+    "GELU",
+    "LOG",
+    "LOGISTIC",
+    "NEG",
+    "RSQRT",
+    "SIGN",
+    "SIN",
+    "SQRT",
+    "SQUARE",
+    "TANH",
+)
+_OF_TWO = (
+    "EQUAL",
+    "FLOOR_DIV",
+    "FLOOR_MOD",
+    "GREATER",
+    "GREATER_EQUAL",
+    "LOGICAL_AND",
+    "LESS",
+    "LESS_EQUAL",
+    "MAXIMUM",
+    "MINIMUM",
+    "NOT_EQUAL",
+    "POW",
+    "SQUARED_DIFFERENCE",
+)
 _OF_ONE_FED = ("QUANTIZE", "HARD_SWISH", "RESHAPE", "TILE", "TRANSPOSE", "RESIZE_NEAREST_NEIGHBOR")
 
 ROWS: Mapping[str, Sequence[Condition]] = {

@@ -20,8 +20,8 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 NAME = "quantized_input_stats"
 
+# The least and the greatest number of each type that inputs may have.
 _LIMITS = {"uint8": (0, 255), "int8": (-128, 127)}
-"""The least and the greatest number of each type that inputs may have."""
 
 _INSTEAD = "set representative_dataset: its samples tell the ranges"
 
@@ -104,8 +104,11 @@ def _range(name: str, numbers: tuple[float, float], kind: str) -> tuple[float, f
     except (TypeError, ValueError):
         raise refusal(NAME, f"{numbers!r} is not a mean and a standard deviation", "pass a pair of numbers") from None
     if not deviation > 0 or not low <= mean <= high:
-        raise refusal(NAME, f"{name!r} can't have the mean {mean:g} and the standard deviation {deviation:g}",
-                      f"the mean is from {low} to {high}, as the number that stands for 0")  # fmt: skip
+        raise refusal(
+            NAME,
+            f"{name!r} can't have the mean {mean:g} and the standard deviation {deviation:g}",
+            f"the mean is from {low} to {high}, as the number that stands for 0",
+        )
     return (low - mean) / deviation, (high - mean) / deviation
 
 

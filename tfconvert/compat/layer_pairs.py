@@ -53,9 +53,10 @@ class Runner:
         # Delegates compute several layers at once, and leave out what is between them.
         try:
             self._interpreter: Any = Interpreter(
-                model_content=content, experimental_preserve_all_tensors=True,
+                model_content=content,
+                experimental_preserve_all_tensors=True,
                 experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-            )  # fmt: skip
+            )
             self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as problem:
             raise error("runtime-error", f"LiteRT can't run the model: {problem}") from problem
@@ -121,6 +122,9 @@ def _in_order(sample: Sequence[Any] | Mapping[str, Any], names: Sequence[str]) -
             raise error("wrong-sample", f"a sample has no {', '.join(missing)}", hint="name every input of the model")
         return [np.asarray(sample[name]) for name in names]
     if len(sample) != len(names):
-        raise error("wrong-sample", f"a sample has {len(sample)} arrays, but the model has {len(names)} inputs",
-                    hint="yield a list of one array an input")  # fmt: skip
+        raise error(
+            "wrong-sample",
+            f"a sample has {len(sample)} arrays, but the model has {len(names)} inputs",
+            hint="yield a list of one array an input",
+        )
     return [np.asarray(value) for value in sample]

@@ -19,8 +19,8 @@ INT16 = "EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8"
 _OPTIMIZATIONS = {"DEFAULT", "OPTIMIZE_FOR_SIZE", "OPTIMIZE_FOR_LATENCY"}
 _SPARSITY = "EXPERIMENTAL_SPARSITY"
 _IOS: dict[str, Io] = {"float32": "float32", "int8": "int8", "uint8": "uint8", "int16": "int16"}
+# Bytes of the types that `supported_types` may have.
 _SIZES = {"int8": 1, "float16": 2, "int16": 2, "float32": 4}
-"""Bytes of the types that `supported_types` may have."""
 
 _ENDS = ("inference_input_type", "inference_output_type")
 
@@ -137,11 +137,17 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     only_weights = samples is None and not wish.has_integer_ends and not wish.ops & {INT8, INT16}
     has_variables = bool(values["_experimental_variable_quantization"])
     if has_variables and (only_weights or smallest == "float16"):
-        raise error("wrong-option", "`_experimental_variable_quantization` is only supported for full-integer modes",
-                    hint=_WITH_SAMPLES)  # fmt: skip
+        raise error(
+            "wrong-option",
+            "`_experimental_variable_quantization` is only supported for full-integer modes",
+            hint=_WITH_SAMPLES,
+        )
     if smallest == "int16" and integers != "int16":
-        raise refusal("target_spec.supported_types", "int16 goes with the operators for 16-bit activations",
-                      f"set target_spec.supported_ops = [OpsSet.{INT16}]")  # fmt: skip
+        raise refusal(
+            "target_spec.supported_types",
+            "int16 goes with the operators for 16-bit activations",
+            f"set target_spec.supported_ops = [OpsSet.{INT16}]",
+        )
     accumulation = _accumulation(values)
     if integers == "int8" and INT8 not in wish.ops and smallest != "int8":
         return Quantize("float16", io=io, accumulation=accumulation) if smallest == "float16" else None
@@ -149,11 +155,17 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     if only_weights:
         return Quantize("dynamic", per_channel=per_channel)
     # Without samples this is for models that were trained for integers; others are refused with a hint.
-    return Quantize(integers, samples=None if samples is None else _samples(samples),
-                    io=io, per_channel=per_channel, strict=is_strict,
-                    variables="integers" if has_variables else "float32", bias=bias,
-                    default_range=values.get(_DEFAULT_RANGES),
-                    float_ends=wish.has_integer_ends and not values["experimental_new_quantizer"])  # fmt: skip
+    return Quantize(
+        integers,
+        samples=None if samples is None else _samples(samples),
+        io=io,
+        per_channel=per_channel,
+        strict=is_strict,
+        variables="integers" if has_variables else "float32",
+        bias=bias,
+        default_range=values.get(_DEFAULT_RANGES),
+        float_ends=wish.has_integer_ends and not values["experimental_new_quantizer"],
+    )
 
 
 def _per_channel(values: Values) -> PerChannel:
@@ -177,8 +189,11 @@ def _bias(wanted: Any, mode: Mode) -> Bias | None:
     name = known[0] if wanted is None else element_type(wanted)
     found = next((each for each in known if each == name), None)
     if found is None:
-        raise refusal("_experimental_full_integer_quantization_bias_type",
-                      f"Expected bias type to be {' or '.join(known)}, not {name}", "leave it out")  # fmt: skip
+        raise refusal(
+            "_experimental_full_integer_quantization_bias_type",
+            f"Expected bias type to be {' or '.join(known)}, not {name}",
+            "leave it out",
+        )
     return None if found == known[0] else found
 
 
@@ -196,8 +211,14 @@ def _accumulation(values: Values) -> Accumulation:
 def _notes(wish: _Wish, values: Values) -> tuple[Diagnostic, ...]:
     notes = []
     if not wish.optimizes and (values[SAMPLES] is not None or wish.types or INT8 in wish.ops):
-        notes.append(Diagnostic("not-quantized", "nothing is quantized, since optimizations is empty",
-                                hint="set optimizations = [Optimize.DEFAULT]", severity=WARNING))  # fmt: skip
+        notes.append(
+            Diagnostic(
+                "not-quantized",
+                "nothing is quantized, since optimizations is empty",
+                hint="set optimizations = [Optimize.DEFAULT]",
+                severity=WARNING,
+            )
+        )
     return tuple(notes)
 
 

@@ -38,11 +38,16 @@ NAMES: Sequence[NameRow] = (
     NameRow("RepresentativeDataset", "the same"),
     NameRow("Interpreter", "LiteRT's, from the extra `verify`"),
     NameRow("experimental", "the module below"),
-    NameRow("experimental.Analyzer", "`analyze` prints the structure, and what a GPU doesn't take with the reason; "
-            "`rows` returns the same as data"),
-    NameRow("experimental.QuantizationDebugger", "compares the quantized file with the float one: `layer_statistics`, "
-            "its CSV with the same columns, `model_statistics`; a layer inherits what those before it lost; "
-            "`get_debug_quantized_model` is an error"),
+    NameRow(
+        "experimental.Analyzer",
+        "`analyze` prints the structure, and what a GPU doesn't take with the reason; `rows` returns the same as data",
+    ),
+    NameRow(
+        "experimental.QuantizationDebugger",
+        "compares the quantized file with the float one: `layer_statistics`, "
+        "its CSV with the same columns, `model_statistics`; a layer inherits what those before it lost; "
+        "`get_debug_quantized_model` is an error",
+    ),
     NameRow("experimental.QuantizationDebugOptions", "the same"),
     NameRow("experimental.authoring", "`compatible`, and the error `CompatibilityError` that it raises if asked to"),
     NameRow("experimental.OpResolverType", "LiteRT's"),
@@ -55,6 +60,6 @@ NAMES: Sequence[NameRow] = (
     _gone("OpHint", "converters have not read hints for years; composites mark functions"),
     _gone("experimental.convert_op_hints_to_stubs", "converters have not read hints for years"),
     _gone("toco_convert", "deprecated there: use `TFLiteConverter.from_session`"),
-    _gone("constants", "the names of element types as constants: pass `np.int8`, or `\"int8\"`"),
-)  # fmt: skip
+    _gone("constants", 'the names of element types as constants: pass `np.int8`, or `"int8"`'),
+)
 """The names, those of the first generation last."""

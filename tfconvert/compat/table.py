@@ -19,8 +19,11 @@ from tfconvert.compat.surface import NAMES
 BEGIN, END = "<!-- table of attributes -->", "<!-- end of the table -->"
 """The lines of a page between which the table is."""
 
-_TITLES: dict[Effect, str] = {"maps": "Attributes that map to arguments", "no effect": "Attributes without effect",
-                              "refused": "Attributes that are refused"}  # fmt: skip
+_TITLES: dict[Effect, str] = {
+    "maps": "Attributes that map to arguments",
+    "no effect": "Attributes without effect",
+    "refused": "Attributes that are refused",
+}
 _WAYS: dict[Effect, str] = {"maps": "here", "no effect": "why", "refused": "why, and what to do instead"}
 
 

@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tfconvert.compat import input_stats
-from tfconvert.compat.arguments import (
-    of_graph,
-    of_signature,
-    path_of,
-    shapes_of,
-    signatures,
-    texts,
-)
+from tfconvert.compat.arguments import of_graph, of_signature, path_of, shapes_of, signatures, texts
 from tfconvert.compat.attributes import V1_ROWS
 from tfconvert.compat.converter import Converter
 from tfconvert.compat.enumerators import Optimize
@@ -37,8 +30,8 @@ Shapes = Mapping[str, Collection[int | None] | None]
 
 _LOG = logging.getLogger(__name__)
 
+# Fields of the metadata on how the file was made.
 _MADE = {"api_version": 1}
-"""Fields of the metadata on how the file was made."""
 
 
 class TFLiteConverter(Converter):
@@ -81,9 +74,11 @@ class TFLiteConverter(Converter):
             shapes = shapes_of("input_arrays_with_shape", dict(input_arrays_with_shape))
             outputs = texts("output_arrays", output_arrays) or []
         else:
-            raise refusal("TFLiteConverter", "nothing says what to feed and what to fetch",
-                          "pass input_tensors and output_tensors, or input_arrays_with_shape and output_arrays",
-                          )  # fmt: skip
+            raise refusal(
+                "TFLiteConverter",
+                "nothing says what to feed and what to fetch",
+                "pass input_tensors and output_tensors, or input_arrays_with_shape and output_arrays",
+            )
         super().__init__(V1_ROWS, graph_def, {"inputs": inputs, "outputs": outputs, "input_shapes": shapes})
         set_plainly(self, "_made", _MADE)
         set_plainly(self, "_is_of_tensors", input_tensors is not None and bool(output_tensors))

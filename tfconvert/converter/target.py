@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     ConvertedFile = TFLiteFile | StableHLOText | ArtifactFile | IreeFile
 
 
+# Beginnings of the names of ops that say with which ranges a model was trained.
 _TRAINED = ("FakeQuantWithMinMax", "QuantizeAndDequantize")
-"""Beginnings of the names of ops that say with which ranges a model was trained."""
 
 
 class Imported(NamedTuple):

@@ -90,8 +90,8 @@ class Selection(Protocol):
         """GraphDefs: whether to import every node as it is, though it can't be converted so."""
 
 
+# What TensorFlow's own converter leaves out beside `serving_default`: the other name of models that Keras exports.
 _SECOND_NAMES = ("serve",)
-"""What TensorFlow's own converter leaves out beside `serving_default`: the other name of models that Keras exports."""
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
@@ -101,9 +101,6 @@ def save_if_needed(model: object) -> TemporaryModel | None:
 
     Returns:
         The folder of the SavedModel, which stays as long as this object; `None` if the model can be imported as it is.
-
-    Raises:
-        ConversionError: It is not a complete model, or can't be saved.
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
@@ -156,9 +153,6 @@ def import_model(model: object, options: Selection, *, functional: bool) -> Modu
             GraphDef message.
         options: The part to import.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
-
-    Raises:
-        ConversionError: It is none of these, or can't be imported.
     """
     if not isinstance(model, str | os.PathLike):
         return _import_message(model, options, functional=functional)
@@ -205,8 +199,11 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
             path, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
         )
     if path.suffix in IR_FILES:
-        _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch", "op_defs"),
-                f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
+        _refuse(
+            options,
+            ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch", "op_defs"),
+            f"chooses what to import of a TensorFlow model; {path.name} is imported whole",
+        )
         return _import_ir(path, options)
     from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 
@@ -228,9 +225,11 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
         os.close(open_file(path))
     except OSError as problem:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
-    raise error("unknown-format", f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "
-                "MLIR text or .tflite file",
-                hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
+    raise error(
+        "unknown-format",
+        f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), MLIR text or .tflite file",
+        hint="export the model with tf.saved_model.save or model.export",
+    )
 
 
 def _wishes(options: Selection) -> Wishes:
@@ -242,9 +241,16 @@ def _wishes(options: Selection) -> Wishes:
         if isinstance(given := getattr(options, name), str):
             raise error("wrong-option", f"{name} can't be {given!r}", hint=f'give a list: {name}=["{given}"]')
     wishes = Wishes(
-        None, options.results, options.batch, options.rename or {}, options.follow_links, _op_defs(options),
-        options.is_raw, options.inputs, options.outputs,
-    )  # fmt: skip
+        None,
+        options.results,
+        options.batch,
+        options.rename or {},
+        options.follow_links,
+        _op_defs(options),
+        options.is_raw,
+        options.inputs,
+        options.outputs,
+    )
     if options.order.startswith("official"):
         from tfconvert.importers.graph.entry_points import tensor_of
         from tfconvert.importers.official_order import by_fingerprint, label_v1

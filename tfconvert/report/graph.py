@@ -35,14 +35,14 @@ _ABSENT = PREFIX + NO_VALUE
 _CONSTANTS = frozenset({"tf.Const", "arith.constant", *(PREFIX + name for name in BESIDE)})
 _SILENT = frozenset({"tf.NoOp", "func.return", "tfl.yield", "tf.Yield", VARIABLE})
 _EXECUTOR = "tf_executor."
-_MOST_ELEMENTS = 8
-"""Constants of more elements are shown by their types only."""
+# Constants of more elements are shown by their types only.
+_MAX_ELEMENTS = 8
 
-_MOST_TEXT = 160
-"""Longer texts of attributes are cut."""
+# Longer texts of attributes are cut.
+_MAX_TEXT = 160
 
+# The types of numbers, which say nothing to a reader.
 _TYPED = re.compile(r"(?<=[\w.]) : [if]\d+(?=[,\]]|$)")
-"""The types of numbers, which say nothing to a reader."""
 
 
 @dataclass(slots=True)
@@ -322,13 +322,15 @@ def _label(op: Operation) -> str:
 
 def _attribute_text(attribute: Attribute) -> str:
     text = attribute.data if isinstance(attribute, StringAttr) else _TYPED.sub("", str(attribute))
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
 
 
 def _value_text(constant: Constant | None) -> dict[str, str]:
-    if constant is None or math.prod(constant.shape) > _MOST_ELEMENTS:
+    if constant is None or math.prod(constant.shape) > _MAX_ELEMENTS:
         return {}
-    values = [value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-              for value in to_array(constant).reshape(-1).tolist()]  # fmt: skip
+    values = [
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        for value in to_array(constant).reshape(-1).tolist()
+    ]
     text = ", ".join(f"{value:.6g}" if isinstance(value, float) else str(value)[:40] for value in values)
     return {"value": f"[{text}]" if constant.shape else text}

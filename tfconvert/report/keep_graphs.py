@@ -29,7 +29,6 @@ class KeepGraphs(Instrument):
     _before: list[Function] = field(default_factory=list)
 
     def before(self, stage: Stage, module: ModuleOp) -> None:
-        """Keeps the graph if it has no islands any more."""
         if self._before or any(isinstance(op, GraphOp) for op in module.walk()):
             return
         # Inlined as the model itself will be, so that both graphs tell the places of their ops alike.
@@ -38,7 +37,6 @@ class KeepGraphs(Instrument):
         self._before = functions_of(copy)
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
-        """Counts what a pass has left."""
         self.stages.append((stage.run, count_ops(module)))
         return ()
 

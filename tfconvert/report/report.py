@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tfconvert.converter.pipeline.quantization_report import Layer, QuantizationReport
     from tfconvert.converter.validation.output_error import OutputError
 
+# How many entries a section of the short text has.
 _FEW = 8
-"""How many entries a section of the short text has."""
 
 
 class StageTime(NamedTuple):
@@ -139,8 +139,10 @@ class Report(NamedTuple):
             slowest = sorted(self.stages, key=lambda stage: -stage.seconds)[:5]
             lines.append("  time: " + ", ".join(f"{s.name} {s.seconds * 1000:.0f} ms" for s in slowest))
         for each in self.verification:
-            lines.append(f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
-                         f"({each.max_relative:.1e} of the largest value)")  # fmt: skip
+            lines.append(
+                f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
+                f"({each.max_relative:.1e} of the largest value)"
+            )
         if self.quantization is not None:
             lines += [f"  {line}" for line in self.quantization.lines(most)]
         lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes) if note not in first]

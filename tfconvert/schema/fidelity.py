@@ -15,8 +15,8 @@ MIN_SNR = 20.0
 MIN_AGREEMENT = 0.9
 """The least share of rows with the same largest element that raises no warning."""
 
+# How many exclusions a text names.
 _SOME = 8
-"""How many exclusions a text names."""
 
 LOW = "low-fidelity"
 """The code of the warning, and of the error."""
@@ -169,8 +169,9 @@ class Fidelity(NamedTuple):
     def is_refused(self) -> bool:
         """Whether an output is below a limit that is required."""
         required = self.limits.required
-        return any(low and must for each in self.outputs for low, must in zip(each.is_low(self.limits), required,
-                                                                              strict=True))  # fmt: skip
+        return any(
+            low and must for each in self.outputs for low, must in zip(each.is_low(self.limits), required, strict=True)
+        )
 
     def problem(self) -> Diagnostic | None:
         """Returns what is wrong: an error if a limit is required, else a warning; `None` if all is well."""
@@ -252,11 +253,11 @@ class Fidelity(NamedTuple):
         return lines if self.exclusions is None else [*lines, f"  {self.exclusions}"]
 
 
+# How many outputs a message names.
 _FEW = 3
-"""How many outputs a message names."""
 
+# How many layers it does.
 _SHOWN = 5
-"""How many layers it does."""
 
 _HEADS = ("layer", "operator", "SNR", "worst channel", "range", "range used", "lost here")
 
@@ -270,9 +271,14 @@ def table(layers: Sequence[LayerFidelity], most: int | None) -> list[str]:
     """
     rows = [_HEADS, *(_cells(each) for each in layers[:most])]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
-    lines = ["    " + "  ".join(cell.ljust(width) if number < 2 else cell.rjust(width)
-                                for number, (cell, width) in enumerate(zip(row, widths, strict=True)))
-             for row in rows]  # fmt: skip
+    lines = [
+        "    "
+        + "  ".join(
+            cell.ljust(width) if number < 2 else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
     if most is not None and len(layers) > most:
         lines.append(f"    ... and {len(layers) - most} more (-v shows all)")
     return lines
@@ -280,9 +286,14 @@ def table(layers: Sequence[LayerFidelity], most: int | None) -> list[str]:
 
 def _cells(layer: LayerFidelity) -> tuple[str, ...]:
     return (
-        layer.node, layer.op, _decibels(layer.snr), _decibels(layer.channel_snr),
-        f"{layer.low:.4g} to {layer.high:.4g}", f"{layer.used:.2%}", f"{layer.lost:.2%}",
-    )  # fmt: skip
+        layer.node,
+        layer.op,
+        _decibels(layer.snr),
+        _decibels(layer.channel_snr),
+        f"{layer.low:.4g} to {layer.high:.4g}",
+        f"{layer.used:.2%}",
+        f"{layer.lost:.2%}",
+    )
 
 
 def decibels(signal: float, noise: float) -> float:

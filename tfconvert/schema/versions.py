@@ -9,7 +9,6 @@ _DISTRIBUTIONS = ("numpy", "ai-edge-litert")
 
 
 def own_version() -> str:
-    """Returns tfconvert's version."""
     return version_of("tfconvert") or "unknown"
 
 

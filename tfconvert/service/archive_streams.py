@@ -14,11 +14,11 @@ from tfconvert.service.entry_names import refused
 
 _CHUNK = 1 << 15
 _LONGEST_READ = 1 << 20
-_MOST_HEADERS = 1 << 26
-"""Bytes of all that a tar says of its entries."""
+# Bytes of all that a tar says of its entries.
+_MAX_HEADERS = 1 << 26
 
+# zlib's number of the format.
 _GZIP = 31
-"""zlib's number of the format."""
 
 
 class Readable(Protocol):
@@ -118,7 +118,7 @@ class ForwardReader(io.RawIOBase):
             raise _too_much()
         if not self._is_content:
             self._headers += size
-            if self._headers > _MOST_HEADERS:
+            if self._headers > _MAX_HEADERS:
                 raise _too_much()
         self.last = self._stream.read(size)
         return self.last
@@ -190,12 +190,7 @@ class Inflated:
         return self._place
 
     def read(self, size: int, /) -> bytes:
-        """Returns the next bytes, as many as wanted unless there are fewer.
-
-        Raises:
-            EOFError: The file ends in the middle.
-            zlib.error: It is damaged.
-        """
+        """Returns the next bytes, as many as wanted unless there are fewer."""
         parts = []
         while size and (part := self._part(size)):
             parts.append(part)

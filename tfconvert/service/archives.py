@@ -27,17 +27,28 @@ from tfconvert.service.file_tree import ArchiveLimits, FileTree
 from tfconvert.service.model_kinds import ModelKind, keras_file, recognize, unknown
 from tfconvert.service.storage import storing
 
+# Bytes of a zip's directory for each entry that it may have.
 _NAME_BYTES = 512
-"""Bytes of a zip's directory for each entry that it may have."""
 
+# Bytes that a tar may be filled up with.
 _PADDING = 1 << 20
-"""Bytes that a tar may be filled up with."""
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, IndexError, KeyError,
-            NotImplementedError, OSError, OverflowError, RuntimeError, ValueError)  # fmt: skip
-"""Exceptions of Python's readers of archives for some kinds of damage."""
+# Exceptions of Python's readers of archives for some kinds of damage.
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
 
 _ONE_FILE = (".pb", ".pbtxt", ".prototxt", ".meta", ".mlir", ".tflite")
 _KERAS = (".keras", ".h5", ".hdf5")
@@ -54,10 +65,6 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
         target: A folder, which must not exist yet; it doesn't exist afterwards if this fails.
         limits: What that may take.
         name: What it was called where it came from.
-
-    Raises:
-        ConversionError: It can't be unpacked (`bad-archive`), is too large (`archive-too-large`), holds no model
-            (`unknown-model`) or one of Keras (`keras-file`); or files can't be written here (`storage-failed`).
     """
     kind = recognize(archive, name)
     with _new(target):
@@ -240,5 +247,7 @@ def _damaged(problem: BaseException) -> ConversionError:
 
 
 def _no_samples() -> ConversionError:
-    return refused("the samples are neither .npy or .npz files nor an archive of such",
-                   "write them with numpy.savez, an array an input whose first axis counts samples")  # fmt: skip
+    return refused(
+        "the samples are neither .npy or .npz files nor an archive of such",
+        "write them with numpy.savez, an array an input whose first axis counts samples",
+    )

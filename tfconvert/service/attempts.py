@@ -42,11 +42,7 @@ class Attempt:
         self._log = -1
 
     def __enter__(self) -> Attempt:
-        """Creates the folder.
-
-        Raises:
-            ConversionError: That can't be done (`storage-failed`).
-        """
+        """Creates the folder."""
         with storing():
             remove(self._folder)
             self._out.mkdir(mode=0o700, parents=True)
@@ -63,11 +59,7 @@ class Attempt:
             return  # Somebody else is at it, or the janitor will be.
 
     def prepare(self) -> Job:
-        """Returns what a process is to do.
-
-        Raises:
-            ConversionError: The upload isn't a model, or can't be unpacked or fetched.
-        """
+        """Returns what a process is to do."""
         limits = ArchiveLimits.of(self._config)
         target = self._folder / "model"
         job = self._job
@@ -94,11 +86,7 @@ class Attempt:
             return
 
     def cleaned(self, ending: Ending) -> Ending:
-        """Takes the paths of this server out of what the attempt has written; returns its ending without them.
-
-        Raises:
-            ConversionError: The files can't be written (`storage-failed`).
-        """
+        """Takes the paths of this server out of what the attempt has written; returns its ending without them."""
         for path in (self._out / name for name in _TEXTS):
             if path.exists():
                 with storing():

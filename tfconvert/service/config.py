@@ -105,9 +105,6 @@ def read_config(path: str = "", environment: Mapping[str, str] = os.environ, **g
         environment: Variables, of which those that begin with `TFCONVERT_SERVICE_` count; lists are separated by
             commas.
         **given: What the command line says; `None` is nothing said.
-
-    Raises:
-        ConversionError: The file can't be read, or a setting is not known or has another type (`bad-config`).
     """
     values: dict[str, Any] = {"data": _default_data(), "workers": os.cpu_count() or 1}
     if path:
@@ -170,8 +167,21 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-_WHOLE = ("port", "workers", "memory", "files", "output", "most_upload", "most_unpacked", "most_entries", "most_ratio",
-          "most_queued", "most_active", "per_minute", "attempts")  # fmt: skip
+_WHOLE = (
+    "port",
+    "workers",
+    "memory",
+    "files",
+    "output",
+    "most_upload",
+    "most_unpacked",
+    "most_entries",
+    "most_ratio",
+    "most_queued",
+    "most_active",
+    "per_minute",
+    "attempts",
+)
 _TYPES: Mapping[str, Callable[[Any], Any]] = {
     "data": Path,
     **dict.fromkeys(("admin_token", "database", "host", "op_defs"), _text),

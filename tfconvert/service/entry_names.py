@@ -6,15 +6,15 @@ import unicodedata
 
 from tfconvert.schema.diagnostics import ConversionError, error
 
-_MOST_DEPTH = 32
+_MAX_DEPTH = 32
+# Bytes of a name, as file systems have it.
 _LONGEST = 255
-"""Bytes of a name, as file systems have it."""
 
 _LONGEST_PATH = 2048
 
 _MAC_FOLDER = "__MACOSX"
+# How macOS calls what only it needs.
 _MAC_FILE = "._"
-"""How macOS calls what only it needs."""
 
 
 class EntryNames:
@@ -31,9 +31,6 @@ class EntryNames:
         Args:
             name: As the archive has it.
             is_folder: Whether it is a folder's.
-
-        Raises:
-            ConversionError: It would lead elsewhere, or to where another entry goes (`bad-archive`).
         """
         parts = checked_parts(name)
         if not parts or parts[0] == _MAC_FOLDER or parts[-1].startswith(_MAC_FILE):
@@ -71,8 +68,8 @@ def checked_parts(name: str) -> list[str]:
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise refused(f"the entry {name!r} leads out of the archive's folder")
-    if len(parts) > _MOST_DEPTH:
-        raise refused(f"an entry is in more than {_MOST_DEPTH} folders")
+    if len(parts) > _MAX_DEPTH:
+        raise refused(f"an entry is in more than {_MAX_DEPTH} folders")
     lengths = [len(part.encode()) for part in parts]
     if lengths and (max(lengths) > _LONGEST or sum(lengths) > _LONGEST_PATH):
         raise refused(f"an entry's name is too long: {name[:_LONGEST]!r}")

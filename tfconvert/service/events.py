@@ -22,17 +22,17 @@ STATE = "state"
 STAGE = "stage"
 
 _FINAL = frozenset(str(state) for state in JobState if state.is_final)
+# Seconds between looks at a file, if nobody says that there is something new.
 _PAUSE = 0.5
-"""Seconds between looks at a file, if nobody says that there is something new."""
 
+# Seconds within which stages are sent together: a small model goes through all in less than a second.
 _TOGETHER = 0.1
-"""Seconds within which stages are sent together: a small model goes through all in less than a second."""
 
+# Looks without anything new after which it is asked whether there will be more.
 _QUIET = 4
-"""Looks without anything new after which it is asked whether there will be more."""
 
+# Looks without anything new after which a sign of life is given.
 _SILENT = 30
-"""Looks without anything new after which a sign of life is given."""
 
 
 class Event(NamedTuple):
@@ -185,11 +185,7 @@ class EventLog:
 
 
 def _write(folders: Folders, job: str, row: dict[str, Any]) -> None:
-    """Appends an event to a file, with its number.
-
-    Raises:
-        OSError: That can't be done.
-    """
+    """Appends an event to a file, with its number."""
     descriptor = os.open(folders.progress(job), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

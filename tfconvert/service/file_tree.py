@@ -15,8 +15,8 @@ from tfconvert.service.entry_names import EntryNames
 from tfconvert.service.storage import storing
 
 _CHUNK = 1 << 18
+# Bytes that anything may unpack to: so little does no harm, whatever it was packed to.
 _FREE = 1 << 26
-"""Bytes that anything may unpack to: so little does no harm, whatever it was packed to."""
 
 
 class ArchiveLimits(NamedTuple):

@@ -35,8 +35,8 @@ _BATCH = 500
 T = TypeVar("T")
 
 _FINAL = [state for state in JobState if state.is_final]
+# States of jobs that may still run, or be tried again.
 _NEEDS_MODEL = [state for state in JobState if state is not JobState.SUCCEEDED]
-"""States of jobs that may still run, or be tried again."""
 
 
 class _Kind(NamedTuple):
@@ -92,9 +92,6 @@ class Janitor:
 
         Args:
             is_start: Whether this server takes no requests and runs no jobs yet.
-
-        Raises:
-            ConversionError: The database can't be used.
         """
         self._forget_old()
         found = [(kind, list(kind.paths())) for kind in self._kinds]

@@ -52,11 +52,7 @@ class Lease:
         self._seen: dict[str, tuple[int, float]] = {}
 
     def begin(self) -> None:
-        """Enters this server among those that live.
-
-        Raises:
-            ConversionError: The database can't be written, or the data folder (`database-away`, `storage-failed`).
-        """
+        """Enters this server among those that live."""
         path = self._folders.lock(self.server)
         part = path.with_suffix(".part")
         with storing():
@@ -67,11 +63,7 @@ class Lease:
         self.beat()
 
     def beat(self) -> None:
-        """Gives a sign of life; a server that was taken for dead is among the living again.
-
-        Raises:
-            ConversionError: The database can't be written (`database-away`).
-        """
+        """Gives a sign of life; a server that was taken for dead is among the living again."""
         own = SERVERS.c.id == self.server
         with self._database.write() as connection:
             if not connection.execute(update(SERVERS).where(own).values(beat=SERVERS.c.beat + 1)).rowcount:
@@ -102,11 +94,7 @@ class Lease:
             return connection.execute(select(SERVERS.c.id).where(SERVERS.c.id != self.server)).first() is None
 
     def end(self) -> None:
-        """Leaves the living: what this server has not given back is lost.
-
-        Raises:
-            ConversionError: The database can't be written (`database-away`); others find out by themselves.
-        """
+        """Leaves the living: what this server has not given back is lost."""
         remove(self._folders.lock(self.server))
         if self._descriptor >= 0:
             os.close(self._descriptor)

@@ -11,8 +11,8 @@ from pathlib import Path
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import open_file
 
+# Bytes at the beginning of a file that are looked at.
 _LOOKED_AT = 1 << 16
-"""Bytes at the beginning of a file that are looked at."""
 
 
 class ModelKind(Enum):
@@ -46,6 +46,7 @@ _GZIP = b"\x1f\x8b"
 _LITERT = (4, b"TFL3")
 _TAR = (257, b"ustar")
 
+# Beginnings of archives that are not unpacked.
 _PACKED = {
     b"\xfd7zXZ\x00": "xz",
     b"BZh": "bzip2",
@@ -53,18 +54,17 @@ _PACKED = {
     b"7z\xbc\xaf\x27\x1c": "7-Zip",
     b"Rar!": "RAR",
 }
-"""Beginnings of archives that are not unpacked."""
 
+# The first bytes of a file of Keras 3: it is a zip.
 _KERAS_ENTRIES = (b"metadata.json", b"config.json", b"model.weights.h5")
-"""The first bytes of a file of Keras 3: it is a zip."""
 
+# How texts begin, comments apart.
 _TEXTS = (
     (re.compile(r"(saved_model_schema_version\s*:|meta_graphs\s*:?\s*[{<])"), ModelKind.SAVED_MODEL_TEXT),
     (re.compile(r"(node|versions|library)\s*:?\s*[{<]"), ModelKind.GRAPH_TEXT),
     (re.compile(r"(meta_info_def|graph_def)\s*:?\s*[{<]"), ModelKind.META_GRAPH),
     (re.compile(r'"?(builtin\.)?module\b|"?func\.func\b|[#!][\w$.-]+\s*='), ModelKind.MLIR),
-)  # fmt: skip
-"""How texts begin, comments apart."""
+)
 
 _COMMENTS = re.compile(r"(\s+|//[^\n]*\n|#[ \t#][^\n]*\n)*")
 
@@ -73,8 +73,8 @@ _SAVED_MODEL_FIELDS = {(1, _VARINT), (2, _BYTES)}
 _GRAPH_FIELDS = {(1, _BYTES), (2, _BYTES), (3, _VARINT), (4, _BYTES), (5, _BYTES)}
 _META_GRAPH_FIELDS = {(number, _BYTES) for number in range(1, 8)}
 
+# Messages that may be either begin alike.
 _BY_NAME = {".pb": ModelKind.GRAPH, ".meta": ModelKind.META_GRAPH}
-"""Messages that may be either begin alike."""
 
 
 def recognize(path: Path, name: str = "") -> ModelKind:
@@ -97,14 +97,19 @@ def recognize(path: Path, name: str = "") -> ModelKind:
 
 def unknown(message: str) -> ConversionError:
     """Returns the error that something isn't a model."""
-    return error("unknown-model", message,
-                 hint="send a SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef (.pb, .pbtxt)")  # fmt: skip
+    return error(
+        "unknown-model",
+        message,
+        hint="send a SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef (.pb, .pbtxt)",
+    )
 
 
 def keras_file(name: str) -> ConversionError:
-    """Returns the error that only Keras can read a file."""
-    return error("keras-file", f"{shown(name)} is a file of Keras, which only Keras can read",
-                 hint='load it with Keras, call model.export("saved_model"), and send that folder, packed')  # fmt: skip
+    return error(
+        "keras-file",
+        f"{shown(name)} is a file of Keras, which only Keras can read",
+        hint='load it with Keras, call model.export("saved_model"), and send that folder, packed',
+    )
 
 
 def shown(name: str) -> str:
@@ -156,8 +161,11 @@ def _by_message(head: bytes, name: str) -> ModelKind | None:
     fields = set(_fields(head))
     if (2, _BYTES) in fields and fields <= _SAVED_MODEL_FIELDS and (1, _BYTES) not in fields:
         return ModelKind.SAVED_MODEL
-    known = [kind for kind, own in ((ModelKind.GRAPH, _GRAPH_FIELDS), (ModelKind.META_GRAPH, _META_GRAPH_FIELDS))
-             if fields and fields <= own]  # fmt: skip
+    known = [
+        kind
+        for kind, own in ((ModelKind.GRAPH, _GRAPH_FIELDS), (ModelKind.META_GRAPH, _META_GRAPH_FIELDS))
+        if fields and fields <= own
+    ]
     named = _BY_NAME.get(os.path.splitext(name)[1].lower())  # noqa: PTH122  # It is a name, not a path.
     return named if named in known else known[0] if known else None
 

@@ -20,8 +20,8 @@ from tfconvert.service.storage import storing
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://([^/]*)((?:/.*)?)", re.IGNORECASE)
 _LOCAL = ("file", "local")
+# Characters that encode others, match more than one file, carry credentials, or chain file systems.
 _ODD = re.compile(r"[\\%?#@*\[\]]|::")
-"""Characters that encode others, match more than one file, carry credentials, or chain file systems."""
 
 
 class _Place(NamedTuple):
@@ -71,10 +71,6 @@ def resolve(place: str, roots: Sequence[str], target: Path, limits: ArchiveLimit
         roots: Paths and URLs below which it must be, once links are followed.
         target: A folder for what is fetched or unpacked, which must not exist yet.
         limits: What may be fetched and unpacked.
-
-    Raises:
-        ConversionError: It is not below a root (`place-not-allowed`), can't be read (`unreachable-place`), or is no
-            model, as `archives.unpack` says.
     """
     allowed = check(place, roots)
     if not places.is_url(allowed):
@@ -164,5 +160,8 @@ def _copy(system: Any, path: str, name: str, tree: FileTree) -> None:
 
 
 def _not_allowed(place: str) -> ConversionError:
-    return error("place-not-allowed", f"{shown(place)} is not below a root of this server",
-                 hint="send the model, or ask whoever runs the server to add a root")  # fmt: skip
+    return error(
+        "place-not-allowed",
+        f"{shown(place)} is not below a root of this server",
+        hint="send the model, or ask whoever runs the server to add a root",
+    )

@@ -18,9 +18,6 @@ def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> Non
         folders: The service's folders.
         job: The job.
         is_failed: Whether only its log is worth keeping.
-
-    Raises:
-        ConversionError: That can't be done (`storage-failed`).
     """
     out = folders.attempt(job.id, job.attempt) / "out"
     result = folders.result(job.id, job.attempt)
@@ -45,9 +42,6 @@ def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
         source: The equal job.
         job: The job's ID.
         attempt: Which attempt of it gets the result.
-
-    Raises:
-        ConversionError: That can't be done (`storage-failed`).
     """
     result = folders.result(job, attempt)
     part = result.with_name(f"{attempt}.part")

@@ -19,17 +19,17 @@ from tfconvert.service.http.app import create_app
 from tfconvert.service.http.service import Service
 from tfconvert.service.tokens import Role, TokenStore
 
+# The name of the token that is made at the first start, if that is wanted.
 _FIRST = "admin"
-"""The name of the token that is made at the first start, if that is wanted."""
 
+# Connections at the same time; later ones are refused until one ends.
 _CONNECTIONS = 1000
-"""Connections at the same time; later ones are refused until one ends."""
 
+# Connections that wait to be taken.
 _WAITING = 512
-"""Connections that wait to be taken."""
 
+# Seconds that connections get to end by themselves once no job runs any more.
 _LINGER = 2
-"""Seconds that connections get to end by themselves once no job runs any more."""
 
 
 class _Server(uvicorn.Server):
@@ -42,11 +42,7 @@ class _Server(uvicorn.Server):
         self._stopping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts to run jobs and to answer; by then signals are handled.
-
-        Raises:
-            ConversionError: The data folder or the database can't be used.
-        """
+        """Starts to run jobs and to answer; by then signals are handled."""
         # An error in the application's own start would be shown as a traceback.
         await asyncio.to_thread(self._service.start)
         await super().startup(sockets)
@@ -73,10 +69,6 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
         config: Its settings.
         on_ready: Called with its URL once it listens.
         verbose: Whether requests are logged on the error stream.
-
-    Raises:
-        ConversionError: It can't listen (`address-in-use`), nobody could use it (`no-token`), or the data folder or the
-            database can't be used.
     """
     prepare_access(config)
     listener = _listen(config)
@@ -85,13 +77,21 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
         level = "info" if verbose else "warning"
         server = _Server(
             uvicorn.Config(
-                app, log_level=level, access_log=verbose, server_header=False, limit_concurrency=_CONNECTIONS,
-                backlog=_WAITING, timeout_graceful_shutdown=_LINGER, timeout_keep_alive=30, lifespan="on", ws="none",
+                app,
+                log_level=level,
+                access_log=verbose,
+                server_header=False,
+                limit_concurrency=_CONNECTIONS,
+                backlog=_WAITING,
+                timeout_graceful_shutdown=_LINGER,
+                timeout_keep_alive=30,
+                lifespan="on",
+                ws="none",
                 proxy_headers=False,
             ),
             app.state.service,
             lambda: on_ready(_url(config, listener)),
-        )  # fmt: skip
+        )
         server.run([listener])
 
 
@@ -105,8 +105,11 @@ def prepare_access(config: ServiceConfig) -> None:
         ConversionError: Others could use it (`bad-config`), or nobody (`no-token`).
     """
     if not config.is_local and not config.needs_token:
-        raise error("bad-config", f"'require_token' can't be off on {config.host}: others could use the server",
-                    hint="listen on 127.0.0.1, or create a token: tfconvert serve token create NAME")  # fmt: skip
+        raise error(
+            "bad-config",
+            f"'require_token' can't be off on {config.host}: others could use the server",
+            hint="listen on 127.0.0.1, or create a token: tfconvert serve token create NAME",
+        )
     if not config.needs_token and not config.admin_token:
         return
     tokens = open_tokens(config)
@@ -115,9 +118,12 @@ def prepare_access(config: ServiceConfig) -> None:
     if config.admin_token:
         _write_first(tokens, Path(config.admin_token))
         return
-    raise error("no-token", f"nobody has a token for the server on {config.host}",
-                hint="create one with the same --data or --database: tfconvert serve token create NAME --role admin, "
-                "or name a file for it: --admin-token FILE")  # fmt: skip
+    raise error(
+        "no-token",
+        f"nobody has a token for the server on {config.host}",
+        hint="create one with the same --data or --database: tfconvert serve token create NAME --role admin, "
+        "or name a file for it: --admin-token FILE",
+    )
 
 
 def open_tokens(config: ServiceConfig) -> TokenStore:
@@ -133,8 +139,11 @@ def open_tokens(config: ServiceConfig) -> TokenStore:
     try:
         folders.create()
     except OSError as problem:
-        raise error("storage-failed", f"the folder {config.data} can't be used: {problem.strerror}",
-                    hint="name another one with --data") from None  # fmt: skip
+        raise error(
+            "storage-failed",
+            f"the folder {config.data} can't be used: {problem.strerror}",
+            hint="name another one with --data",
+        ) from None
     return TokenStore(open_database(config, folders))
 
 
@@ -163,8 +172,11 @@ def _listen(config: ServiceConfig) -> socket.socket:
     except (OSError, OverflowError) as problem:
         listener.close()
         reason = problem.strerror if isinstance(problem, OSError) else problem
-        raise error("address-in-use", f"can't listen on {config.host}:{config.port}: {reason}",
-                    hint="end what listens there, or choose another port with --port") from None  # fmt: skip
+        raise error(
+            "address-in-use",
+            f"can't listen on {config.host}:{config.port}: {reason}",
+            hint="end what listens there, or choose another port with --port",
+        ) from None
     listener.set_inheritable(False)
     return listener
 

@@ -22,16 +22,13 @@ def storing() -> Iterator[None]:
         yield
     except OSError as problem:
         reason = problem.strerror or os.strerror(errno.EIO)
-        raise error("storage-failed", f"the server can't keep files: {reason}",
-                    hint="make room on its disk, or try again later") from problem  # fmt: skip
+        raise error(
+            "storage-failed", f"the server can't keep files: {reason}", hint="make room on its disk, or try again later"
+        ) from problem
 
 
 def sync(path: Path) -> None:
-    """Writes a file, or the names in a folder, to the disk itself.
-
-    Raises:
-        OSError: That can't be done.
-    """
+    """Writes a file, or the names in a folder, to the disk itself."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

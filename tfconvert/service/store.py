@@ -43,8 +43,8 @@ from tfconvert.service.events import STATE, EventLog
 from tfconvert.service.folders import Folders
 from tfconvert.service.job_state import JobRecord, JobState, Submission
 
+# How often a claim is tried at once that other servers get in the way of.
 _CLAIMS = 20
-"""How often a claim is tried at once that other servers get in the way of."""
 
 _RETRIED = (JobState.FAILED, JobState.CANCELLED)
 
@@ -73,10 +73,6 @@ class JobStore:
         """Returns a new job, and that it is new; or the one that was submitted with this idempotency key before.
 
         A job whose result is known already has succeeded.
-
-        Raises:
-            ConversionError: There are too many jobs (`queue-full`, `too-many-jobs`), the idempotency key was used for
-                something else (`idempotency-mismatch`), or what was uploaded is gone (`upload-lost`).
         """
         key = self._keys.key(submission)
         identity = secrets.token_hex(16)
@@ -88,8 +84,15 @@ class JobStore:
             equal = self._equal(connection, key)
             if equal is not None and result_files.link(self._folders, equal, identity, 1):
                 now = time.time()
-                job = job._replace(state=JobState.SUCCEEDED, attempt=1, result_attempt=1, is_cached=True,
-                                   started=now, finished=now, summary=equal.summary)  # fmt: skip
+                job = job._replace(
+                    state=JobState.SUCCEEDED,
+                    attempt=1,
+                    result_attempt=1,
+                    is_cached=True,
+                    started=now,
+                    finished=now,
+                    summary=equal.summary,
+                )
             else:
                 self._check_room(connection, submission.owner)
                 self._check_files(submission)
@@ -103,9 +106,6 @@ class JobStore:
         Args:
             identity: Its ID.
             owner: Whose it must be, `None` for anybody's.
-
-        Raises:
-            ConversionError: There is none (`job-not-found`).
         """
         with self.database.read() as connection:
             return _found(connection, identity, owner)
@@ -126,9 +126,6 @@ class JobStore:
             name: A part of their models' names, `None` for any.
             before: The cursor that the page before came with.
             limit: How many.
-
-        Raises:
-            ConversionError: The cursor is not one of ours (`bad-config`).
         """
         query = page_of(owner, {"state": state, "name": name}, before, limit + 1)
         with self.database.read() as connection:
@@ -161,8 +158,17 @@ class JobStore:
             ConversionError: There is none, it is in another state, there are too many, or what was uploaded is gone
                 (`job-not-found`, `job-state`, `queue-full`, `too-many-jobs`, `upload-lost`).
         """
-        again = {"state": JobState.QUEUED, "problem": None, "started": None, "finished": None, "server": "",
-                 "stage": "", "cancel_requested": False, "result_attempt": 0, "forgiven": JOBS.c.attempt}  # fmt: skip
+        again = {
+            "state": JobState.QUEUED,
+            "problem": None,
+            "started": None,
+            "finished": None,
+            "server": "",
+            "stage": "",
+            "cancel_requested": False,
+            "result_attempt": 0,
+            "forgiven": JOBS.c.attempt,
+        }
         with self.database.write(is_exclusive=True) as connection:
             job = _found(connection, identity, owner)
             submission = Submission(*(getattr(job, name) for name in Submission._fields))
@@ -252,10 +258,17 @@ class JobStore:
             has_files: Whether the attempt has left files: its result, or a log at least.
             cache_key: The key that it turned out to have, empty for the one that it has.
         """
-        ended = {"state": state, "finished": time.time(), "problem": ending.problem, "summary": dict(ending.summary),
-                 "seconds": ending.seconds, "peak": ending.peak, "is_cached": is_cached,
-                 "cache_key": cache_key or job.cache_key,
-                 "result_attempt": job.attempt if has_files else 0}  # fmt: skip
+        ended = {
+            "state": state,
+            "finished": time.time(),
+            "problem": ending.problem,
+            "summary": dict(ending.summary),
+            "seconds": ending.seconds,
+            "peak": ending.peak,
+            "is_cached": is_cached,
+            "cache_key": cache_key or job.cache_key,
+            "result_attempt": job.attempt if has_files else 0,
+        }
         if not self._change(job, ended):
             return False
         self.events.append(job.id, STATE, state)
@@ -320,8 +333,11 @@ class JobStore:
             return None
         job = to_record(row)
         if any(getattr(job, name) != getattr(submission, name) for name in Submission._fields):
-            raise error("idempotency-mismatch", "the idempotency key was used for another request",
-                        hint="choose a new key for each request, and the same only to send it again")  # fmt: skip
+            raise error(
+                "idempotency-mismatch",
+                "the idempotency key was used for another request",
+                hint="choose a new key for each request, and the same only to send it again",
+            )
         return job
 
     def _equal(self, connection: Connection, key: str) -> JobRecord | None:
@@ -335,8 +351,11 @@ class JobStore:
         own = connection.execute(select(TOKENS.c.most_active).where(TOKENS.c.id == owner)).scalar()
         most = self._config.most_active if own is None else own
         if connection.execute(ACTIVE, {"owner": owner}).scalar_one() >= most:
-            raise error("too-many-jobs", f"{most} of your jobs are waiting or running, and no more may be",
-                        hint="wait for one of them to end, or cancel one")  # fmt: skip
+            raise error(
+                "too-many-jobs",
+                f"{most} of your jobs are waiting or running, and no more may be",
+                hint="wait for one of them to end, or cancel one",
+            )
 
     def _check_files(self, submission: Submission) -> None:
         for sha256 in filter(None, (submission.model_sha256, submission.calibration_sha256)):

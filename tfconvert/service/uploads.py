@@ -16,8 +16,8 @@ from tfconvert.schema.diagnostics import error
 from tfconvert.service.folders import Folders
 from tfconvert.service.storage import storing, sync
 
-_MOST_PARTS = 64
-"""Parts that are written as they are; more are joined first."""
+# Parts that are written as they are; more are joined first.
+_MAX_PARTS = 64
 
 
 class Upload(NamedTuple):
@@ -54,11 +54,7 @@ class Incoming:
         self.size = 0
 
     def __enter__(self) -> Incoming:
-        """Creates the file.
-
-        Raises:
-            ConversionError: That can't be done (`storage-failed`).
-        """
+        """Creates the file."""
         with ExitStack() as undo:
             undo.callback(self.discard)
             with storing():
@@ -81,9 +77,12 @@ class Incoming:
         """
         self.size += sum(map(len, parts))
         if self.size > self._most:
-            raise error("upload-too-large", f"the {self._what} has more than {self._most} bytes",
-                        hint="pack it, or name a place that the server can read")  # fmt: skip
-        if len(parts) > _MOST_PARTS:
+            raise error(
+                "upload-too-large",
+                f"the {self._what} has more than {self._most} bytes",
+                hint="pack it, or name a place that the server can read",
+            )
+        if len(parts) > _MAX_PARTS:
             parts = [b"".join(parts)]
         for part in parts:
             self._digest.update(part)
@@ -96,11 +95,7 @@ class Incoming:
                     rest = rest[os.write(self._descriptor, rest) :]
 
     def keep(self) -> Upload:
-        """Moves the complete file to where jobs find it, in a way that outlives a loss of power.
-
-        Raises:
-            ConversionError: That can't be done (`storage-failed`).
-        """
+        """Moves the complete file to where jobs find it, in a way that outlives a loss of power."""
         upload = Upload(self._digest.hexdigest(), self.size)
         with self._turn, storing():
             os.fsync(self._descriptor)

@@ -24,23 +24,23 @@ from tfconvert.service.store import JobStore
 
 _LOG = logging.getLogger("tfconvert.service")
 
+# Seconds after which it is looked whether another server has left work.
 _POLL = 0.5
-"""Seconds after which it is looked whether another server has left work."""
 
+# Seconds between looks at which jobs to cancel: other servers are asked, too.
 _PULSE = 1.0
-"""Seconds between looks at which jobs to cancel: other servers are asked, too."""
 
+# Seconds between two rounds of the janitor.
 _CLEAN = 60.0
-"""Seconds between two rounds of the janitor."""
 
+# Seconds until what the database did not take is tried again.
 _AGAIN = 1.0
-"""Seconds until what the database did not take is tried again."""
 
+# How often it is tried to start the process that forks: somebody may have killed it, as may happen later, too.
 _STARTS = 3
-"""How often it is tried to start the process that forks: somebody may have killed it, as may happen later, too."""
 
+# Seconds that threads get to end once their jobs were.
 _LAST = 15.0
-"""Seconds that threads get to end once their jobs were."""
 
 
 class _Run:
@@ -124,7 +124,6 @@ class WorkerPool:
 
     @property
     def server_id(self) -> str:
-        """The ID of this server."""
         return self._lease.server
 
     @property

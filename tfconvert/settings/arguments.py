@@ -15,8 +15,8 @@ from tfconvert.schema.limits import Limits
 from tfconvert.settings.iree_options import BACKENDS, IreeOptions
 from tfconvert.settings.options import NAMES, ORDERS, RECURRENT, STATES, TARGETS, WEIGHTS
 
+# How many characters of a wrong value a message has.
 _SHOWN = 100
-"""How many characters of a wrong value a message has."""
 
 
 class Kind(NamedTuple):

@@ -22,8 +22,8 @@ DRIVERS: Mapping[str, str] = {
 }
 """The driver of IREE's runtime that runs the code of each backend."""
 
+# Prefixes of flags that would change what is made, rather than how.
 _RESERVED = ("-o", "--compile-to", "--iree-hal-target-", "--iree-hal-local-target-", "--output-format")
-"""Prefixes of flags that would change what is made, rather than how."""
 
 
 class IreeOptions(NamedTuple):
@@ -55,9 +55,15 @@ class IreeOptions(NamedTuple):
         if not self.cpu or self.cpu.startswith("-"):
             raise error("wrong-option", f"the processor can't be {self.cpu!r}", hint="name one, or generic, or host")
         if self.cpu != "generic" and self.backend != "llvm-cpu":
-            raise error("wrong-option", f"the backend {self.backend} doesn't depend on the processor {self.cpu!r}",
-                        hint="leave the processor out, or choose the backend llvm-cpu")  # fmt: skip
+            raise error(
+                "wrong-option",
+                f"the backend {self.backend} doesn't depend on the processor {self.cpu!r}",
+                hint="leave the processor out, or choose the backend llvm-cpu",
+            )
         for flag in self.flags:
             if not flag.startswith("--") or "\0" in flag or flag.startswith(_RESERVED):
-                raise error("wrong-option", f"{flag!r} is not a flag that can be added to iree-compile's",
-                            hint="it begins with two dashes, and what is made and where is not its matter")  # fmt: skip
+                raise error(
+                    "wrong-option",
+                    f"{flag!r} is not a flag that can be added to iree-compile's",
+                    hint="it begins with two dashes, and what is made and where is not its matter",
+                )

@@ -150,8 +150,10 @@ class Quantize:
             if not isinstance(end, str) or end not in kinds:
                 raise _wrong(f"io can't be {self.io!r}", f"choose one of {', '.join(kinds)}, or a pair of them")
             if end != "float32" and not self.is_static:
-                raise _wrong(f"inputs and outputs can't be {end} in the mode {self.mode!r}: it computes with floats",
-                             "choose the mode 'int8'")  # fmt: skip
+                raise _wrong(
+                    f"inputs and outputs can't be {end} in the mode {self.mode!r}: it computes with floats",
+                    "choose the mode 'int8'",
+                )
             if end == "int16" and self.mode != "int16":
                 raise _wrong("inputs and outputs can be int16 in the mode 'int16' only", "choose io='int8'")
             if end in ("int8", "uint8") and self.mode == "int16":

@@ -77,8 +77,9 @@ def to_verify(verify: object, data: Any = None, compare_layers: bool = False) ->
     elif isinstance(verify, Verify):
         if data is not None and verify.data is not None:
             raise error("wrong-option", "verify.data and verify_data are both given", hint="leave `verify_data` out")
-        found = replace(verify, data=verify.data if data is None else data,
-                        compare_layers=verify.compare_layers or compare_layers)  # fmt: skip
+        found = replace(
+            verify, data=verify.data if data is None else data, compare_layers=verify.compare_layers or compare_layers
+        )
     else:
         raise error("wrong-option", f"verify can't be {_shown(verify)}", hint="expected is True, False or a Verify")
     found.check()

@@ -10,15 +10,21 @@ from tfconvert.schema.dialects.types import ELEMENT_TYPES
 from tfconvert.schema.tflite.operators import OPTIONS, OPTIONS_2
 from tfconvert.schema.tflite.reader import View
 
+# Of each tensor in the runtime's arena, in bytes.
 _ALIGNMENT = 64
-"""Of each tensor in the runtime's arena, in bytes."""
 
-_CALLS = ("then_subgraph_index", "else_subgraph_index", "cond_subgraph_index", "body_subgraph_index",
-          "init_subgraph_index", "decomposition_subgraph_index")  # fmt: skip
-"""The options that name a subgraph."""
+# The options that name a subgraph.
+_CALLS = (
+    "then_subgraph_index",
+    "else_subgraph_index",
+    "cond_subgraph_index",
+    "body_subgraph_index",
+    "init_subgraph_index",
+    "decomposition_subgraph_index",
+)
 
+# Types of which several elements share a byte.
 _BITS = {"INT4": 4, "UINT4": 4, "INT2": 2}
-"""Types of which several elements share a byte."""
 
 
 def peak_bytes(subgraph: View, is_constant: Callable[[View], bool]) -> int:

@@ -19,8 +19,8 @@ from tfconvert.tools.layer_table import layer_table
 from tfconvert.tools.layers import first_difference
 from tfconvert.tools.matching import Matching
 
+# Types in which inputs of floats are stored.
 _STORED = ("int8", "uint8", "int16")
-"""Types in which inputs of floats are stored."""
 
 
 def check(
@@ -57,8 +57,11 @@ def check(
     wiring = Matching(file)
     if not file.is_quantized:
         if min_snr is not None or min_agreement is not None:
-            raise error("wrong-option", f"{os.fspath(path)} is not quantized: it has to agree but for rounding",
-                        hint="leave min_snr and min_agreement (--min-snr, --min-agreement) out")  # fmt: skip
+            raise error(
+                "wrong-option",
+                f"{os.fspath(path)} is not quantized: it has to agree but for rounding",
+                hint="leave min_snr and min_agreement (--min-snr, --min-agreement) out",
+            )
         found = result_check.compared(source, content, data, wiring)
         return found.with_layers(first_difference(source, content, data, wiring)) if compare_layers else found
 

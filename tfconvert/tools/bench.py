@@ -105,9 +105,6 @@ def measure(
         threads: How many threads LiteRT may use.
         shapes: The shapes of inputs by name; sizes that are open are 1 otherwise.
         by_operator: Whether to measure each operator too.
-
-    Raises:
-        ConversionError: The file can't be read, or LiteRT can't run it (`runtime-error`, `litert-timeout`).
     """
     runtime.require()
     content = read_file(path)
@@ -162,8 +159,9 @@ class _Bench:
         with Child(_PROCESS) as child:
             answer, arrays = self._ask(child, path, inputs, 0, wanted)
             values = dict(zip(answer["numbers"], arrays, strict=True))
-            return [self._operator(child, cut, [values.get(places[value].tensor) for value in cut.inputs])
-                    for cut in found]  # fmt: skip
+            return [
+                self._operator(child, cut, [values.get(places[value].tensor) for value in cut.inputs]) for cut in found
+            ]
 
     def _operator(self, child: Child, cut: Cut, values: Sequence[Array | None]) -> OperatorTime:
         known = [value for value in values if value is not None]
@@ -187,6 +185,9 @@ class _Bench:
         except ChildError as crash:
             raise failure(crash, "runtime-error", "the file can't be measured") from crash
         if answer["problem"]:
-            raise error("runtime-error", f"the file can't be measured: {answer['problem']}",
-                        hint="give open sizes with --input-shape")  # fmt: skip
+            raise error(
+                "runtime-error",
+                f"the file can't be measured: {answer['problem']}",
+                hint="give open sizes with --input-shape",
+            )
         return answer, arrays

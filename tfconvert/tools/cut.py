@@ -17,8 +17,8 @@ from tfconvert.schema.ir.values import Value
 
 _CONSTANTS = frozenset(("tfl.pseudo_const", "tfl.pseudo_qconst", "tfl.no_value"))
 
+# Operators that compute nothing by themselves.
 _ALONE = frozenset(("tfl.assign_variable", "tfl.call_once", "tfl.read_variable", "tfl.var_handle"))
-"""Operators that compute nothing by themselves."""
 
 
 class Cut(NamedTuple):

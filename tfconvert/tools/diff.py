@@ -22,7 +22,7 @@ from tfconvert.tools.bench import measure
 from tfconvert.tools.structure import Change, changed_attributes, changes
 from tfconvert.tools.weights import WeightChange, changed_weights
 
-_MOST = 32
+_MAX = 32
 _ROUNDING = float(np.finfo(np.float32).eps)
 _ROUNDS = 3
 
@@ -84,9 +84,6 @@ def diff(
         second: The other.
         data: Inputs to run both on, as `Quantize.samples`; `None` for random ones.
         latency: Whether to measure how long each takes.
-
-    Raises:
-        ConversionError: One of them can't be read, or the data is not what they take (`wrong-sample`).
     """
     runtime.require()
     contents = [read_file(path) for path in (first, second)]
@@ -158,8 +155,9 @@ class _Pair:
     def run(self, values: Sequence[Array]) -> bool:
         """Compares the outputs on inputs; returns whether both files take them."""
         try:
-            first, second = (self._run(content, each, values)
-                             for content, each in zip(self._contents, self._signatures, strict=True))  # fmt: skip
+            first, second = (
+                self._run(content, each, values) for content, each in zip(self._contents, self._signatures, strict=True)
+            )
         except ConversionError as problem:
             self.refusal = problem.diagnostics[0].message
             return False
@@ -192,7 +190,7 @@ def _entry(signature: Signature, signatures: Sequence[Signature]) -> Entry:
 
 def _given(entries: Sequence[Entry], number: int, data: Any) -> Iterator[Sequence[Array]]:
     """Yields the user's inputs for a signature."""
-    yield from islice((each.values for each in read(data, entries, finite=False) if each.entry == number), _MOST)
+    yield from islice((each.values for each in read(data, entries, finite=False) if each.entry == number), _MAX)
 
 
 def _drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:

@@ -14,11 +14,26 @@ from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 
-_CONTROL_FLOW = frozenset({
-    "tf.If", "tf.StatelessIf", "tf.IfRegion", "tf.Case", "tf.StatelessCase", "tf.CaseRegion", "tf.While",
-    "tf.StatelessWhile", "tf.WhileRegion", "tf_executor.Switch", "tf_executor._SwitchN", "tf_executor.Merge",
-    "tf_executor.Enter", "tf_executor.Exit", "tfl.if", "tfl.while",
-})  # fmt: skip
+_CONTROL_FLOW = frozenset(
+    {
+        "tf.If",
+        "tf.StatelessIf",
+        "tf.IfRegion",
+        "tf.Case",
+        "tf.StatelessCase",
+        "tf.CaseRegion",
+        "tf.While",
+        "tf.StatelessWhile",
+        "tf.WhileRegion",
+        "tf_executor.Switch",
+        "tf_executor._SwitchN",
+        "tf_executor.Merge",
+        "tf_executor.Enter",
+        "tf_executor.Exit",
+        "tfl.if",
+        "tfl.while",
+    }
+)
 _NO_WORK = frozenset({"tf.Const", "tf.NoOp", "tf.VarHandleOp", "tf.ReadVariableOp", "tfl.pseudo_const"})
 
 
@@ -64,13 +79,14 @@ def facts_of(module: ModuleOp) -> Imported:
     return Imported(
         version.data if isinstance(version, StringAttr) else "",
         tuple(each._replace(keys=(*each.other_keys, *each.keys)) for each in interfaces(module)),
-        _ranked({name: count for name, count in names.items()
-                 if name.startswith(("tf.", "tfl.")) and name not in _NO_WORK}),
+        _ranked(
+            {name: count for name, count in names.items() if name.startswith(("tf.", "tfl.")) and name not in _NO_WORK}
+        ),
         _ranked({name: count for name, count in names.items() if name in _CONTROL_FLOW}),
         len(variables),
         sum(map(_nbytes, variables)),
         tuple(sorted(name.data for name in assets if isinstance(name, StringAttr))),
-    )  # fmt: skip
+    )
 
 
 def variables_of(module: ModuleOp) -> list[GlobalTensorOp]:

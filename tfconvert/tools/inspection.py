@@ -23,8 +23,15 @@ from tfconvert.tools.imported import Imported, facts_of, variables_of
 from tfconvert.tools.litert_file import LiteRTFile, describe, read_file
 
 _FREEZE = "freeze-variables"
-_FORMATS = {".pb": "GraphDef", ".pbtxt": "GraphDef", ".prototxt": "GraphDef", ".mlir": "MLIR", ".keras": "Keras",
-            ".h5": "Keras", ".hdf5": "Keras"}  # fmt: skip
+_FORMATS = {
+    ".pb": "GraphDef",
+    ".pbtxt": "GraphDef",
+    ".prototxt": "GraphDef",
+    ".mlir": "MLIR",
+    ".keras": "Keras",
+    ".h5": "Keras",
+    ".hdf5": "Keras",
+}
 
 
 class Inspection(NamedTuple):
@@ -82,9 +89,6 @@ def inspect(source: Source, options: Options) -> Inspection:
     Args:
         source: The model, a path.
         options: The settings of the conversion that is asked about.
-
-    Raises:
-        ConversionError: It can't be read at all.
     """
     path = Path(source.name)
     if path.suffix == ".tflite":

@@ -17,8 +17,8 @@ from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.fidelity import LayerFidelity
 from tfconvert.tools.layers import LayerRuns, each_function, is_alike
 
-_MOST = 8
-"""How many samples are compared: the reference is slow."""
+# How many samples are compared: the reference is slow.
+_MAX = 8
 
 
 def layer_table(source: Source, content: bytes, data: Any, wiring: Wiring, ranges: Ranges) -> tuple[LayerFidelity, ...]:
@@ -30,14 +30,11 @@ def layer_table(source: Source, content: bytes, data: Any, wiring: Wiring, range
         data: The user's inputs; `None` for random ones.
         wiring: Which of the file's inputs and outputs are those of the model.
         ranges: The ranges of random inputs.
-
-    Raises:
-        ConversionError: Either can't be run.
     """
     rows: list[LayerFidelity] = []
     for runs, draws in each_function(source, content, data, wiring, ranges):
         table = _Table(runs)
-        for values in islice(draws, _MOST):
+        for values in islice(draws, _MAX):
             table.add(values)
         rows += table.rows()
     return tuple(sorted(rows, key=lambda row: -row.lost))
@@ -81,8 +78,15 @@ class _Table:
             index: range_of({"quantization": (tensors[index].scale, tensors[index].zero_point), "dtype": dtype})
             for index, dtype in self._stored.items()
         }
-        steps = [Step(next((self._nodes[index] for index in each.outputs if index in self._nodes), ""), each.name,
-                      each.inputs, each.outputs) for each in self._runs.operators]  # fmt: skip
+        steps = [
+            Step(
+                next((self._nodes[index] for index in each.outputs if index in self._nodes), ""),
+                each.name,
+                each.inputs,
+                each.outputs,
+            )
+            for each in self._runs.operators
+        ]
         return layers(steps, measured, {index: each for index, each in known.items() if each is not None})
 
 

@@ -58,9 +58,6 @@ def first_difference(source: Source, content: bytes, data: Any = None, wiring: W
         content: The file's bytes.
         data: The user's inputs; `None` for random ones.
         wiring: Which of the file's inputs and outputs are those of the model.
-
-    Raises:
-        ConversionError: Either can't be run.
     """
     return [_note(runs, draws) for runs, draws in each_function(source, content, data, wiring)]
 
@@ -76,9 +73,6 @@ def each_function(
         data: The user's inputs; `None` for random ones.
         wiring: Which of the file's inputs and outputs are those of the model.
         ranges: The ranges of random inputs; `None` for any.
-
-    Raises:
-        ConversionError: The model can't be run.
     """
     module, functions = exported(source)
     file = outline(content)
@@ -147,11 +141,7 @@ class LayerRuns:
         return found or [(base, each) for base in map(_base, names) for each in expected.get(base, ())]
 
     def got(self, values: Sequence[Array]) -> dict[int, Array]:
-        """Returns the tensors of LiteRT's run, as they are stored.
-
-        Raises:
-            ConversionError: LiteRT can't run the file (`runtime-error`).
-        """
+        """Returns the tensors of LiteRT's run, as they are stored."""
         wires = self._wires
         if not self._is_loaded:
             wanted = sorted({index for operator in self.operators for index in operator.outputs})
@@ -182,23 +172,28 @@ def _note(runs: LayerRuns, draws: Iterator[Sequence[Array]]) -> Diagnostic:
             if layer.difference.what:
                 return _found(runs, label, layer, {each.tensor.number: each for each in layers})
     return Diagnostic(
-        "layers-agree", f"{label!r}: of {len(runs.operators)} operators, {most} were compared one by one, "
-        "and none of them differs", severity=NOTE,
-    )  # fmt: skip
+        "layers-agree",
+        f"{label!r}: of {len(runs.operators)} operators, {most} were compared one by one, and none of them differs",
+        severity=NOTE,
+    )
 
 
 def _found(runs: LayerRuns, label: str, layer: Layer, compared: Mapping[int, Layer]) -> Diagnostic:
     made = {index for operator in runs.operators for index in operator.outputs}
     inputs = [
         f"{runs.tensors[index].name!r} {_share(compared.get(index))}"
-        for index in layer.operator.inputs if index in made
-    ]  # fmt: skip
+        for index in layer.operator.inputs
+        if index in made
+    ]
     of = f"; of its inputs: {', '.join(inputs)}" if inputs else ""
     return Diagnostic(
-        "first-difference", f"{label!r}: the first result that differs is {layer.tensor.name!r}: it "
+        "first-difference",
+        f"{label!r}: the first result that differs is {layer.tensor.name!r}: it "
         f"{layer.difference.what} (error {_share(layer)}){of}",
-        op=layer.operator.name, node=nodes_of(layer.tensor.name)[-1], severity=NOTE,
-    )  # fmt: skip
+        op=layer.operator.name,
+        node=nodes_of(layer.tensor.name)[-1],
+        severity=NOTE,
+    )
 
 
 def _layers(runs: LayerRuns, values: Sequence[Array]) -> list[Layer]:

@@ -15,8 +15,8 @@ from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_mode
 from tfconvert.schema.tflite.versions import minimum_runtime
 from tfconvert.tools.activations import called_subgraphs, peak_bytes
 
+# The metadata entry of the runtime that a file needs.
 _RUNTIME = "min_runtime_version"
-"""The metadata entry of the runtime that a file needs."""
 
 
 class OperatorUse(NamedTuple):
@@ -77,12 +77,7 @@ class LiteRTFile(NamedTuple):
 
 
 def read_file(path: str) -> LiteRTFile:
-    """Returns what is in a file.
-
-    Raises:
-        ConversionError: It can't be read (`model-not-found`), or is not a LiteRT file, or is damaged
-            (`malformed-tflite`).
-    """
+    """Returns what is in a file."""
     view = content_of(path).view
     return describe(read_model(view, Allowance(len(view))), len(view))
 
@@ -94,9 +89,6 @@ def describe(model: View, size: int, constants: int | None = None) -> LiteRTFile
         model: Its tables.
         size: Its size.
         constants: Bytes of its constants, if they are not behind the tables yet.
-
-    Raises:
-        ConversionError: It is damaged.
     """
     reader = _Reader(model, is_whole=constants is None)
     uses = reader.operators()
@@ -145,10 +137,14 @@ class _Reader:
         if counts and max(counts) >= len(self._codes):
             raise malformed(f"an operator has code {max(counts)}, but the file lists {len(self._codes)}")
         uses = [
-            OperatorUse(self._codes[index].custom or self._codes[index].name.upper(), self._codes[index].version, count,
-                        bool(self._codes[index].custom))
+            OperatorUse(
+                self._codes[index].custom or self._codes[index].name.upper(),
+                self._codes[index].version,
+                count,
+                bool(self._codes[index].custom),
+            )
             for index, count in counts.items()
-        ]  # fmt: skip
+        ]
         return tuple(sorted(uses, key=lambda each: (-each.calls, each.name, each.version)))
 
     def signatures(self) -> list[Interface]:

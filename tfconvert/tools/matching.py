@@ -35,15 +35,14 @@ class Matching:
         if len({each.subgraph for each in self._signatures}) == 1:
             return self._signatures[0]
         listed = ", ".join(repr(key) for key in keys)
-        raise error("no-such-signature", f"the file has no signature {interface.keys[:1] or interface.function!r}",
-                    hint=f"it has {listed}; choose one with `signatures` (--signature)")  # fmt: skip
+        raise error(
+            "no-such-signature",
+            f"the file has no signature {interface.keys[:1] or interface.function!r}",
+            hint=f"it has {listed}; choose one with `signatures` (--signature)",
+        )
 
     def __call__(self, interface: Interface) -> Wires:
-        """Returns how a function of the model is run in the file.
-
-        Raises:
-            ConversionError: There is no such signature, or inputs or outputs are others (`unlike-interface`).
-        """
+        """Returns how a function of the model is run in the file."""
         signature = self.signature(interface)
         inputs = _places([tensor.name for tensor in interface.inputs], signature.inputs, "inputs")
         outputs = _places([tensor.name for tensor in interface.outputs], signature.outputs, "outputs")
@@ -75,5 +74,8 @@ def _short(name: str) -> str:
 
 def _unlike(names: Sequence[str], tensors: Sequence[Tensor], what: str) -> ConversionError:
     file = ", ".join(map(str, tensors)) or "none"
-    return error("unlike-interface", f"the model has the {what} {', '.join(names) or 'none'}, and the file {file}",
-                 hint="name the signature, or the inputs and outputs of a graph")  # fmt: skip
+    return error(
+        "unlike-interface",
+        f"the model has the {what} {', '.join(names) or 'none'}, and the file {file}",
+        hint="name the signature, or the inputs and outputs of a graph",
+    )

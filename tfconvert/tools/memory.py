@@ -79,9 +79,6 @@ def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[in
         source: The model.
         options: The settings of the conversion; the target is StableHLO.
         shapes: Shapes of inputs, by their names, for which numbers are wanted; -1 leaves a size as it is.
-
-    Raises:
-        ConversionError: The model can't be converted, or an input is not there or of another shape (`wrong-option`).
     """
     modules: list[ModuleOp] = []
     conversion.run(source, options._replace(target="stablehlo"), on_import=modules.append)

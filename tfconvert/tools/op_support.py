@@ -39,6 +39,7 @@ MEANINGS: Mapping[How, str] = {
 }
 """How ops are converted to LiteRT."""
 
+# Pass -> ops that its code, not a table, replaces.
 _BY_HAND: Mapping[str, str] = {
     "functionalize-loops": "Enter Exit LoopCond NextIteration RefEnter RefExit RefNextIteration",
     "functionalize-conditionals": "ControlTrigger Merge RefMerge RefSwitch Switch _SwitchN",
@@ -47,9 +48,8 @@ _BY_HAND: Mapping[str, str] = {
     "lower-tensor-lists": "EmptyTensorList TensorListReserve",
     "lower-tables": "InitializeTableFromTextFileV2 InitializeTableV2 LookupTableExportV2 LookupTableSizeV2",
     "import": "Assign AssignAdd AssignSub DestroyTemporaryVariable IsVariableInitialized Placeholder "
-              "RefIdentity TemporaryVariable Variable VariableV2",
-}  # fmt: skip
-"""Pass -> ops that its code, not a table, replaces."""
+    "RefIdentity TemporaryVariable Variable VariableV2",
+}
 
 
 class Way(NamedTuple):
@@ -88,8 +88,10 @@ class OpSupport(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data."""
-        return {**self._asdict(), "ways": [{**way._asdict(), "becomes": list(way.becomes), "dtypes": list(way.dtypes)}
-                                           for way in self.ways]}  # fmt: skip
+        return {
+            **self._asdict(),
+            "ways": [{**way._asdict(), "becomes": list(way.becomes), "dtypes": list(way.dtypes)} for way in self.ways],
+        }
 
 
 class FunctionSupport(NamedTuple):
@@ -207,8 +209,8 @@ def rewritten() -> dict[str, str]:
     return {op: name for op, name in found.items() if op not in _KEPT}
 
 
+# Ops of which passes remove only those that do nothing.
 _KEPT = frozenset({"Cast"})
-"""Ops of which passes remove only those that do nothing."""
 
 
 @cache

@@ -26,8 +26,8 @@ _FUNCTIONS = """\
 Functions that declare what they implement (`tf.function(experimental_implements=...)`, or as Keras marks its layers)
 are converted as a whole. See [composites](composites.md).
 """
+# The kinds of support that the docs list; any other op can only be a custom operator.
 _SHOWN: tuple[How, ...] = ("builtin", "decomposed", "rewritten", "folded", "refused")
-"""The kinds of support that the docs list; any other op can only be a custom operator."""
 
 
 def op_lines(ops: Sequence[OpSupport], meanings: Mapping[How, str] = MEANINGS) -> list[str]:

@@ -12,15 +12,7 @@ from tfconvert.converter.targets.stablehlo.legalize.registry import FAMILIES
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.importers.graph.legacy_ops import CURRENT
 from tfconvert.schema.tensorflow import op_defs
-from tfconvert.tools.op_support import (
-    How,
-    OpSupport,
-    Way,
-    is_folded,
-    rewritten,
-    upgraded,
-    without_legalization,
-)
+from tfconvert.tools.op_support import How, OpSupport, Way, is_folded, rewritten, upgraded, without_legalization
 
 MEANINGS: Mapping[How, str] = {
     "legalized": "ops of StableHLO, with known sizes or open ones, compute the same",
@@ -31,13 +23,13 @@ MEANINGS: Mapping[How, str] = {
 }
 """How ops are converted to StableHLO."""
 
+# Pass -> ops that its code, not a table, replaces.
 _BY_HAND: Mapping[str, str] = {
     "carry-state": "AssignVariableOp ReadVariableOp VarHandleOp VarIsInitializedOp",
     "tables-to-gathers": "HashTableV2 InitializeTableFromTextFileV2 InitializeTableV2 LookupTableExportV2 "
-                         "LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
+    "LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2",
     "legalize-to-stablehlo": "Assert Const NoOp",
-}  # fmt: skip
-"""Pass -> ops that its code, not a table, replaces."""
+}
 
 _NOTES: Mapping[str, str] = {
     "carry-state": "variables that are only read become weights before",
@@ -47,11 +39,11 @@ _NOTES: Mapping[str, str] = {
 CONTROL_FLOW = "control flow"
 """The family of branches and loops, which become regions."""
 
+# Op of StableHLO -> all ops that become it, of those that IREE refuses whatever their operands are.
 _BECOMES: Mapping[str, str] = {
     "stablehlo.cholesky": "BatchCholesky Cholesky",
     "stablehlo.triangular_solve": "BatchMatrixTriangularSolve MatrixTriangularSolve",
 }
-"""Op of StableHLO -> all ops that become it, of those that IREE refuses whatever their operands are."""
 
 
 @cache

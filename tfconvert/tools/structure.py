@@ -13,8 +13,8 @@ from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
+# Longer entries of the metadata are shown as their length and checksum.
 _SHORT = 40
-"""Longer entries of the metadata are shown as their length and checksum."""
 
 
 class Change(NamedTuple):

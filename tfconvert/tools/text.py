@@ -10,8 +10,8 @@ from tfconvert.schema.tflite.operators import needs_registration
 from tfconvert.tools.inspection import Inspection
 from tfconvert.tools.litert_file import LiteRTFile, OperatorUse
 
+# How many rows of a table are shown unless all are asked for.
 _FEW = 12
-"""How many rows of a table are shown unless all are asked for."""
 
 _CONVERTED = "yes: the conversion was run, but for reading and writing weights"
 

@@ -68,9 +68,15 @@ def test_the_results_have_the_types_that_the_text_says() -> None:
 
 
 SPECIAL = {
-    "bessel_i1e": "bessel_i1e", "digamma": "digamma", "erf": "erf", "erf_inv": "erfinv", "erfc": "erfc",
-    "lgamma": "lgamma", "sinh": "sinh", "square": "square",
-}  # fmt: skip
+    "bessel_i1e": "bessel_i1e",
+    "digamma": "digamma",
+    "erf": "erf",
+    "erf_inv": "erfinv",
+    "erfc": "erfc",
+    "lgamma": "lgamma",
+    "sinh": "sinh",
+    "square": "square",
+}
 OF_TWO = {"polygamma": "polygamma", "zeta": "zeta", "next_after": "nextafter"}
 
 

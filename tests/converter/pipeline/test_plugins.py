@@ -43,8 +43,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("acme", ["first", "second"]), ("acme-first", ["first"]), ("acme*", ["first", "second"])],
+    ("name", "expected"), [("acme", ["first", "second"]), ("acme-first", ["first"]), ("acme*", ["first", "second"])]
 )
 def test_patterns_of_packages(package: Path, name: str, expected: list[str]) -> None:
     found = plugins.resolved([name], plugins.PATTERNS, tfconvert.patterns.Pattern, "patterns")

@@ -85,8 +85,11 @@ def test_a_graph_can_be_looked_at_that_can_not_be_converted(tmp_path: Path) -> N
 
 
 def test_all_inputs_that_are_needed_must_be_named(tmp_path: Path) -> None:
-    nodes = [*map(v1_graphs.placeholder, "abcd"), node("ab", "AddV2", "a", "b", T=FLOAT),
-             node("y", "AddV2", "ab", "c", T=FLOAT)]  # fmt: skip
+    nodes = [
+        *map(v1_graphs.placeholder, "abcd"),
+        node("ab", "AddV2", "a", "b", T=FLOAT),
+        node("y", "AddV2", "ab", "c", T=FLOAT),
+    ]
     found = problems(tmp_path, nodes, inputs=["b"])
     assert [problem.code for problem in found] == ["unfed-input"] * 2
     assert {problem.node for problem in found} == {"a", "c"}

@@ -39,8 +39,9 @@ def test_a_pass_by_name_loads_no_other(tmp_path: Path) -> None:
         "main(['opt', sys.argv[1], '-p', 'cse'], standalone_mode=False)\n"
         "print(*sorted(name for name in sys.modules if name.startswith('tfconvert.')), sep='\\n')"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(model)], capture_output=True, text=True, check=True,
-                          timeout=120)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(model)], capture_output=True, text=True, check=True, timeout=120
+    )
     loaded = set(done.stdout.splitlines())
     passes = {name for name in loaded if ".passes." in name}
     assert passes == {"tfconvert.converter.passes.cse"}

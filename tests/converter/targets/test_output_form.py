@@ -47,12 +47,18 @@ def _contents(path: Path) -> str:
 @pytest.mark.parametrize(
     ("name", "flags", "contents"),
     [
-        ("m.tflite", [], "litert"), ("M.TFLITE", [], "litert"), ("m.mlir", [], "stablehlo"),
-        ("m.mlir", ["--mlir-weights", "inline"], "stablehlo"), ("m.mlirbc", [], "artifact"),
-        ("m.mlirbc", ["--target", "stablehlo"], "artifact"), ("m", [], "litert"), ("net_v1_0.25", [], "litert"),
-        ("m", ["--target", "stablehlo"], "stablehlo"), ("m.part", ["--target", "litert"], "litert"),
+        ("m.tflite", [], "litert"),
+        ("M.TFLITE", [], "litert"),
+        ("m.mlir", [], "stablehlo"),
+        ("m.mlir", ["--mlir-weights", "inline"], "stablehlo"),
+        ("m.mlirbc", [], "artifact"),
+        ("m.mlirbc", ["--target", "stablehlo"], "artifact"),
+        ("m", [], "litert"),
+        ("net_v1_0.25", [], "litert"),
+        ("m", ["--target", "stablehlo"], "stablehlo"),
+        ("m.part", ["--target", "litert"], "litert"),
     ],
-)  # fmt: skip
+)
 def test_the_ending_chooses_the_target(model: Path, tmp_path: Path, name: str, flags: list[str], contents: str) -> None:
     if contents == "artifact":
         pytest.importorskip("jaxlib")
@@ -71,7 +77,7 @@ WRONG = [
     ("m.vmfb", ["--target", "stablehlo", "--mlir-artifact"], "Otherwise let the name end in .mlirbc"),
     ("m.mlir", ["--mlir-artifact"], ".mlirbc"),
     ("m.mlirbc", ["--mlir-weights", "resource"], "inline or arguments"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "flags", "hint"), WRONG)
@@ -123,9 +129,17 @@ def test_a_result_of_two_files_needs_a_path(tmp_path: Path) -> None:
 
 def test_endings() -> None:
     assert [ending_of(name) for name in ("a.MLIR", "s3://b/c.d/e.vmfb", "c.d/e", ".mlir", "v0.25", "a.tflite.1")] == [
-        ".mlir", ".vmfb", "", "", "", "",
-    ]  # fmt: skip
+        ".mlir",
+        ".vmfb",
+        "",
+        "",
+        "",
+        "",
+    ]
     assert form_of("x.hpp", {}) == Form()
     assert [Form(*each).ending for each in (("litert",), ("stablehlo",), ("stablehlo", True), ("iree",))] == [
-        ".tflite", ".mlir", ".mlirbc", ".vmfb",
-    ]  # fmt: skip
+        ".tflite",
+        ".mlir",
+        ".mlirbc",
+        ".vmfb",
+    ]

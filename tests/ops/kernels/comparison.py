@@ -16,11 +16,16 @@ from tfconvert.schema.tensorflow import op_defs
 
 Agree = Callable[..., None]
 _DTYPES: dict[str, Any] = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": np.bool_,
-    "c64": np.complex64, "c128": np.complex128,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i1": np.bool_,
+    "c64": np.complex64,
+    "c128": np.complex128,
     **{f"i{width}": f"int{width}" for width in (8, 16, 32, 64)},
     **{f"ui{width}": f"uint{width}" for width in (8, 16, 32, 64)},
-}  # fmt: skip
+}
 _SPEC = re.compile(r"(\w+)\[([\d,]*)\](?:@(-?[\d.]+):(-?[\d.]+))?")
 _TOLERANCE = {
     "float16": 2e-3,

@@ -33,9 +33,12 @@ def test_conv_2d(agree: Agree, kernel: str, padding: str, stride: int, dilation:
 
 
 @given(
-    height=st.integers(1, 9), width=st.integers(1, 9), kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
-    strides=st.tuples(st.integers(1, 3), st.integers(1, 3)), padding=st.sampled_from(["SAME", "VALID"]),
-)  # fmt: skip
+    height=st.integers(1, 9),
+    width=st.integers(1, 9),
+    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    strides=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    padding=st.sampled_from(["SAME", "VALID"]),
+)
 @settings(max_examples=60)
 def test_windows(
     agree: Agree, height: int, width: int, kernel: tuple[int, int], strides: tuple[int, int], padding: str
@@ -99,8 +102,12 @@ def test_channels_first_is_a_transposed_channels_last(op: str) -> None:
     x = random.normal(size=(2, 8, 9, 4)).astype(np.float32)
     kernel = random.normal(size=(3, 3, 4, 4 if op != "DepthwiseConv2dNative" else 2)).astype(np.float32)
     last = {"strides": (1, 2, 1, 1), "padding": "EXPLICIT", "explicit_paddings": (0, 0, 1, 1, 2, 0, 0, 0)}
-    first = {"strides": (1, 1, 2, 1), "padding": "EXPLICIT", "explicit_paddings": (0, 0, 0, 0, 1, 1, 2, 0),
-             "data_format": "NCHW"}  # fmt: skip
+    first = {
+        "strides": (1, 1, 2, 1),
+        "padding": "EXPLICIT",
+        "explicit_paddings": (0, 0, 0, 0, 1, 1, 2, 0),
+        "data_format": "NCHW",
+    }
     if op == "Conv2DBackpropInput":
         sizes = np.array([2, 16, 9, 4]), np.array([2, 4, 16, 9])
         inputs: list[tuple[Any, ...]] = [(sizes[0], kernel, x), (sizes[1], kernel, x.transpose(0, 3, 1, 2))]

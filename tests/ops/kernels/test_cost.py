@@ -27,7 +27,7 @@ WORK = {
     "pairs of boxes": ("NonMaxSuppressionV2", "", (BOXES, SCORES, LIMIT, "tensor<f32>"), "tensor<?xi32>", 64 * 49),
     "sparse product": ("SparseTensorDenseMatMul", "", (INDICES, VALUES, DENSE_SHAPE, B), "tensor<9x4xf32>", 6 * 4),
     "resizing": ("ResizeBilinear", "", (IMAGE, "tensor<2xi32>"), SMALLER, (72 + 18) * 12),
-}  # fmt: skip
+}
 """An op, its attributes, its operands' types, its result's, and the multiply-adds by the textbook, or at most."""
 
 

@@ -88,9 +88,22 @@ def test_binary(agree: Agree, op: str, dtype: str) -> None:
 
 
 EDGY = (
-    "AddV2", "DivNoNan", "FloorDiv", "FloorMod", "Mod", "MulNoNan", "Pow", "RealDiv", "Xdivy", "Xlog1py", "Xlogy",
-    "Greater", "Equal", "NotEqual", "LessEqual",
-)  # fmt: skip
+    "AddV2",
+    "DivNoNan",
+    "FloorDiv",
+    "FloorMod",
+    "Mod",
+    "MulNoNan",
+    "Pow",
+    "RealDiv",
+    "Xdivy",
+    "Xlog1py",
+    "Xlogy",
+    "Greater",
+    "Equal",
+    "NotEqual",
+    "LessEqual",
+)
 
 
 @pytest.mark.parametrize("op", EDGY)

@@ -25,9 +25,12 @@ SCATTERS = ("Add", "Sub", "Max", "Min", "Update")
 
 def masks(begin: int = 0, end: int = 0, ellipsis: int = 0, new_axis: int = 0, shrink: int = 0) -> dict[str, Any]:
     return {
-        "begin_mask": begin, "end_mask": end, "ellipsis_mask": ellipsis, "new_axis_mask": new_axis,
+        "begin_mask": begin,
+        "end_mask": end,
+        "ellipsis_mask": ellipsis,
+        "new_axis_mask": new_axis,
         "shrink_axis_mask": shrink,
-    }  # fmt: skip
+    }
 
 
 ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
@@ -122,9 +125,13 @@ def test_indexing(agree: Agree, op: str, inputs: tuple[Any, ...], attributes: di
 
 
 @given(
-    dim=st.integers(1, 6), begin=st.integers(-8, 8), end=st.integers(-8, 8),
-    stride=st.sampled_from([-3, -2, -1, 1, 2, 3]), begin_mask=st.integers(0, 1), end_mask=st.integers(0, 1),
-)  # fmt: skip
+    dim=st.integers(1, 6),
+    begin=st.integers(-8, 8),
+    end=st.integers(-8, 8),
+    stride=st.sampled_from([-3, -2, -1, 1, 2, 3]),
+    begin_mask=st.integers(0, 1),
+    end_mask=st.integers(0, 1),
+)
 @settings(max_examples=150)
 def test_strided_slice(
     agree: Agree, dim: int, begin: int, end: int, stride: int, begin_mask: int, end_mask: int

@@ -25,11 +25,7 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("FusedBatchNormV3", ("bf16[2,4,5,3]", *STATISTICS), {"epsilon": 1e-3, "is_training": False}),
     ("FusedBatchNormV3", ("f32[2,3,4,5]", *STATISTICS), {"is_training": False, "data_format": "NCHW"}),
     ("FusedBatchNormV3", ("f32[2,4,5,3]", "f32[3]", "f32[3]", NONE, NONE), {"is_training": True}),
-    (
-        "FusedBatchNormV3",
-        ("f32[2,4,5,3]", *STATISTICS),
-        {"is_training": True, "exponential_avg_factor": 0.3},
-    ),
+    ("FusedBatchNormV3", ("f32[2,4,5,3]", *STATISTICS), {"is_training": True, "exponential_avg_factor": 0.3}),
     ("LRN", ("f32[2,3,3,8]",), {}),
     ("LRN", ("f32[2,3,3,8]",), {"depth_radius": 2, "bias": 2.0, "alpha": 0.1, "beta": 0.75}),
     *[(op, (f"{dtype}[3,4]",), {}) for op in ("Softmax", "LogSoftmax") for dtype in ("f32", "f64", "f16", "bf16")],

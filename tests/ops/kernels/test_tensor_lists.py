@@ -111,9 +111,11 @@ def _whole(ops: Any) -> Sequence[Any]:
     split = ops.TensorListSplit(tensor=X, element_shape=(-1, 3), lengths=np.array([1, 0, 3], np.int64))
     again, parts = ops.TensorListConcat(input_handle=split, element_dtype=F32)
     unset, sizes = ops.TensorListConcatV2(
-        input_handle=_reserve(ops, 2, (-1, 2)), element_shape=(-1, 2), leading_dims=np.array([1, 2], np.int64),
+        input_handle=_reserve(ops, 2, (-1, 2)),
+        element_shape=(-1, 2),
+        leading_dims=np.array([1, 2], np.int64),
         element_dtype=F32,
-    )  # fmt: skip
+    )
     return [tensor, lengths, again, parts, _get(ops, split, 2), unset, sizes]
 
 
@@ -153,9 +155,7 @@ def _arrays(ops: Any) -> Sequence[Any]:
     size = ops.TensorArraySizeV3(handle=handle, flow_in=flow)
     rows = ops.TensorArrayGatherV3(handle=handle, indices=(3, 0), flow_in=flow, dtype=F32)
     parts, flow_of_parts = ops.TensorArrayV3(size=2, dtype=F32, clear_after_read=False)
-    split = ops.TensorArraySplitV3(
-        handle=parts, value=X, lengths=np.array([3, 1], np.int64), flow_in=flow_of_parts
-    )  # fmt: skip
+    split = ops.TensorArraySplitV3(handle=parts, value=X, lengths=np.array([3, 1], np.int64), flow_in=flow_of_parts)
     joined, lengths = ops.TensorArrayConcatV3(handle=parts, flow_in=split, dtype=F32)
     return [size, rows, ops.TensorArrayReadV3(handle=handle, index=2, flow_in=flow, dtype=F32), joined, lengths]
 

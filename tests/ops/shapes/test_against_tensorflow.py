@@ -55,56 +55,84 @@ ELEMENTWISE: list[Case] = [
 CONVOLUTION: list[Case] = [
     ("Conv2D", ["f32[?,224,224,3]", "f32[3,3,3,32]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
     ("Conv2D", ["f32[?,?,225,3]", "f32[3,3,3,32]"], {"strides": [1, 2, 2, 1], "padding": "VALID"}),
-    ("Conv2D", ["f32[1,6,9,9]", "f32[3,3,3,32]"],
-     {"strides": [1, 1, 1, 1], "padding": "VALID", "data_format": "NCHW", "dilations": [1, 1, 2, 2]}),
-    ("Conv2D", ["f32[1,9,9,3]", "f32[3,3,3,8]"],
-     {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 2, 0, 3, 0, 0]}),
+    (
+        "Conv2D",
+        ["f32[1,6,9,9]", "f32[3,3,3,32]"],
+        {"strides": [1, 1, 1, 1], "padding": "VALID", "data_format": "NCHW", "dilations": [1, 1, 2, 2]},
+    ),
+    (
+        "Conv2D",
+        ["f32[1,9,9,3]", "f32[3,3,3,8]"],
+        {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 2, 0, 3, 0, 0]},
+    ),
     ("DepthwiseConv2dNative", ["f32[?,14,14,6]", "f32[5,5,6,2]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
     ("Conv3D", ["f32[2,8,8,8,3]", "f32[3,3,3,3,4]"], {"strides": [1, 2, 2, 2, 1], "padding": "VALID"}),
-    ("Conv2DBackpropInput", [[2, 8, 8, 3], "f32[3,3,3,4]", "f32[2,4,4,4]"],
-     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
-    ("Conv3DBackpropInputV2", [[2, 8, 8, 8, 3], "f32[3,3,3,3,4]", "f32[2,4,4,4,4]"],
-     {"strides": [1, 2, 2, 2, 1], "padding": "SAME"}),
-    ("Dilation2D", ["f32[?,9,9,3]", "f32[3,3,3]"],
-     {"strides": [1, 2, 2, 1], "rates": [1, 2, 2, 1], "padding": "VALID"}),
+    (
+        "Conv2DBackpropInput",
+        [[2, 8, 8, 3], "f32[3,3,3,4]", "f32[2,4,4,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
+    (
+        "Conv3DBackpropInputV2",
+        [[2, 8, 8, 8, 3], "f32[3,3,3,3,4]", "f32[2,4,4,4,4]"],
+        {"strides": [1, 2, 2, 2, 1], "padding": "SAME"},
+    ),
+    (
+        "Dilation2D",
+        ["f32[?,9,9,3]", "f32[3,3,3]"],
+        {"strides": [1, 2, 2, 1], "rates": [1, 2, 2, 1], "padding": "VALID"},
+    ),
     ("DepthToSpace", ["f32[?,4,4,8]"], {"block_size": 2}),
     ("SpaceToDepth", ["f32[?,?,4,8]"], {"block_size": 2}),
     ("SpaceToBatchND", ["f32[?,5,6,3]", [2, 3], [[1, 0], [0, 0]]], {}),
     ("SpaceToBatchND", ["f32[2,5,6,3]", [2, 3], [[1, 0], [0, 0]]], {}),
     ("BatchToSpaceND", ["f32[12,5,6,3]", [2, 3], [[1, 0], [0, 2]]], {}),
     ("BatchToSpaceND", ["f32[12,?,6,3]", [2, 3], "i32[2,2]"], {}),
-    ("Conv2DBackpropInput", ["i32[4]", "f32[3,3,3,4]", "f32[2,4,4,4]"],
-     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
-    ("Conv2DBackpropInput", ["i32[?]", "f32[3,3,3,4]", "f32[2,4,4,4]"],
-     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv2DBackpropInput", ["i32[4]", "f32[3,3,3,4]", "f32[2,4,4,4]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv2DBackpropInput", ["i32[?]", "f32[3,3,3,4]", "f32[2,4,4,4]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
     ("Conv2DBackpropInput", [[8, 8], "f32[3,3,3,4]", "f32[2,4,4,4]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
-    ("Conv2DBackpropFilter", ["f32[2,8,8,3]", [3, 3, 3, 4], "f32[2,4,4,4]"],
-     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
-    ("DepthwiseConv2dNativeBackpropFilter", ["f32[2,8,8,3]", "i32[4]", "f32[2,4,4,6]"],
-     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    (
+        "Conv2DBackpropFilter",
+        ["f32[2,8,8,3]", [3, 3, 3, 4], "f32[2,4,4,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
+    (
+        "DepthwiseConv2dNativeBackpropFilter",
+        ["f32[2,8,8,3]", "i32[4]", "f32[2,4,4,6]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
     ("DepthToSpace", ["f32[?,8,4,4]"], {"block_size": 2, "data_format": "NCHW"}),
     ("SpaceToDepth", ["f32[?,2,4,?]"], {"block_size": 2, "data_format": "NCHW"}),
     ("SpaceToBatch", ["f32[2,5,6,3]", [[1, 0], [0, 0]]], {"block_size": 2}),
     ("SpaceToBatchND", ["f32[2,5,6,3]", "i32[2]", [[1, 0], [0, 0]]], {}),
     ("BatchToSpace", ["f32[8,5,6,3]", [[1, 0], [0, 0]]], {"block_size": 2}),
     ("BatchToSpaceND", ["f32[*]", [2, 3], [[1, 0], [0, 2]]], {}),
-]  # fmt: skip
+]
 
 POOLING: list[Case] = [
     ("MaxPool", ["f32[?,15,15,3]"], {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}),
     ("AvgPool", ["f32[?,15,?,3]"], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
-    ("AvgPool", ["f32[2,3,15,15]"],
-     {"ksize": [1, 1, 2, 2], "strides": [1, 1, 2, 2], "padding": "VALID", "data_format": "NCHW"}),
+    (
+        "AvgPool",
+        ["f32[2,3,15,15]"],
+        {"ksize": [1, 1, 2, 2], "strides": [1, 1, 2, 2], "padding": "VALID", "data_format": "NCHW"},
+    ),
     ("MaxPool3D", ["f32[1,8,8,8,2]"], {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}),
     ("MaxPoolV2", ["f32[1,8,8,2]", [1, 2, 2, 1], [1, 2, 2, 1]], {"padding": "SAME"}),
     ("MaxPoolWithArgmax", ["f32[?,8,8,2]"], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
     ("MaxPoolV2", ["f32[1,8,8,2]", "i32[4]", [1, 2, 2, 1]], {"padding": "SAME"}),
-    ("MaxPoolGrad", ["f32[1,8,8,2]", "f32[1,4,4,2]", "f32[1,4,4,2]"],
-     {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
-    ("AvgPoolGrad", [[1, 8, 8, 2], "f32[1,4,4,2]"],
-     {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
+    (
+        "MaxPoolGrad",
+        ["f32[1,8,8,2]", "f32[1,4,4,2]", "f32[1,4,4,2]"],
+        {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
+    (
+        "AvgPoolGrad",
+        [[1, 8, 8, 2], "f32[1,4,4,2]"],
+        {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
     ("AvgPoolGrad", ["i32[4]", "f32[1,4,4,2]"], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
-]  # fmt: skip
+]
 
 MATMUL: list[Case] = [
     ("MatMul", ["f32[?,4]", "f32[4,5]"], {}),
@@ -234,8 +262,11 @@ _MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0
 INDEXING: list[Case] = [
     ("StridedSlice", ["f32[5,6]", [1, 0], [4, 6], [1, 2]], _MASKS),
     ("StridedSlice", ["f32[5,?,7]", [1, 0], [0, 0], [1, 1]], {**_MASKS, "ellipsis_mask": 2, "end_mask": 1}),
-    ("StridedSlice", ["f32[5,?,7]", [1, 0, 0], [2, 0, 3], [1, 1, 1]],
-     {**_MASKS, "shrink_axis_mask": 1, "new_axis_mask": 2}),
+    (
+        "StridedSlice",
+        ["f32[5,?,7]", [1, 0, 0], [2, 0, 3], [1, 1, 1]],
+        {**_MASKS, "shrink_axis_mask": 1, "new_axis_mask": 2},
+    ),
     ("StridedSlice", ["f32[?,7]", [0, -1], [0, -9], [1, -2]], {**_MASKS, "end_mask": 1, "begin_mask": 1}),
     ("StridedSlice", ["f32[?,7]", "i32[1]", "i32[1]", [1]], _MASKS),
     ("StridedSlice", ["f32[?,7]", [-3], [-1], [1]], _MASKS),
@@ -278,14 +309,17 @@ INDEXING: list[Case] = [
     ("DynamicPartition", ["f32[*]", "i32[4]"], {"num_partitions": 2}),
     ("DynamicStitch", [[[0, 2], [1, 3]], ["f32[*]", "f32[*]"]], {}),
     ("DynamicStitch", [["i32[2]", [1, 3]], ["f32[2,3]", "f32[2,?]"]], {}),
-]  # fmt: skip
+]
 
 IMAGES_AND_MORE: list[Case] = [
     ("ResizeBilinear", ["f32[?,4,4,3]", [8, 9]], {}),
     ("ResizeNearestNeighbor", ["f32[?,4,4,3]", "i32[2]"], {}),
     ("CropAndResize", ["f32[?,4,4,3]", "f32[?,4]", "i32[5]", [8, 9]], {}),
-    ("ExtractImagePatches", ["f32[?,9,9,3]"],
-     {"ksizes": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "rates": [1, 2, 2, 1], "padding": "VALID"}),
+    (
+        "ExtractImagePatches",
+        ["f32[?,9,9,3]"],
+        {"ksizes": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "rates": [1, 2, 2, 1], "padding": "VALID"},
+    ),
     ("NonMaxSuppressionV3", ["f32[9,4]", "f32[9]", 3, 0.5, 0.0], {}),
     ("NonMaxSuppressionV4", ["f32[9,4]", "f32[9]", 3, 0.5, 0.0], {"pad_to_max_output_size": True}),
     ("NonMaxSuppressionV5", ["f32[9,4]", "f32[9]", 3, 0.5, 0.0, 0.0], {"pad_to_max_output_size": True}),
@@ -311,7 +345,7 @@ IMAGES_AND_MORE: list[Case] = [
     ("RFFT", ["f32[*]", [8]], {}),
     ("RFFT2D", ["f32[2,8,9]", "i32[?]"], {}),
     ("IRFFT", ["c64[2,5]", [8]], {}),
-]  # fmt: skip
+]
 
 # What TensorFlow refuses to compute.
 CONTRADICTIONS: list[Case] = [

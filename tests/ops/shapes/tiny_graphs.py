@@ -19,9 +19,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 Builder = Callable[[], Any]
 Infer = Callable[[Builder], ModuleOp]
 Inferred = Callable[[Builder], tuple[list[Shape | None], list[Shape | None]]]
-_DTYPES = {
-    "c64": tf.complex64, "f32": tf.float32, "f64": tf.float64, "i1": tf.bool, "i32": tf.int32, "i64": tf.int64,
-}  # fmt: skip
+_DTYPES = {"c64": tf.complex64, "f32": tf.float32, "f64": tf.float64, "i1": tf.bool, "i32": tf.int32, "i64": tf.int64}
 _SPEC = re.compile(r"(\w+)\[([^]]*)\]")
 
 

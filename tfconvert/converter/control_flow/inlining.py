@@ -26,9 +26,6 @@ def inline_call(
         is_last: Whether nothing else needs the body: it is moved instead of copied.
         note_call: Whether locations include the call; for a function with one caller they needn't, unless it names what
             it implements: the nodes in all these have the same names.
-
-    Raises:
-        ConversionError: The callee takes or returns something else than the call (`bad-call`).
     """
     block = call.parent
     assert block is not None

@@ -14,8 +14,8 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, Value
 
+# Conditions that depend on more ops than this are not computed.
 _MAX_OPS = 64
-"""Conditions that depend on more ops than this are not computed."""
 
 Constants = dict[Value, Constant]
 

@@ -64,11 +64,11 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Op -> the value with which it fills the shape of its operand.
 _LIKE = {"tf.OnesLike": 1, "tf.ZerosLike": 0}
-"""Op -> the value with which it fills the shape of its operand."""
 
+# Ops that read shapes, or compute with them; where there are none, there is nothing to share.
 _ASKING = frozenset({"tf.Minimum", "tf.Shape", *_LIKE})
-"""Ops that read shapes, or compute with them; where there are none, there is nothing to share."""
 
 _SCALAR = types.tensor(types.I32, ())
 

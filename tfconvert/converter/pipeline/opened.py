@@ -16,11 +16,7 @@ def is_uncut(module: ModuleOp) -> bool:
 
 
 def opened(source: Source) -> ModuleOp:
-    """Returns the module of a model as it was imported; no pass has run on it unless it had to be cut.
-
-    Raises:
-        ConversionError: It is not a model, can't be imported, or has no such tensors.
-    """
+    """Returns the module of a model as it was imported; no pass has run on it unless it had to be cut."""
     module = source.open()
     if is_uncut(module):
         _to_functions(module)
@@ -28,12 +24,7 @@ def opened(source: Source) -> ModuleOp:
 
 
 def as_functions(source: Source) -> ModuleOp:
-    """Returns the module of a model as functions of plain ops, which call each other; cut where it has to be.
-
-    Raises:
-        ConversionError: It is not a model, can't be imported, has no such tensors, or control flow that isn't
-            understood.
-    """
+    """Returns the module of a model as functions of plain ops, which call each other; cut where it has to be."""
     module = source.open(functional=True)
     _to_functions(module)
     return module

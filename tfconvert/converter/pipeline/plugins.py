@@ -31,10 +31,6 @@ def resolved(given: Sequence[Any], group: str, kind: type, what: str) -> tuple[A
         group: The group of entry points.
         kind: The class of the objects.
         what: What they are called in messages, in the plural.
-
-    Raises:
-        ConversionError: There is no such file or entry point, or nothing is in it (`wrong-option`); or its code fails
-            (`bad-plugin`).
     """
     found: dict[int, Any] = {}
     for item in given:
@@ -49,8 +45,11 @@ def _loaded(name: str, group: str, kind: type, what: str) -> Sequence[Any]:
     found = list(_of_file(Path(name), kind, what) if is_file else _of_packages(name, group, kind, what))
     if not found:
         place = name if is_file else f"the entry point {name!r} of {group}"
-        raise error("wrong-option", f"there are no {what} in {place}",
-                    hint=f"put objects of the class {kind.__name__} there, or lists of them")  # fmt: skip
+        raise error(
+            "wrong-option",
+            f"there are no {what} in {place}",
+            hint=f"put objects of the class {kind.__name__} there, or lists of them",
+        )
     return found
 
 
@@ -68,8 +67,11 @@ def _of_packages(name: str, group: str, kind: type, what: str) -> Iterator[Any]:
     chosen = [point for point in points if fnmatchcase(point.name, name)]
     if not chosen:
         known = ", ".join(sorted(point.name for point in points)) or "none"
-        raise error("wrong-option", f"no installed package declares {what} named {name!r}",
-                    hint=f"there are: {known}; the path of a file ends in .py")  # fmt: skip
+        raise error(
+            "wrong-option",
+            f"no installed package declares {what} named {name!r}",
+            hint=f"there are: {known}; the path of a file ends in .py",
+        )
     for point in chosen:
         with Guard(partial(_mistake, f"the entry point {point.name!r} of {group}, {point.value},")):
             loaded = point.load()

@@ -24,12 +24,26 @@ PYTHON = frozenset({"tf.EagerPyFunc", "tf.PyFunc", "tf.PyFuncStateless"})
 """The ops that call Python code."""
 
 _PLACEHOLDERS = frozenset({"tf.Placeholder", "tf.PlaceholderV2"})
-PIPELINES = frozenset({
-    "tf.BarrierTakeMany", "tf.IteratorGetNext", "tf.IteratorGetNextSync", "tf.IteratorGetNextAsOptional",
-    "tf.MultiDeviceIteratorGetNextFromShard", "tf.QueueDequeue", "tf.QueueDequeueMany", "tf.QueueDequeueManyV2",
-    "tf.QueueDequeueUpTo", "tf.QueueDequeueUpToV2", "tf.QueueDequeueV2", "tf.ReaderRead", "tf.ReaderReadUpTo",
-    "tf.ReaderReadUpToV2", "tf.ReaderReadV2", "tf.Unstage",
-})  # fmt: skip
+PIPELINES = frozenset(
+    {
+        "tf.BarrierTakeMany",
+        "tf.IteratorGetNext",
+        "tf.IteratorGetNextSync",
+        "tf.IteratorGetNextAsOptional",
+        "tf.MultiDeviceIteratorGetNextFromShard",
+        "tf.QueueDequeue",
+        "tf.QueueDequeueMany",
+        "tf.QueueDequeueManyV2",
+        "tf.QueueDequeueUpTo",
+        "tf.QueueDequeueUpToV2",
+        "tf.QueueDequeueV2",
+        "tf.ReaderRead",
+        "tf.ReaderReadUpTo",
+        "tf.ReaderReadUpToV2",
+        "tf.ReaderReadV2",
+        "tf.Unstage",
+    }
+)
 """The ops that take data which only a running program has."""
 
 _MAX_DIMENSION = (1 << 31) - 1
@@ -83,12 +97,15 @@ def _check_declared(module: ModuleOp, functions: Sequence[FuncOp]) -> None:
     declared = {function.sym_name: function for function in functions if function.is_declaration}
     problems = [
         error_at(op, "missing-function", f"the function {name!r} has no body", _HOW_TO_DEFINE).diagnostics[0]
-        for op in module.walk() for name in dict.fromkeys(symbol_table.names(op)) if name in declared
-    ]  # fmt: skip
+        for op in module.walk()
+        for name in dict.fromkeys(symbol_table.names(op))
+        if name in declared
+    ]
     for name, function in declared.items():
         if len(declared) == len(functions) or name == "main" or ENTRY_FUNCTION in function.attributes:
-            problems += error_at(function, "missing-function", f"the function {name!r} has no body",
-                                 _HOW_TO_DEFINE).diagnostics  # fmt: skip
+            problems += error_at(
+                function, "missing-function", f"the function {name!r} has no body", _HOW_TO_DEFINE
+            ).diagnostics
     if problems:
         raise ConversionError(problems)
     for function in declared.values():
@@ -105,10 +122,14 @@ def _wrong_names(function: FuncOp) -> Diagnostic | None:
         given = entry.data.get(which, _NO_NAMES) if isinstance(entry, DictionaryAttr) else None
         text = given.data if isinstance(given, StringAttr) else None
         if text is None or (text and len(text.split(",")) > count):
-            return Diagnostic("invalid-ir", f"{ENTRY_FUNCTION} doesn't name the {which} of the function",
-                              function.name, function.sym_name, str(place_of(function.location)),
-                              f"give a dictionary with {which}: a string with a name for each, and commas between "
-                              "them")  # fmt: skip
+            return Diagnostic(
+                "invalid-ir",
+                f"{ENTRY_FUNCTION} doesn't name the {which} of the function",
+                function.name,
+                function.sym_name,
+                str(place_of(function.location)),
+                f"give a dictionary with {which}: a string with a name for each, and commas between them",
+            )
     return None
 
 
@@ -117,15 +138,23 @@ def _absurd_input(function: FuncOp) -> Diagnostic | None:
     for kind in function.function_type.inputs:
         shape = types.shape_of(kind) or ()
         if max(shape, default=0) > _MAX_DIMENSION:
-            return Diagnostic("absurd-shape", f"an input of shape {list(shape)} is beyond LiteRT", function.name,
-                              function.sym_name, hint="pin the input's shape")  # fmt: skip
+            return Diagnostic(
+                "absurd-shape",
+                f"an input of shape {list(shape)} is beyond LiteRT",
+                function.name,
+                function.sym_name,
+                hint="pin the input's shape",
+            )
     return None
 
 
 def python_function(op: Operation) -> Diagnostic:
-    """Returns the diagnostic of an op that calls Python code."""
-    return _diagnostic(op, "python-function", "the node calls Python code, which the model's file doesn't hold",
-                       "write the function with TensorFlow ops, or feed its results")  # fmt: skip
+    return _diagnostic(
+        op,
+        "python-function",
+        "the node calls Python code, which the model's file doesn't hold",
+        "write the function with TensorFlow ops, or feed its results",
+    )
 
 
 def _refused(function: FuncOp) -> Iterator[Operation]:
@@ -147,14 +176,26 @@ def _problems(op: Operation, function: FuncOp) -> Iterator[Diagnostic]:
             yield python_function(op)
     elif op.name in _PLACEHOLDERS:
         if is_main:
-            yield _diagnostic(op, "unfed-input", "an output needs this placeholder, which is not among the inputs",
-                              "name it among the inputs, too")  # fmt: skip
+            yield _diagnostic(
+                op,
+                "unfed-input",
+                "an output needs this placeholder, which is not among the inputs",
+                "name it among the inputs, too",
+            )
     elif op.name == _GRADIENT:
-        yield _diagnostic(op, "symbolic-gradient", "the node requires TensorFlow's runtime for a function's gradient",
-                          "export the gradient as a graph (tf.gradients, tf.GradientTape)")  # fmt: skip
+        yield _diagnostic(
+            op,
+            "symbolic-gradient",
+            "the node requires TensorFlow's runtime for a function's gradient",
+            "export the gradient as a graph (tf.gradients, tf.GradientTape)",
+        )
     else:
-        yield _diagnostic(op, "input-pipeline", "the graph takes its input from a queue, a reader or an iterator",
-                          _feeds(op) if is_main else "export a function of tensors")  # fmt: skip
+        yield _diagnostic(
+            op,
+            "input-pipeline",
+            "the graph takes its input from a queue, a reader or an iterator",
+            _feeds(op) if is_main else "export a function of tensors",
+        )
 
 
 def _diagnostic(op: Operation, code: str, message: str, hint: str) -> Diagnostic:

@@ -52,9 +52,6 @@ def run_stages(
         options: The settings.
         instruments: Hooks between the passes.
         on_stage: Called with each stage's name before its pass runs.
-
-    Raises:
-        ConversionError: A pass or an instrument gives up.
     """
     others = [f"options.{name}" for name in USER if getattr(options, name)]
     names = OpNames(module, [*others, OPEN_SIZES] if has_open_sizes(module) else others)

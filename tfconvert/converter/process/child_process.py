@@ -81,8 +81,10 @@ class Child:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self._module, str(os.getpid())],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None

@@ -29,7 +29,13 @@ def exhausted(problem: MemoryError | RecursionError) -> Diagnostic:
     """Returns the diagnostic of an exception that tells that something is used up."""
     stage = next((f"{note}: " for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
     if isinstance(problem, MemoryError):
-        return Diagnostic("out-of-memory", f"{stage}there is not enough memory",
-                          hint="convert signatures one by one (--signature), or on a larger machine")  # fmt: skip
-    return Diagnostic("too-deep", f"{stage}the model is nested more deeply than Python's stack allows",
-                      hint="call functions, or write loops, instead of nesting")  # fmt: skip
+        return Diagnostic(
+            "out-of-memory",
+            f"{stage}there is not enough memory",
+            hint="convert signatures one by one (--signature), or on a larger machine",
+        )
+    return Diagnostic(
+        "too-deep",
+        f"{stage}the model is nested more deeply than Python's stack allows",
+        hint="call functions, or write loops, instead of nesting",
+    )

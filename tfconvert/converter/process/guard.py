@@ -8,8 +8,8 @@ from types import TracebackType
 
 from tfconvert.schema.diagnostics import ConversionError
 
+# How the files of frames begin that are not the culprit's: the converter's, and Python's own.
 _OTHERS = (str(Path(__file__).parents[2]), "<frozen")
-"""How the files of frames begin that are not the culprit's: the converter's, and Python's own."""
 
 
 class Guard:

@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 
+# Linux: which signal a process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
-"""Linux: which signal a process gets when its parent ends."""
 
 
 def die_with(parent: int) -> None:

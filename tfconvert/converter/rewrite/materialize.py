@@ -21,8 +21,8 @@ from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
+# Attributes that are not properties, beside those that begin with `_`.
 _FREE = frozenset(("device",))
-"""Attributes that are not properties, beside those that begin with `_`."""
 
 
 def misfit(
@@ -150,8 +150,12 @@ class Maker:
             return [op_info.infer(operands)]
         except dims.MismatchError as problem:
             root = self._rewriter.root
-            raise error("wrong-pattern", f"a pattern creates {name} with operands that don't go together: {problem}",
-                        op=root.name, node=place_of(root.location).node) from problem  # fmt: skip
+            raise error(
+                "wrong-pattern",
+                f"a pattern creates {name} with operands that don't go together: {problem}",
+                op=root.name,
+                node=place_of(root.location).node,
+            ) from problem
 
     def _type(self, wanted: Attribute | Term) -> Attribute:
         if isinstance(wanted, Attribute):

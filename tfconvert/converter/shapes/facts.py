@@ -47,7 +47,6 @@ class Fact(NamedTuple):
 
 
 def fact_of(known: Known, value: Value) -> Fact:
-    """Returns the fact of a value."""
     return Fact(known.shapes.get(value), known.constants.get(value), known.partial(value))
 
 

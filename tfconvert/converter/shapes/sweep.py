@@ -110,11 +110,7 @@ class Sweep:
                 self._write_type(result, shape)
 
     def visit(self, op: Operation) -> None:
-        """Infers an op's results, and notes them or updates the IR.
-
-        Raises:
-            ConversionError: It contradicts itself (`shape-mismatch`), or a constant that has to be read is damaged.
-        """
+        """Infers an op's results, and notes them or updates the IR."""
         operands = Operands(op, self._known)
         noted = operands.results
         shapes, partials = self._infer(operands, noted)

@@ -27,11 +27,11 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Loops nested deeper are swept once, with every dimension that may change widened.
 _DEPTH = 4
-"""Loops nested deeper are swept once, with every dimension that may change widened."""
 
+# Symbols from here on are for dimensions that several others are broadcast to.
 _FIRST_BROADCAST = 1 << 40
-"""Symbols from here on are for dimensions that several others are broadcast to."""
 
 _BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
 
@@ -64,8 +64,18 @@ class Symbols:
         broadcasts: The dimensions that are broadcast to one, by its symbol.
     """
 
-    __slots__ = ("_branches", "_calls", "_depth", "_equal", "_lists", "_met", "_sources", "_supposes", "broadcasts",
-                 "known")  # fmt: skip
+    __slots__ = (
+        "_branches",
+        "_calls",
+        "_depth",
+        "_equal",
+        "_lists",
+        "_met",
+        "_sources",
+        "_supposes",
+        "broadcasts",
+        "known",
+    )
 
     def __init__(self, calls: Calls, lists: Mapping[Value, ListClass], *, supposes: bool = True) -> None:
         self.known = Known()
@@ -322,8 +332,10 @@ class Symbols:
                 return
             shapes = changed
         shapes = [self.known.shapes.get(operand) for operand in op.operands]
-        varying = [self._joined([shape, self.known.shapes.get(value)], None) if self._depth < _DEPTH else None
-                   for shape, value in zip(shapes, returned, strict=False)]  # fmt: skip
+        varying = [
+            self._joined([shape, self.known.shapes.get(value)], None) if self._depth < _DEPTH else None
+            for shape, value in zip(shapes, returned, strict=False)
+        ]
         shapes = [shape if is_fixed else other for shape, other, is_fixed in zip(shapes, varying, fixed, strict=False)]
         # Equalities found so far hold in the first iteration only.
         self._equal = before

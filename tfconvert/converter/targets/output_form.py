@@ -49,11 +49,23 @@ _NAMES = {
     Form("iree"): "a program of IREE",
 }
 
-_OTHERS = frozenset((
-    ".h5", ".hdf5", ".keras", ".meta", ".mlmodel", ".mlpackage", ".onnx", ".pb", ".pbtxt", ".pt", ".pth",
-    ".safetensors",
-))  # fmt: skip
-"""Endings of model files that no target writes."""
+# Endings of model files that no target writes.
+_OTHERS = frozenset(
+    (
+        ".h5",
+        ".hdf5",
+        ".keras",
+        ".meta",
+        ".mlmodel",
+        ".mlpackage",
+        ".onnx",
+        ".pb",
+        ".pbtxt",
+        ".pt",
+        ".pth",
+        ".safetensors",
+    )
+)
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
@@ -90,8 +102,11 @@ def form_of(path: str | os.PathLike[str], given: Mapping[str, Any]) -> Form:
         hint = "let its name end in .mlirbc, or leave mlir_artifact (--mlir-artifact) out"
         raise _wrong(path, f"{ending} is the ending of {named}, not of a portable artifact", hint)
     if named.mlir_artifact and given.get("mlir_weights") == WEIGHTS[0]:
-        raise _wrong(path, f"{named} can't have its weights as resources",
-                     "choose inline or arguments for mlir_weights (--mlir-weights), or an ending .mlir")  # fmt: skip
+        raise _wrong(
+            path,
+            f"{named} can't have its weights as resources",
+            "choose inline or arguments for mlir_weights (--mlir-weights), or an ending .mlir",
+        )
     return named
 
 

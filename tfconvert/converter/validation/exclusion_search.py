@@ -134,5 +134,5 @@ class Search:
             return None
 
 
+# How many dB are a gain.
 _GAIN = 0.5
-"""How many dB are a gain."""

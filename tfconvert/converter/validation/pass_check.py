@@ -112,11 +112,7 @@ class _Side:
         return ""
 
     def run(self, name: str, inputs: Sequence[Array]) -> _Outcome:
-        """Runs a function.
-
-        Raises:
-            ConversionError: It can't be run on these inputs.
-        """
+        """Runs a function."""
         if self.is_file:
             return _Outcome(self._run_file(name, inputs))
         if self.has_buffers:
@@ -229,14 +225,20 @@ def _differences(
 
 def _unchecked(pass_name: str, function: str, reason: str) -> Diagnostic:
     return Diagnostic(
-        "function-not-checked", f"function {function!r} was not run before and after {pass_name}: {reason}",
-        op="func.func", node=function, severity=NOTE,
-    )  # fmt: skip
+        "function-not-checked",
+        f"function {function!r} was not run before and after {pass_name}: {reason}",
+        op="func.func",
+        node=function,
+        severity=NOTE,
+    )
 
 
 def _changed(pass_name: str, function: str, what: str) -> Diagnostic:
     problem = error(
-        "pass-changed-results", f"pass {pass_name} has changed what function {function!r} computes: {what}",
-        op="func.func", node=function, hint="this is a mistake in the pass, not in the model; please report it",
-    )  # fmt: skip
+        "pass-changed-results",
+        f"pass {pass_name} has changed what function {function!r} computes: {what}",
+        op="func.func",
+        node=function,
+        hint="this is a mistake in the pass, not in the model; please report it",
+    )
     return problem.diagnostics[0]

@@ -34,7 +34,6 @@ class Probe(Executor):
     domains: dict[int, Domain] = field(default_factory=dict)
 
     def execute(self, op: Operation, inputs: Results) -> Results:
-        """Runs an op, after what it takes for its operands has been noted."""
         for index, reached in self.watched.get(op, {}).items():
             rule = RULES[op.name.removeprefix("tf.")][index]
             try:
@@ -63,7 +62,6 @@ class Shaken(Executor):
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def execute(self, op: Operation, inputs: Results) -> Results:
-        """Runs an op, and disturbs what it computes."""
         results = Executor.execute(self, op, inputs)
         return results if op.name in _CONSTANTS else tuple(map(self._off, results))
 

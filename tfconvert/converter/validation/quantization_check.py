@@ -27,8 +27,8 @@ from tfconvert.settings.verify_options import Verify
 MOST = result_check.MOST
 """How many samples of each signature are compared."""
 
+# On how many the layers are compared while searching for those to exclude.
 _FEW = 4
-"""On how many the layers are compared while searching for those to exclude."""
 
 
 def check(
@@ -50,10 +50,6 @@ def check(
         file: The quantized file.
         layers: The layers that quantizing activations has reported.
         on_stage: Called with a name before the search for layers to exclude begins.
-
-    Raises:
-        ConversionError: LiteRT is not installed (`litert-missing`), or can't run one of the files (`runtime-error`); or
-            the data is not what the model takes (`wrong-sample`).
     """
     forms = Forms(source, options, quantize)
     floats = forms.floats()

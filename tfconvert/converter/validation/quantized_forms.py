@@ -111,9 +111,6 @@ class Forms:
 
         Args:
             exclude: Patterns of them.
-
-        Raises:
-            ConversionError: It can't be quantized so.
         """
         module = self._module.clone({})
         quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))

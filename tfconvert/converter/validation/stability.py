@@ -16,15 +16,15 @@ from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 
+# The errors of the runs, in turn: those of sums in another order, and of longer sums.
 _SHARES = (1e-6, 1e-5)
-"""The errors of the runs, in turn: those of sums in another order, and of longer sums."""
 
 _RUNS = 24
+# How many runs there are at most, and how many that explain nothing more are enough.
 _PATIENCE = 4
-"""How many runs there are at most, and how many that explain nothing more are enough."""
 
+# How many times the error that a disturbance made an error may be: few runs don't find the largest.
 _MARGIN = 10.0
-"""How many times the error that a disturbance made an error may be: few runs don't find the largest."""
 
 
 def unexplained(

@@ -37,10 +37,6 @@ def compared(
         content: The text.
         data: The user's inputs, as `Quantize.samples`; `None` for random ones.
         beside: What the arguments that are weights or state are, always or at first.
-
-    Raises:
-        ConversionError: The text can't be run on what the model takes (`verification-failed`), or the data is not
-            what the model takes (`wrong-sample`).
     """
     module, functions = result_check.exported(source)
     if not functions:

@@ -43,9 +43,6 @@ class Wires(NamedTuple):
             engine: What runs it.
             content: The file's bytes.
             values: The inputs in the model's order.
-
-        Raises:
-            ConversionError: The engine refuses.
         """
         if self.key:
             return engine.run_file(content, self.key, dict(zip(self.inputs, values, strict=True)), self.outputs)

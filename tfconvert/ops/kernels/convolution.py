@@ -14,8 +14,8 @@ import numpy as np
 from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, ints, typed, wide
 from tfconvert.ops.kernels.windows import Windows, from_channels_last, spatial, to_channels_last, windows
 
+# Elements of the gathered windows that are multiplied at once: more would not stay in the cache.
 _COLUMNS = 1 << 21
-"""Elements of the gathered windows that are multiplied at once: more would not stay in the cache."""
 
 
 def _windows(call: Call, x: Array, kernel: Array, data_format: str) -> Windows:

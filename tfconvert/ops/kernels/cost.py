@@ -15,14 +15,14 @@ from tfconvert.schema.dialects.tensor_data import BufferSource, Constant, Tensor
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 
+# Work for each element of operands and results.
 _ELEMENT = 4
-"""Work for each element of operands and results."""
 
+# Work for each element of what is sorted, searched or transformed.
 _SORTED = 64
-"""Work for each element of what is sorted, searched or transformed."""
 
+# Bytes of the widest elements; kernels compute in these.
 _WIDE = 8
-"""Bytes of the widest elements; kernels compute in these."""
 
 
 class Cost(NamedTuple):
@@ -149,19 +149,39 @@ def _padded(image: Shape, window: Sequence[int]) -> int:
 
 _POOLING = ("AvgPool", "AvgPool3D", "ExtractImagePatches", "MaxPool", "MaxPool3D", "MaxPoolWithArgmax")
 _CONVOLUTIONS = (
-    "Conv2D", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropInputV2", "DepthwiseConv2dNative",
-    "DepthwiseConv2dNativeBackpropInput", "Dilation2D",
-)  # fmt: skip
+    "Conv2D",
+    "Conv2DBackpropInput",
+    "Conv3D",
+    "Conv3DBackpropInputV2",
+    "DepthwiseConv2dNative",
+    "DepthwiseConv2dNativeBackpropInput",
+    "Dilation2D",
+)
 PADDED = frozenset((*_POOLING, "Conv2D", "Conv3D", "DepthwiseConv2dNative"))
 """Ops whose work follows from an attribute, however small the operands are."""
 
-_BY_VALUE = frozenset((
-    "Bincount", "DenseBincount", "DynamicStitch", "LinSpace", "ParallelDynamicStitch", "Range", "SegmentMax",
-    "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin",
-    "UnsortedSegmentProd", "UnsortedSegmentSum",
-))  # fmt: skip
-"""Ops whose results have as many rows as a value of an operand tells."""
+# Ops whose results have as many rows as a value of an operand tells.
+_BY_VALUE = frozenset(
+    (
+        "Bincount",
+        "DenseBincount",
+        "DynamicStitch",
+        "LinSpace",
+        "ParallelDynamicStitch",
+        "Range",
+        "SegmentMax",
+        "SegmentMean",
+        "SegmentMin",
+        "SegmentProd",
+        "SegmentSum",
+        "UnsortedSegmentMax",
+        "UnsortedSegmentMin",
+        "UnsortedSegmentProd",
+        "UnsortedSegmentSum",
+    )
+)
 
+# Op -> the work beyond that of going through operands and results once.
 _MORE: Mapping[str, Callable[[Operation, Sequence[Shape], int], int]] = {
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "MatMul"), _product),
     **dict.fromkeys(_CONVOLUTIONS, _convolution),
@@ -175,4 +195,3 @@ _MORE: Mapping[str, Callable[[Operation, Sequence[Shape], int], int]] = {
     "LRN": _neighbours,
     "SparseTensorDenseMatMul": _sparse_product,
 }
-"""Op -> the work beyond that of going through operands and results once."""

@@ -207,6 +207,7 @@ _UNARY: Mapping[str, Function] = {
     "Square": np.square,
 }
 
+# Computed in float32 where the dtype is narrower, then rounded once.
 _WIDE_UNARY: Mapping[str, Function] = {
     "Acos": np.arccos,
     "Acosh": np.arccosh,
@@ -238,7 +239,6 @@ _WIDE_UNARY: Mapping[str, Function] = {
     "Tan": np.tan,
     "Tanh": np.tanh,
 }
-"""Computed in float32 where the dtype is narrower, then rounded once."""
 
 _BINARY: Mapping[str, Function] = {
     "Add": np.add,
@@ -264,6 +264,7 @@ _BINARY: Mapping[str, Function] = {
     "Xlogy": partial(_unless_zero, lambda x, y: x * np.log(y)),
 }
 
+# Op -> what it does with integers, and with all else.
 _DIVISIONS: Mapping[str, tuple[Function, Function]] = {
     "Div": (_truncated_quotient, np.divide),
     "FloorDiv": (np.floor_divide, lambda x, y: np.floor(x / y)),
@@ -272,7 +273,6 @@ _DIVISIONS: Mapping[str, tuple[Function, Function]] = {
     "TruncateDiv": (_truncated_quotient, lambda x, y: np.trunc(x / y)),
     "TruncateMod": (np.fmod, np.fmod),
 }
-"""Op -> what it does with integers, and with all else."""
 
 _PREDICATES: Mapping[str, Function] = {
     "Greater": np.greater,

@@ -19,8 +19,8 @@ MAX_BITS = 16
 HALF_UP = "HALF_UP"
 """The rounding mode other than that to even numbers."""
 
+# The most bits whose integers can be computed.
 _MANY = 62
-"""The most bits whose integers can be computed."""
 
 
 def _fake_quant(call: Call) -> Results:

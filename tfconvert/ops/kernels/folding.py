@@ -19,13 +19,13 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult
 from tfconvert.schema.limits import budget
 
+# These hold quantization parameters, which folding would lose, or create a list, which is not a constant.
 _KEPT_PREFIXES = ("FakeQuant", "QuantizeAndDequantize", "EmptyTensorList", "TensorArray", "TensorList")
-"""These hold quantization parameters, which folding would lose, or create a list, which is not a constant."""
 
 _KEPT = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "NoOp", "Assert"})
 
+# Bytes of operands and results that are not worth counting.
 _TRIFLE = 1 << 10
-"""Bytes of operands and results that are not worth counting."""
 
 _Plan = tuple[str, Hashable]
 

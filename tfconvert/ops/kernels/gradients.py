@@ -88,6 +88,8 @@ def _of_bias(call: Call) -> Results:
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 
+# Those of activations take the gradient first and then the operand (elu and selu: the result), all others the result
+# first.
 _GRADIENTS: Mapping[str, Function] = {
     "EluGrad": _of_elu,
     "InvGrad": _of_reciprocal,
@@ -102,8 +104,6 @@ _GRADIENTS: Mapping[str, Function] = {
     "SqrtGrad": _of_sqrt,
     "TanhGrad": _of_tanh,
 }
-"""Those of activations take the gradient first and then the operand (elu and selu: the result), all others the result
-first."""
 
 KERNELS: Mapping[str, Kernel] = {
     **{name: partial(_gradient, function) for name, function in _GRADIENTS.items()},

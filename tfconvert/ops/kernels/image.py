@@ -55,9 +55,9 @@ def _nearest(call: Call) -> Results:
 
 def _bicubic(call: Call) -> Results:
     align, half = call.flag("align_corners"), call.flag("half_pixel_centers")
-    return _by_matrices(call, lambda inputs, outputs, axis: bicubic(
-        inputs, outputs, align_corners=align, half_pixel_centers=half
-    ))  # fmt: skip
+    return _by_matrices(
+        call, lambda inputs, outputs, axis: bicubic(inputs, outputs, align_corners=align, half_pixel_centers=half)
+    )
 
 
 def _area(call: Call) -> Results:
@@ -71,9 +71,12 @@ def _scale_and_translate(call: Call) -> Results:
     kernel, antialias = call.text("kernel_type", "lanczos3"), call.flag("antialias", True)
     if kernel not in SAMPLING or (call.inputs[2] <= 0).any():
         raise call.bad(f"the kernel {kernel!r} is not known, or a scale is not above zero")
-    return _by_matrices(call, lambda inputs, outputs, axis: scaled(
-        inputs, outputs, kernel, call.inputs[2][axis], call.inputs[3][axis], antialias=antialias
-    ))  # fmt: skip
+    return _by_matrices(
+        call,
+        lambda inputs, outputs, axis: scaled(
+            inputs, outputs, kernel, call.inputs[2][axis], call.inputs[3][axis], antialias=antialias
+        ),
+    )
 
 
 def _by_matrices(call: Call, matrix: Callable[[int, int, int], Array]) -> Results:

@@ -30,9 +30,13 @@ PREDICATES: Mapping[str, int] = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "G
 """The numbers of `arith.cmpi`'s signed predicates, by the directions of `stablehlo.compare`."""
 
 COMPARISONS: Mapping[int, Callable[[int, int], bool]] = {
-    0: lambda x, y: x == y, 1: lambda x, y: x != y, 2: lambda x, y: x < y,
-    3: lambda x, y: x <= y, 4: lambda x, y: x > y, 5: lambda x, y: x >= y,
-}  # fmt: skip
+    0: lambda x, y: x == y,
+    1: lambda x, y: x != y,
+    2: lambda x, y: x < y,
+    3: lambda x, y: x <= y,
+    4: lambda x, y: x > y,
+    5: lambda x, y: x >= y,
+}
 """The functions that they compute."""
 
 

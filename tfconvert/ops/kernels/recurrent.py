@@ -26,8 +26,8 @@ ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
 }
 """Fused activation -> its function."""
 
+# The constant that LiteRT adds to a variance before it divides by its root.
 _NEARLY_ZERO = np.float32(1e-8)
-"""The constant that LiteRT adds to a variance before it divides by its root."""
 
 
 class State(NamedTuple):

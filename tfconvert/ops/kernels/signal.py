@@ -35,6 +35,9 @@ def _real_signal(call: Call) -> Results:
 
 
 KERNELS: Mapping[str, Kernel] = {
-    "IRFFT": _real_signal, "IRFFT2D": _real_signal, "RFFT": _real_transform, "RFFT2D": _real_transform,
-}  # fmt: skip
+    "IRFFT": _real_signal,
+    "IRFFT2D": _real_signal,
+    "RFFT": _real_transform,
+    "RFFT2D": _real_transform,
+}
 """Op name -> kernel."""

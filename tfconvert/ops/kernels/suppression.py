@@ -85,8 +85,10 @@ def _suppress(call: Call) -> Results:
         chosen += [0] * (limit - len(chosen))
         chosen_scores += [np.float32(0)] * (limit - len(chosen_scores))
     indices = np.array(chosen, np.int32)
-    found = {"NonMaxSuppressionV4": (indices, count),
-             "NonMaxSuppressionV5": (indices, typed(chosen_scores, scores.dtype), count)}  # fmt: skip
+    found = {
+        "NonMaxSuppressionV4": (indices, count),
+        "NonMaxSuppressionV5": (indices, typed(chosen_scores, scores.dtype), count),
+    }
     return found.get(call.op, (indices,))
 
 

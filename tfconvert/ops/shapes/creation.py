@@ -25,7 +25,6 @@ def _as_shape(elements: Partial | None) -> Shape | None:
 
 
 def _of_first(operands: Operands) -> Shapes:
-    """The first operand is the shape."""
     return (_as_shape(operands.elements(0)),)
 
 
@@ -108,10 +107,21 @@ def _scalar(operands: Operands) -> Shapes:
 
 
 _FROM_SHAPE = (
-    "Empty", "Fill", "ParameterizedTruncatedNormal", "RandomStandardNormal", "RandomUniform", "RandomUniformInt",
-    "StatelessRandomNormal", "StatelessRandomUniform", "StatelessRandomUniformFullInt", "StatelessRandomUniformInt",
-    "StatelessTruncatedNormal", "StatelessRandomNormalV2", "StatelessRandomUniformV2", "TruncatedNormal",
-)  # fmt: skip
+    "Empty",
+    "Fill",
+    "ParameterizedTruncatedNormal",
+    "RandomStandardNormal",
+    "RandomUniform",
+    "RandomUniformInt",
+    "StatelessRandomNormal",
+    "StatelessRandomUniform",
+    "StatelessRandomUniformFullInt",
+    "StatelessRandomUniformInt",
+    "StatelessTruncatedNormal",
+    "StatelessRandomNormalV2",
+    "StatelessRandomUniformV2",
+    "TruncatedNormal",
+)
 
 SHAPES: Mapping[str, ShapeFunction] = {
     **dict.fromkeys(_FROM_SHAPE, _of_first),

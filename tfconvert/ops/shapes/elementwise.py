@@ -155,26 +155,76 @@ def _item_size(operands: Operands, tensor_type: Attribute) -> int:
 
 
 _UNARY = (
-    *ELEMENTWISE_UNARY, *UNARY_IDENTITIES, "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Angle", "AsString",
-    "Bucketize", "Cast", "CheckNumerics", "CheckNumericsV2", "ComplexAbs", "DeepCopy", "FakeQuantWithMinMaxArgs",
-    "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel", "HSVToRGB", "Imag", "InplaceAdd", "InplaceSub",
-    "InplaceUpdate", "IsFinite", "IsInf", "IsNan", "LRN", "PopulationCount", "QuantizeAndDequantize",
-    "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4", "RGBToHSV", "RandomShuffle",
-    "Real", "RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace", "StringLength",
-    "StringLower", "StringStrip", "StringToHashBucketFast", "StringToNumber", "StringUpper", "TensorStridedSliceUpdate",
-    "XlaDynamicUpdateSlice", "XlaSharding",
-)  # fmt: skip
+    *ELEMENTWISE_UNARY,
+    *UNARY_IDENTITIES,
+    "AdjustContrastv2",
+    "AdjustHue",
+    "AdjustSaturation",
+    "Angle",
+    "AsString",
+    "Bucketize",
+    "Cast",
+    "CheckNumerics",
+    "CheckNumericsV2",
+    "ComplexAbs",
+    "DeepCopy",
+    "FakeQuantWithMinMaxArgs",
+    "FakeQuantWithMinMaxVars",
+    "FakeQuantWithMinMaxVarsPerChannel",
+    "HSVToRGB",
+    "Imag",
+    "InplaceAdd",
+    "InplaceSub",
+    "InplaceUpdate",
+    "IsFinite",
+    "IsInf",
+    "IsNan",
+    "LRN",
+    "PopulationCount",
+    "QuantizeAndDequantize",
+    "QuantizeAndDequantizeV2",
+    "QuantizeAndDequantizeV3",
+    "QuantizeAndDequantizeV4",
+    "RGBToHSV",
+    "RandomShuffle",
+    "Real",
+    "RegexFullMatch",
+    "RegexReplace",
+    "StaticRegexFullMatch",
+    "StaticRegexReplace",
+    "StringLength",
+    "StringLower",
+    "StringStrip",
+    "StringToHashBucketFast",
+    "StringToNumber",
+    "StringUpper",
+    "TensorStridedSliceUpdate",
+    "XlaDynamicUpdateSlice",
+    "XlaSharding",
+)
 
 _BINARY = (*ELEMENTWISE_BINARY, "ApproximateEqual", "Complex", "Greater", "GreaterEqual", "Less", "LessEqual")
 
 _GRADIENTS = (
-    "AccumulateNV2", "AddN", "Cross", "EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad",
-    "RsqrtGrad", "SeluGrad", "SigmoidGrad", "SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad",
-)  # fmt: skip
+    "AccumulateNV2",
+    "AddN",
+    "Cross",
+    "EluGrad",
+    "InvGrad",
+    "LeakyReluGrad",
+    "ReciprocalGrad",
+    "Relu6Grad",
+    "ReluGrad",
+    "RsqrtGrad",
+    "SeluGrad",
+    "SigmoidGrad",
+    "SoftplusGrad",
+    "SoftsignGrad",
+    "SqrtGrad",
+    "TanhGrad",
+)
 
-_MATRICES = (
-    "Cholesky", "MatrixBandPart", "MatrixExponential", "MatrixInverse", "MatrixLogarithm", "MatrixSquareRoot",
-)  # fmt: skip
+_MATRICES = ("Cholesky", "MatrixBandPart", "MatrixExponential", "MatrixInverse", "MatrixLogarithm", "MatrixSquareRoot")
 
 SHAPES: Mapping[str, ShapeFunction] = {
     **dict.fromkeys(_UNARY, _same),

@@ -120,11 +120,7 @@ def _length_of_unknown(begin: int | None, end: int | None, stride: int) -> int:
 
 
 def sliced(operands: Operands) -> tuple[Shape | None]:
-    """Returns the shape of a `StridedSlice`'s result.
-
-    Raises:
-        MismatchError: More dimensions are sliced than there are, an index is out of range or a step is 0.
-    """
+    """Returns the shape of a `StridedSlice`'s result."""
     shape = operands.shape(0)
     if shape is None:
         return (None,)

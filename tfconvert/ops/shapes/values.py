@@ -26,8 +26,8 @@ from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS
 
 Partials = list[Partial | None]
 
+# Results of arithmetic beyond this stay unknown: overflow is the kernels' business.
 _LIMIT = 1 << 62
-"""Results of arithmetic beyond this stay unknown: overflow is the kernels' business."""
 
 
 def _shape(operands: Operands) -> Partials:

@@ -16,8 +16,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from tfconvert.schema.diagnostics import ConversionError, error
 
 _BUSY_MILLISECONDS = 10_000
+# The number of PostgreSQL's advisory lock that exclusive transactions hold.
 _LOCK = zlib.crc32(b"tfconvert.service")
-"""The number of PostgreSQL's advisory lock that exclusive transactions hold."""
 
 _KINDS = ("sqlite", "postgresql")
 _FULL = ("disk is full", "No space left on device", "disk I/O error")
@@ -42,11 +42,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that only reads.
-
-        Raises:
-            ConversionError: The database can't be reached, or is damaged (`database-away`, `bad-database`).
-        """
+        """A transaction that only reads."""
         with _told(), self.engine.connect() as connection:
             yield connection
 
@@ -57,9 +53,6 @@ class Database:
         Args:
             is_exclusive: Whether no other exclusive transaction of any server may run meanwhile; on SQLite there is
                 never another that writes.
-
-        Raises:
-            ConversionError: As above, or there is no room (`storage-failed`).
         """
         with (
             _told(),
@@ -72,11 +65,7 @@ class Database:
             yield connection
 
     def check(self) -> None:
-        """Asks the database for a sign of life.
-
-        Raises:
-            ConversionError: As above.
-        """
+        """Asks the database for a sign of life."""
         with self.read() as connection:
             connection.execute(text("SELECT 1"))
 

@@ -7,16 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import (
-    Row,
-    Select,
-    bindparam,
-    exists,
-    func,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import Row, Select, bindparam, exists, func, select, tuple_, update
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.service.database.tables import JOBS, SERVERS
@@ -70,9 +61,14 @@ TAKE = (
         JOBS.c.state == JobState.QUEUED,
         select(SERVERS.c.id).where(SERVERS.c.id == bindparam("taker")).exists(),
     )
-    .values(state=JobState.RUNNING, server=bindparam("taker"), attempt=JOBS.c.attempt + 1, stage="",
-            started=bindparam("now"))
-)  # fmt: skip
+    .values(
+        state=JobState.RUNNING,
+        server=bindparam("taker"),
+        attempt=JOBS.c.attempt + 1,
+        stage="",
+        started=bindparam("now"),
+    )
+)
 """Gives the job `job` to the server `taker`, if it still waits and the server still lives."""
 
 HELD = (
@@ -111,8 +107,14 @@ def new_record(identity: str, submission: Submission, cache_key: str) -> JobReco
 def to_values(record: JobRecord) -> dict[str, Any]:
     """Returns what is inserted for a new record."""
     values = record._asdict()
-    return {**values, "state": str(record.state), "idempotency_key": record.idempotency_key or None, "forgiven": 0,
-            "settings": dict(record.settings), "summary": dict(record.summary)}  # fmt: skip
+    return {
+        **values,
+        "state": str(record.state),
+        "idempotency_key": record.idempotency_key or None,
+        "forgiven": 0,
+        "settings": dict(record.settings),
+        "summary": dict(record.summary),
+    }
 
 
 def page_of(owner: str | None, filters: Mapping[str, str | None], before: str | None, limit: int) -> Select[Any]:
@@ -123,9 +125,6 @@ def page_of(owner: str | None, filters: Mapping[str, str | None], before: str | 
         filters: The `state` that they have, and a part of their `name`; `None` or empty for any.
         before: The cursor of the last one of the page before, `None` for the first page.
         limit: How many.
-
-    Raises:
-        ConversionError: The cursor is not one of ours (`bad-config`).
     """
     query = select_jobs().order_by(JOBS.c.created.desc(), JOBS.c.id.desc()).limit(limit)
     if owner is not None:

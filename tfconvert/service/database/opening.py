@@ -17,8 +17,8 @@ from tfconvert.service.database.tables import INSTALLATION
 from tfconvert.service.folders import Folders
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+# The file of the data folder that says which database it belongs to.
 _MARK = "installation"
-"""The file of the data folder that says which database it belongs to."""
 
 
 def open_database(config: ServiceConfig, folders: Folders) -> Database:
@@ -27,10 +27,6 @@ def open_database(config: ServiceConfig, folders: Folders) -> Database:
     Args:
         config: The server's settings.
         folders: Its data folder, which is there.
-
-    Raises:
-        ConversionError: It can't be reached, is damaged, is newer than this version, or belongs to another data
-            folder (`database-away`, `bad-database`, `storage-failed`, `bad-config`).
     """
     database = Database(config.database or f"sqlite:///{folders.database}")
     is_opened = False
@@ -63,8 +59,11 @@ def migrate(connection: Connection, revision: str = "head") -> None:
     try:
         command.upgrade(config, revision)
     except CommandError as problem:
-        raise error("bad-database", f"the database was made by another version: {problem}",
-                    hint="install the newest version of tfconvert") from None  # fmt: skip
+        raise error(
+            "bad-database",
+            f"the database was made by another version: {problem}",
+            hint="install the newest version of tfconvert",
+        ) from None
 
 
 def _check(connection: Connection) -> None:
@@ -87,8 +86,11 @@ def _match(connection: Connection, folders: Folders) -> None:
         elif known is not None and not marked and folders.is_empty:
             _write(mark, known)
         elif known != marked:
-            raise error("bad-database", f"the database and the folder {folders.data} don't belong together",
-                        hint="name the database that was used with this folder, or another folder")  # fmt: skip
+            raise error(
+                "bad-database",
+                f"the database and the folder {folders.data} don't belong together",
+                hint="name the database that was used with this folder, or another folder",
+            )
     except (OSError, UnicodeDecodeError) as problem:
         raise error("bad-config", f"the folder {folders.data} can't be used: {problem}") from None
 

@@ -11,8 +11,8 @@ from tfconvert.service.http.problems import TryLaterError
 from tfconvert.service.http.service import Service
 from tfconvert.service.tokens import Role
 
+# Characters of a header that may hold a token.
 _LONGEST = 200
-"""Characters of a header that may hold a token."""
 
 
 class Caller(NamedTuple):
@@ -64,8 +64,11 @@ def _identified(request: Request, service: Service) -> Caller:
     given = request.headers.getlist("authorization")
     if not given:
         if config.needs_token:
-            raise error("token-needed", "the server answers only those who have a token",
-                        hint="send it in the header 'Authorization: Bearer TOKEN'")  # fmt: skip
+            raise error(
+                "token-needed",
+                "the server answers only those who have a token",
+                hint="send it in the header 'Authorization: Bearer TOKEN'",
+            )
         return Caller("", Role.USER, config.most_active, config.per_minute)
     scheme, _, token = given[0].partition(" ")
     known = None

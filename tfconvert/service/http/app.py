@@ -21,8 +21,8 @@ from tfconvert.service.http.openapi import describe
 from tfconvert.service.http.problems import add_handlers
 from tfconvert.service.http.service import Service
 
+# Bytes of a form beside its files.
 _FORM = 1 << 20
-"""Bytes of a form beside its files."""
 
 
 def create_app(config: ServiceConfig) -> FastAPI:
@@ -30,15 +30,17 @@ def create_app(config: ServiceConfig) -> FastAPI:
 
     Args:
         config: Its settings.
-
-    Raises:
-        ConversionError: The data folder or the database can't be used.
     """
     service = Service(config)
     app = FastAPI(
-        title="tfconvert", version=own_version(), docs_url=None, redoc_url=None, lifespan=_lifespan(service),
-        generate_unique_id_function=_operation_id, redirect_slashes=False,
-    )  # fmt: skip
+        title="tfconvert",
+        version=own_version(),
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan(service),
+        generate_unique_id_function=_operation_id,
+        redirect_slashes=False,
+    )
     app.state.service = service
     for routes in (jobs.ROUTES, events.ROUTES, downloads.ROUTES, tokens.ROUTES, system.ROUTES, pages.ROUTES):
         app.include_router(routes)
@@ -68,9 +70,15 @@ def _heads_of(routes: APIRouter) -> APIRouter:
     heads = APIRouter()
     for route in routes.routes:
         if isinstance(route, APIRoute) and "GET" in (route.methods or ()):
-            heads.add_api_route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False,
-                                status_code=route.status_code, response_model=route.response_model,
-                                response_class=route.response_class)  # fmt: skip
+            heads.add_api_route(
+                route.path,
+                route.endpoint,
+                methods=["HEAD"],
+                include_in_schema=False,
+                status_code=route.status_code,
+                response_model=route.response_model,
+                response_class=route.response_class,
+            )
     return heads
 
 

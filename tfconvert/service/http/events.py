@@ -22,10 +22,16 @@ _LAST = Header(alias="Last-Event-ID", max_length=20, description="Go on behind t
 _AFTER = Query(ge=0, le=1 << 53, description="The same, for those who can't set headers.")
 
 
-@ROUTES.get("/events", response_class=StreamingResponse, responses={
-    200: {"description": "Events `stage` and `state` as they happen, and `end` once the job has ended.",
-          "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}}},
-})  # fmt: skip
+@ROUTES.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "Events `stage` and `state` as they happen, and `end` once the job has ended.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
+        }
+    },
+)
 async def follow_job(
     request: Request,
     id: JobId,
@@ -39,8 +45,9 @@ async def follow_job(
     if request.method == "HEAD":  # There is nothing to wait for: no events would be in the answer.
         return StreamingResponse(iter(()), media_type="text/event-stream")
     behind = int(last) if last.isascii() and last.isdigit() else after
-    return StreamingResponse(_lines(service, id, caller.sees, behind), media_type="text/event-stream",
-                             headers={"X-Accel-Buffering": "no"})  # fmt: skip
+    return StreamingResponse(
+        _lines(service, id, caller.sees, behind), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
 
 
 async def _lines(service: Service, id: str, owner: str | None, after: int) -> AsyncIterator[str]:

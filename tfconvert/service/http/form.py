@@ -15,12 +15,12 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service.uploads import Incoming
 
 _FILES = ("model", "calibration")
+# Fields that are texts, and the bytes that they may have.
 _TEXTS = {"options": 1 << 18, "place": 1 << 12}
-"""Fields that are texts, and the bytes that they may have."""
 
-_MOST_HEADER = 1 << 13
+_MAX_HEADER = 1 << 13
+# Bytes that are collected before they are written.
 _BATCH = 1 << 20
-"""Bytes that are collected before they are written."""
 
 _LONGEST_NAME = 200
 
@@ -85,8 +85,11 @@ class FormReader:
     def __init__(self, content_type: str, new_file: Callable[[str], Incoming], stack: ExitStack) -> None:
         kind, options = parse_options_header(content_type)
         if kind != b"multipart/form-data":
-            raise error("wrong-content-type", "a job is submitted as multipart/form-data",
-                        hint="with curl: -F model=@saved_model.tar.gz -F 'options={}'")  # fmt: skip
+            raise error(
+                "wrong-content-type",
+                "a job is submitted as multipart/form-data",
+                hint="with curl: -F model=@saved_model.tar.gz -F 'options={}'",
+            )
         boundary = options.get(b"boundary", b"")
         if not 0 < len(boundary) <= 200:
             raise _bad("its header names no boundary")
@@ -147,7 +150,7 @@ class FormReader:
 
     def _on_header(self, index: int, data: bytes) -> None:
         self._header_size += len(data)
-        if self._header_size > _MOST_HEADER:
+        if self._header_size > _MAX_HEADER:
             raise _bad("a part's headers are too long")
         self._header[index] += data
 

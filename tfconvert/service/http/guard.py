@@ -41,8 +41,11 @@ def _host_problem(headers: Headers) -> ConversionError | None:
     hosts = headers.getlist("host")
     if len(hosts) == 1 and _name(hosts[0]) in _LOCAL:
         return None
-    return error("foreign-request", "the request is not for this machine by one of its own names",
-                 hint="use http://localhost, or start the server with tokens")  # fmt: skip
+    return error(
+        "foreign-request",
+        "the request is not for this machine by one of its own names",
+        hint="use http://localhost, or start the server with tokens",
+    )
 
 
 def _origin_problem(headers: Headers, method: str) -> ConversionError | None:
@@ -53,8 +56,11 @@ def _origin_problem(headers: Headers, method: str) -> ConversionError | None:
     is_own = all(origin == f"http://{headers['host']}" for origin in origins)
     if is_own and (origins or site in ("none", "same-origin")):
         return None
-    return error("foreign-request", "the request comes from a page of another site",
-                 hint="use the server's own page, or a program")  # fmt: skip
+    return error(
+        "foreign-request",
+        "the request comes from a page of another site",
+        hint="use the server's own page, or a program",
+    )
 
 
 def _name(host: str) -> str:

@@ -12,14 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service.http.problems import to_response
 
+# Bytes of any body but that of a form.
 _SMALL = 1 << 16
-"""Bytes of any body but that of a form."""
 
+# Seconds between looks whether the server was asked to stop.
 _PAUSE = 0.5
-"""Seconds between looks whether the server was asked to stop."""
 
+# Seconds within which any body must be there: what is older is cleaned up.
 _LONGEST = 3000.0
-"""Seconds within which any body must be there: what is older is cleaned up."""
 
 
 class Intake:

@@ -16,18 +16,28 @@ from tfconvert.service.job_state import JobState
 ROUTES = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 _KEY = Header(
-    alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[ -~]+$",
+    alias="Idempotency-Key",
+    min_length=1,
+    max_length=200,
+    pattern=r"^[ -~]+$",
     description="Any text of printable ASCII: a request with the same key is not a new job.",
-)  # fmt: skip
+)
 
 JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The job's ID.")]
 
 
-@ROUTES.post("", status_code=202, openapi_extra=FORM, responses={
-    200: {"description": "The request was sent before; this is its job.", "model": JobView},
-    202: {"description": "It was accepted.",
-          "headers": {"Location": {"description": "The job.", "schema": {"type": "string"}}}},
-})  # fmt: skip
+@ROUTES.post(
+    "",
+    status_code=202,
+    openapi_extra=FORM,
+    responses={
+        200: {"description": "The request was sent before; this is its job.", "model": JobView},
+        202: {
+            "description": "It was accepted.",
+            "headers": {"Location": {"description": "The job.", "schema": {"type": "string"}}},
+        },
+    },
+)
 async def submit_job(
     request: Request, response: Response, service: The, caller: Writer, key: Annotated[str, _KEY] = ""
 ) -> JobView:

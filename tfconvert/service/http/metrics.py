@@ -29,13 +29,20 @@ class Metrics:
 
     def __init__(self, counts: Counts) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter("tfconvert_requests", "Requests.", ("method", "route", "status"),
-                                 registry=self._registry)  # fmt: skip
-        self._seconds = Histogram("tfconvert_request_seconds", "Time until a response began.", ("route",),
-                                  buckets=_SECONDS, registry=self._registry)  # fmt: skip
+        self._requests = Counter(
+            "tfconvert_requests", "Requests.", ("method", "route", "status"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "tfconvert_request_seconds",
+            "Time until a response began.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
         self._uploaded = Counter("tfconvert_uploaded_bytes", "Bytes of models and samples.", registry=self._registry)
-        self._submitted = Counter("tfconvert_jobs_submitted", "Jobs that were accepted.", ("is_cached",),
-                                  registry=self._registry)  # fmt: skip
+        self._submitted = Counter(
+            "tfconvert_jobs_submitted", "Jobs that were accepted.", ("is_cached",), registry=self._registry
+        )
         build = Gauge("tfconvert_build_info", "The version.", ("version",), registry=self._registry)
         build.labels(own_version()).set(1)
         self._registry.register(_Jobs(counts))

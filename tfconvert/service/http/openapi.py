@@ -11,11 +11,18 @@ from tfconvert.service.http.problems import MEDIA_TYPE
 from tfconvert.service.http.schemas import Problem
 
 _REFERENCE = {"$ref": "#/components/schemas/Problem"}
-_WRONG = {400: "The request is wrong.", 408: "The client was silent in the middle of its request.",
-          413: "The request is too large.", 422: "The request is wrong.",
-          503: "The server can't do that now."}  # fmt: skip
-_KNOWN = {401: "A token is needed, or the one that was sent is not known.", 403: "That is not allowed.",
-          429: "There are too many requests, or jobs."}  # fmt: skip
+_WRONG = {
+    400: "The request is wrong.",
+    408: "The client was silent in the middle of its request.",
+    413: "The request is too large.",
+    422: "The request is wrong.",
+    503: "The server can't do that now.",
+}
+_KNOWN = {
+    401: "A token is needed, or the one that was sent is not known.",
+    403: "That is not allowed.",
+    429: "There are too many requests, or jobs.",
+}
 _OF_JOB = {404: "There is no such job, or not for you."}
 _TOKEN = {
     "type": "http",
@@ -24,6 +31,7 @@ _TOKEN = {
 }
 _OPEN = ("/healthz", "/readyz")
 _STATE = {409: "The job's state doesn't allow that."}
+# Operation -> problems that only it has.
 _MORE: dict[str, dict[int, str]] = {
     "submit_job": {415: "It isn't a form, or the file isn't a model that can be converted here."},
     "delete_job": _STATE,
@@ -31,7 +39,6 @@ _MORE: dict[str, dict[int, str]] = {
     "retry_job": _STATE,
     "revoke_token": {404: "There is no such token."},
 }
-"""Operation -> problems that only it has."""
 
 _ABOUT = """Converts TensorFlow models to `.tflite` files for LiteRT, to StableHLO, and to programs of IREE.
 
@@ -42,12 +49,22 @@ A job is submitted with `POST /v1/jobs`, followed at `/v1/jobs/{id}/events`, and
 def describe(app: FastAPI) -> dict[str, Any]:
     """Returns the document of an application."""
     document = get_openapi(
-        title=app.title, version=app.version, summary="Converts TensorFlow models for LiteRT.", description=_ABOUT,
-        routes=app.routes, license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        tags=[{"name": name, "description": told} for name, told in (
-            ("jobs", "Conversions."), ("results", "What they made."), ("tokens", "Who may ask."),
-            ("system", "The server itself."))],
-    )  # fmt: skip
+        title=app.title,
+        version=app.version,
+        summary="Converts TensorFlow models for LiteRT.",
+        description=_ABOUT,
+        routes=app.routes,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        tags=[
+            {"name": name, "description": told}
+            for name, told in (
+                ("jobs", "Conversions."),
+                ("results", "What they made."),
+                ("tokens", "Who may ask."),
+                ("system", "The server itself."),
+            )
+        ],
+    )
     schemas = document["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)

@@ -44,7 +44,12 @@ def get_errors() -> Response:
 
 def _response(file: PageFile) -> Response:
     is_framed = "frame-ancestors 'self'" in file.policy
-    return Response(file.read(), headers={
-        "Content-Type": file.media_type, "Content-Security-Policy": file.policy, "Cache-Control": "no-cache",
-        "X-Frame-Options": "SAMEORIGIN" if is_framed else "DENY",
-    })  # fmt: skip
+    return Response(
+        file.read(),
+        headers={
+            "Content-Type": file.media_type,
+            "Content-Security-Policy": file.policy,
+            "Cache-Control": "no-cache",
+            "X-Frame-Options": "SAMEORIGIN" if is_framed else "DENY",
+        },
+    )

@@ -18,8 +18,8 @@ from tfconvert.schema.error_codes import all_codes
 
 MEDIA_TYPE = "application/problem+json"
 
+# The status of codes that the table below doesn't have: something about the model.
 _DEFAULT = 422
-"""The status of codes that the table below doesn't have: something about the model."""
 
 _STATUS: Mapping[str, int] = {
     "bad-config": 400,
@@ -53,6 +53,7 @@ _STATUS: Mapping[str, int] = {
     "service-stopping": 503,
     "storage-failed": 503,
 }
+# The codes of what the framework refuses.
 _OF_STATUS: Mapping[int, str] = {
     400: "bad-request",
     404: "not-found",
@@ -60,7 +61,6 @@ _OF_STATUS: Mapping[int, str] = {
     413: "upload-too-large",
     415: "wrong-content-type",
 }
-"""The codes of what the framework refuses."""
 
 _SECONDS: Mapping[str, int] = {"queue-full": 5, "too-many-jobs": 5, "service-stopping": 30}
 _UNAVAILABLE = 10

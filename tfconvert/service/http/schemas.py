@@ -57,9 +57,7 @@ class Problem(BaseModel):
                     "detail": "there is no such job",
                     "instance": f"/v1/jobs/{_ID}",
                     "code": "job-not-found",
-                    "diagnostics": [
-                        {"code": "job-not-found", "message": "there is no such job", "severity": "error"},
-                    ],
+                    "diagnostics": [{"code": "job-not-found", "message": "there is no such job", "severity": "error"}],
                 }
             ]
         }
@@ -117,8 +115,10 @@ class JobView(BaseModel):
     stage: str = Field(description="The stage that it was last known to be in.")
     attempt: int = Field(description="How often it was begun.")
     problem: Findings | None = Field(description="Why it failed.")
-    summary: dict[str, Any] = Field(description="Size and operators of the result, endings of the files beside it; its "
-                                                "fidelity, if that was measured.")  # fmt: skip
+    summary: dict[str, Any] = Field(
+        description="Size and operators of the result, endings of the files beside it; its "
+        "fidelity, if that was measured."
+    )
     is_cached: bool = Field(description="Whether the result is that of an equal job.")
     cancel_requested: bool
     seconds: float = Field(description="How long the conversion took, with all that is around it.")

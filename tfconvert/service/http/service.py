@@ -40,8 +40,11 @@ class Service:
         try:
             self.folders.create()
         except OSError as problem:
-            raise error("storage-failed", f"the folder {config.data} can't be used: {problem.strerror}",
-                        hint="name another one with --data") from None  # fmt: skip
+            raise error(
+                "storage-failed",
+                f"the folder {config.data} can't be used: {problem.strerror}",
+                hint="name another one with --data",
+            ) from None
         self.database = open_database(config, self.folders)
         self.store = JobStore(self.database, config, self.folders)
         self.tokens = TokenStore(self.database)
@@ -53,11 +56,7 @@ class Service:
         self._is_started = False
 
     def start(self) -> None:
-        """Starts to run jobs, unless it has done so.
-
-        Raises:
-            ConversionError: The data folder or the database can't be used, or processes can't be started.
-        """
+        """Starts to run jobs, unless it has done so."""
         if not self._is_started:
             self._is_started = True
             self.workers.start()

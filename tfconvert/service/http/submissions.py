@@ -34,16 +34,27 @@ FORM: dict[str, Any] = {
                     "additionalProperties": False,
                     "oneOf": [{"required": ["model"]}, {"required": ["place"]}],
                     "properties": {
-                        "model": {"type": "string", "format": "binary",
-                                  "description": "A SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef."},
-                        "place": {"type": "string", "maxLength": 4096,
-                                  "description": "Instead of a file: a path or URL that the server may read."},
-                        "options": {"type": "object", "additionalProperties": False,
-                                    "description": "Keywords of tfconvert.convert, as JSON.",
-                                    "properties": {name: each.schema for name, each in SETTINGS.items()
-                                                   if not each.is_path}},
-                        "calibration": {"type": "string", "format": "binary",
-                                        "description": "Samples to quantize with: .npz, or an archive of .npy files."},
+                        "model": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "A SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef.",
+                        },
+                        "place": {
+                            "type": "string",
+                            "maxLength": 4096,
+                            "description": "Instead of a file: a path or URL that the server may read.",
+                        },
+                        "options": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "description": "Keywords of tfconvert.convert, as JSON.",
+                            "properties": {name: each.schema for name, each in SETTINGS.items() if not each.is_path},
+                        },
+                        "calibration": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "Samples to quantize with: .npz, or an archive of .npy files.",
+                        },
                     },
                 },
                 "encoding": {"options": {"contentType": "application/json"}},
@@ -54,7 +65,7 @@ FORM: dict[str, Any] = {
             }
         },
     }
-}  # fmt: skip
+}
 """The body as OpenAPI describes it."""
 
 
@@ -66,9 +77,6 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
         service: The server.
         caller: Who asks.
         key: By which the request is recognized, empty for none.
-
-    Raises:
-        ConversionError: It is wrong, too large, or can't be taken now.
     """
     service.check_open()
     with _slot(service, caller), ExitStack() as stack:
@@ -87,9 +95,15 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
     if "model" in kept:
         await asyncio.to_thread(recognize, service.folders.model(kept["model"].sha256), name)
     return Submission(
-        caller.owner, settings, name, _digest(kept, "model"), _digest(kept, "calibration"), place,
-        sum(each.size for each in kept.values()), key,
-    )  # fmt: skip
+        caller.owner,
+        settings,
+        name,
+        _digest(kept, "model"),
+        _digest(kept, "calibration"),
+        place,
+        sum(each.size for each in kept.values()),
+        key,
+    )
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from tfconvert.tools import op_support
 
 ROUTES = APIRouter(tags=["system"])
 
+# Bytes that must be free on the disk.
 _ROOM = 64 << 20
-"""Bytes that must be free on the disk."""
 
 
 @ROUTES.get("/healthz")
@@ -32,8 +32,12 @@ async def get_health() -> Health:
 @ROUTES.get("/readyz")
 def get_readiness(service: The) -> Readiness:
     """Ask whether jobs can be taken and run."""
-    checks = {"server": "stopping" if service.is_stopping else "ok", "database": _database(service),
-              "workers": "ok" if service.workers.is_alive else "dead", "disk": _disk(service)}  # fmt: skip
+    checks = {
+        "server": "stopping" if service.is_stopping else "ok",
+        "database": _database(service),
+        "workers": "ok" if service.workers.is_alive else "dead",
+        "disk": _disk(service),
+    }
     wrong = ", ".join(f"{name}: {told}" for name, told in checks.items() if told != "ok")
     if wrong:
         raise error("service-not-ready", f"the server can't take jobs: {wrong}")
@@ -77,8 +81,9 @@ def list_ops(
     if pattern is None:
         return everything
     wanted = {each.op for each in op_support.matching(pattern, op_support.supported_ops())}
-    return Ops.model_construct(ops=[each for each in everything.ops if each.op in wanted],
-                               functions=everything.functions)  # fmt: skip
+    return Ops.model_construct(
+        ops=[each for each in everything.ops if each.op in wanted], functions=everything.functions
+    )
 
 
 @cache
@@ -89,9 +94,13 @@ def _version() -> str:
 @cache
 def _ops() -> Ops:
     ops = [
-        OpView(**{**each._asdict(), "ways": [
-            OpWay(becomes=list(way.becomes), dtypes=list(way.dtypes), note=way.note) for way in each.ways]})
+        OpView(
+            **{
+                **each._asdict(),
+                "ways": [OpWay(becomes=list(way.becomes), dtypes=list(way.dtypes), note=way.note) for way in each.ways],
+            }
+        )
         for each in op_support.supported_ops()
-    ]  # fmt: skip
+    ]
     functions = [FunctionView(**each._asdict()) for each in op_support.supported_functions()]
     return Ops(ops=ops, functions=functions)

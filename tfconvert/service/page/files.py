@@ -53,7 +53,9 @@ FILES: Mapping[str, PageFile] = {
     "colours.css": PageFile("colours.css", _STYLE, package=_REPORTS),
     "service.css": PageFile("service.css", _STYLE),
     "text.js": PageFile("text.js", _SCRIPT, package=_REPORTS),
-    **{name: PageFile(name, _SCRIPT) for name in (
-        "service.js", "requests.js", "tar.js", "progress.js", "form.js", "job.js", "jobs.js")},
-}  # fmt: skip
+    **{
+        name: PageFile(name, _SCRIPT)
+        for name in ("service.js", "requests.js", "tar.js", "progress.js", "form.js", "job.js", "jobs.js")
+    },
+}
 """The files that the page loads, by their names below `/page/`; colours and elements are made as those of reports."""

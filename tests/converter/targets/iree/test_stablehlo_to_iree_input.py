@@ -353,7 +353,7 @@ TEXTS = {
       }) : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
       func.return %r#1 : tensor<?xf32>
     }""",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -64,8 +64,9 @@ class Layer:
             name, x, *gates, *states, *[None] * 4, shape=shape, **{"cell_clip": 0.0, "proj_clip": 0.0, **attributes}
         )
 
-    def compute(self, x: Array, *states: Array, time_major: bool = False, backwards: bool = False,
-                activation: str = "TANH") -> Array:  # fmt: skip
+    def compute(
+        self, x: Array, *states: Array, time_major: bool = False, backwards: bool = False, activation: str = "TANH"
+    ) -> Array:
         """Returns the outputs, in the order of the sequence whichever way the layer goes through it."""
         steps = x if time_major else x.swapaxes(0, 1)
         kernel, recurrent, bias = self._weights

@@ -17,12 +17,14 @@ def _crops(tf: ModuleType) -> Group:
         {
             "bilinear": lambda x, b, s: images.crop_and_resize(x, b, tf.zeros_like(b[:, 0], tf.int32), (4, 3)),
             "nearest": lambda x, b, s: images.crop_and_resize(
-                x, b, tf.range(tf.shape(b)[0]) % tf.shape(x)[0], (2, 5), "nearest", 7.0),
+                x, b, tf.range(tf.shape(b)[0]) % tf.shape(x)[0], (2, 5), "nearest", 7.0
+            ),
             "middle": lambda x, b, s: images.crop_and_resize(x, b, tf.zeros_like(b[:, 0], tf.int32), (1, 3)),
             "bytes": lambda x, b, s: images.crop_and_resize(
-                tf.cast(50 * x + 100, tf.uint8), b, tf.zeros_like(b[:, 0], tf.int32), (3, 3)),
+                tf.cast(50 * x + 100, tf.uint8), b, tf.zeros_like(b[:, 0], tf.int32), (3, 3)
+            ),
         },
-    )  # fmt: skip
+    )
 
 
 def _crops_of_computed_sizes(tf: ModuleType) -> Group:
@@ -31,7 +33,7 @@ def _crops_of_computed_sizes(tf: ModuleType) -> Group:
         [Input("float32", ("n", "h", "w", 2)), Input("float32", ("m", 4), -0.2, 1.2), Input("int32", (2,), 1, 4)],
         {"crops": lambda x, b, s: images.crop_and_resize(x, b, tf.zeros_like(b[:, 0], tf.int32), s)},
         in_xla=False,
-    )  # fmt: skip
+    )
 
 
 def _scaled_images(tf: ModuleType) -> Group:
@@ -41,10 +43,11 @@ def _scaled_images(tf: ModuleType) -> Group:
         {
             **{name: _scaled(raw.ScaleAndTranslate, name) for name in _KERNELS},
             "sharp": lambda x, s, t: raw.ScaleAndTranslate(
-                images=x, size=[5, 6], scale=s, translation=t, kernel_type="triangle", antialias=False),
+                images=x, size=[5, 6], scale=s, translation=t, kernel_type="triangle", antialias=False
+            ),
             "known": lambda x, s, t: images.resize(x, (5, 11), "lanczos3", antialias=True),
         },
-    )  # fmt: skip
+    )
 
 
 def _boxes(tf: ModuleType) -> Group:
@@ -52,19 +55,41 @@ def _boxes(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("h", 4), 0, 1), Input("float32", ("h",), 0, 1), Input("int32", (), 1, 4)],
         {
-            "padded": lambda b, s, k: raw.NonMaxSuppressionV4(
-                boxes=b, scores=s, max_output_size=12, iou_threshold=0.2, score_threshold=0.3,
-                pad_to_max_output_size=True).selected_indices,
-            "valid": lambda b, s, k: raw.NonMaxSuppressionV4(
-                boxes=b, scores=s, max_output_size=4, iou_threshold=0.1, score_threshold=0.3,
-                pad_to_max_output_size=True).valid_outputs,
+            "padded": lambda b, s, k: (
+                raw.NonMaxSuppressionV4(
+                    boxes=b,
+                    scores=s,
+                    max_output_size=12,
+                    iou_threshold=0.2,
+                    score_threshold=0.3,
+                    pad_to_max_output_size=True,
+                ).selected_indices
+            ),
+            "valid": lambda b, s, k: (
+                raw.NonMaxSuppressionV4(
+                    boxes=b,
+                    scores=s,
+                    max_output_size=4,
+                    iou_threshold=0.1,
+                    score_threshold=0.3,
+                    pad_to_max_output_size=True,
+                ).valid_outputs
+            ),
             **{f"soft_{index}": _soft(raw.NonMaxSuppressionV5, index, 0.4, 0.3) for index in range(3)},
             "hard": _soft(raw.NonMaxSuppressionV5, 1, 0.0, 0.2),
-            "computed_sigma": lambda b, s, k: raw.NonMaxSuppressionV5(
-                boxes=b, scores=s, max_output_size=5, iou_threshold=0.5, score_threshold=0.1,
-                soft_nms_sigma=s[0], pad_to_max_output_size=True).selected_scores,
+            "computed_sigma": lambda b, s, k: (
+                raw.NonMaxSuppressionV5(
+                    boxes=b,
+                    scores=s,
+                    max_output_size=5,
+                    iou_threshold=0.5,
+                    score_threshold=0.1,
+                    soft_nms_sigma=s[0],
+                    pad_to_max_output_size=True,
+                ).selected_scores
+            ),
         },
-    )  # fmt: skip
+    )
 
 
 def _chosen_boxes(tf: ModuleType) -> Group:
@@ -72,40 +97,47 @@ def _chosen_boxes(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("h", 4), 0, 1), Input("float32", ("h",), 0, 1), Input("int32", (), 1, 4)],
         {
-            "first": lambda b, s, k: raw.NonMaxSuppression(
-                boxes=b, scores=s, max_output_size=3, iou_threshold=0.25),
+            "first": lambda b, s, k: raw.NonMaxSuppression(boxes=b, scores=s, max_output_size=3, iou_threshold=0.25),
             "second": lambda b, s, k: raw.NonMaxSuppressionV2(
-                boxes=b, scores=tf.round(3 * s), max_output_size=k, iou_threshold=0.3),
+                boxes=b, scores=tf.round(3 * s), max_output_size=k, iou_threshold=0.3
+            ),
             "third": lambda b, s, k: images.non_max_suppression(b, s, 20, 0.4, 0.2),
-            "fourth": lambda b, s, k: raw.NonMaxSuppressionV4(
-                boxes=b, scores=s, max_output_size=k, iou_threshold=0.2, score_threshold=0.3).selected_indices,
+            "fourth": lambda b, s, k: (
+                raw.NonMaxSuppressionV4(
+                    boxes=b, scores=s, max_output_size=k, iou_threshold=0.2, score_threshold=0.3
+                ).selected_indices
+            ),
             "by_table": lambda b, s, k: raw.NonMaxSuppressionWithOverlaps(
-                overlaps=s[:, tf.newaxis] * s, scores=s, max_output_size=4, overlap_threshold=0.2,
-                score_threshold=0.1),
-            "scores": lambda b, s, k: raw.NonMaxSuppressionV5(
-                boxes=b, scores=s, max_output_size=4, iou_threshold=0.5, score_threshold=0.1,
-                soft_nms_sigma=0.3).selected_scores,
+                overlaps=s[:, tf.newaxis] * s, scores=s, max_output_size=4, overlap_threshold=0.2, score_threshold=0.1
+            ),
+            "scores": lambda b, s, k: (
+                raw.NonMaxSuppressionV5(
+                    boxes=b, scores=s, max_output_size=4, iou_threshold=0.5, score_threshold=0.1, soft_nms_sigma=0.3
+                ).selected_scores
+            ),
             "of_none": lambda b, s, k: raw.NonMaxSuppressionV3(
-                boxes=b, scores=s, max_output_size=4, iou_threshold=0.5, score_threshold=2.0),
+                boxes=b, scores=s, max_output_size=4, iou_threshold=0.5, score_threshold=2.0
+            ),
         },
         in_xla=False,
-    )  # fmt: skip
+    )
 
 
 def _boxes_of_classes(tf: ModuleType) -> Group:
     images = tf.image
     return Group(
-        [Input("float32", ("n", "h", 1, 4), -0.2, 1.2), Input("float32", ("n", "h", 3), 0, 1),
-         Input("float32", ("n", "h", 3, 4), 0, 2)],
+        [
+            Input("float32", ("n", "h", 1, 4), -0.2, 1.2),
+            Input("float32", ("n", "h", 3), 0, 1),
+            Input("float32", ("n", "h", 3, 4), 0, 2),
+        ],
         {
             **{f"shared_{index}": _combined(images, index, of_each=2, total=5) for index in range(4)},
-            "own": lambda b, s, o: images.combined_non_max_suppression(
-                o, s, 3, 4, 0.2, 0.1, clip_boxes=False)[0],
-            "padded": lambda b, s, o: images.combined_non_max_suppression(
-                b, s, 2, 9, 0.2, 0.4, pad_per_class=True)[1],
+            "own": lambda b, s, o: images.combined_non_max_suppression(o, s, 3, 4, 0.2, 0.1, clip_boxes=False)[0],
+            "padded": lambda b, s, o: images.combined_non_max_suppression(b, s, 2, 9, 0.2, 0.4, pad_per_class=True)[1],
             "wide": lambda b, s, o: images.combined_non_max_suppression(b, s, 2, 9, 0.2, 0.4)[2],
         },
-    )  # fmt: skip
+    )
 
 
 def _scaled(run: Case, name: str) -> Case:
@@ -114,8 +146,14 @@ def _scaled(run: Case, name: str) -> Case:
 
 def _soft(run: Case, index: int, sigma: float, overlap: float) -> Case:
     return lambda b, s, k: run(
-        boxes=b, scores=s, max_output_size=5, iou_threshold=overlap, score_threshold=0.1, soft_nms_sigma=sigma,
-        pad_to_max_output_size=True)[index]  # fmt: skip
+        boxes=b,
+        scores=s,
+        max_output_size=5,
+        iou_threshold=overlap,
+        score_threshold=0.1,
+        soft_nms_sigma=sigma,
+        pad_to_max_output_size=True,
+    )[index]
 
 
 def _combined(images: ModuleType, index: int, of_each: int, total: int) -> Case:

@@ -53,29 +53,43 @@ CASES: Mapping[str, Case] = {
     "gather, negative": Case(_ROWS, _GATHER, [4, 3], [2, 2], [0, -1]),
     "gather, narrow indices": Case(("?x3xf32", "?xi64", "?x3xf32"), _GATHER, [300, 3], [299], [2**40]),
     "gather at vectors": Case(
-        ("?x3xf32", "?x2xi32", "?xf32"), '  %y = "tf.GatherNd"(%x, %i) : (X, I) -> Y', [4, 3],
-        [[3, 2], [0, 0]], [[2, 3]],
+        ("?x3xf32", "?x2xi32", "?xf32"),
+        '  %y = "tf.GatherNd"(%x, %i) : (X, I) -> Y',
+        [4, 3],
+        [[3, 2], [0, 0]],
+        [[2, 3]],
     ),
     "scatter": Case(
-        ("?x3xf32", "?x1xi32", "4x3xf32"), _SHAPE + '  %y = "tf.ScatterNd"(%i, %x, %s) : (I, X, tensor<2xi32>) -> Y',
-        [2, 3], [[3], [0]], [[3], [4]],
+        ("?x3xf32", "?x1xi32", "4x3xf32"),
+        _SHAPE + '  %y = "tf.ScatterNd"(%i, %x, %s) : (I, X, tensor<2xi32>) -> Y',
+        [2, 3],
+        [[3], [0]],
+        [[3], [4]],
     ),
     "update": Case(
         ("?x3xf32", "?x1xi32", "?x3xf32"),
         '  %u = "tf.GatherNd"(%x, %i) : (X, I) -> tensor<?x3xf32>\n'
-        '  %y = "tf.TensorScatterUpdate"(%x, %i, %u) : (X, I, tensor<?x3xf32>) -> Y', [4, 3], [[3], [0]], [[-2]],
+        '  %y = "tf.TensorScatterUpdate"(%x, %i, %u) : (X, I, tensor<?x3xf32>) -> Y',
+        [4, 3],
+        [[3], [0]],
+        [[-2]],
     ),
     "segments": Case(
         ("?x3xf32", "?xi32", "4x3xf32"),
         _COUNT + '  %y = "tf.UnsortedSegmentSum"(%x, %i, %c) : (X, I, tensor<i32>) -> Y',
-        [3, 3], [3, -1, 3], [3, 4, 0],
+        [3, 3],
+        [3, -1, 3],
+        [3, 4, 0],
     ),
     "classes": Case(
         ("?x3xf32", "?xi32", "?xf32"),
-        '  %y, %g = "tf.SparseSoftmaxCrossEntropyWithLogits"(%x, %i) : (X, I) -> (Y, X)', [2, 3], [2, 0], [3, 0],
+        '  %y, %g = "tf.SparseSoftmaxCrossEntropyWithLogits"(%x, %i) : (X, I) -> (Y, X)',
+        [2, 3],
+        [2, 0],
+        [3, 0],
     ),
     "permutation": Case(
-        ("?xi32", "?xi32", "?xi32"), '  %y = "tf.InvertPermutation"(%i) : (I) -> Y', [3], [2, 0, 1], [2, 0, 3],
+        ("?xi32", "?xi32", "?xi32"), '  %y = "tf.InvertPermutation"(%i) : (I) -> Y', [3], [2, 0, 1], [2, 0, 3]
     ),
     "in a branch": Case(
         _ROWS,
@@ -85,9 +99,12 @@ CASES: Mapping[str, Case] = {
         '  %z = "tf.Const"() <{value = dense<-1.0> : tensor<f32>}> : () -> tensor<f32>\n'
         '  %p = "tf.Greater"(%m, %z) : (tensor<f32>, tensor<f32>) -> tensor<i1>\n'
         '  %y = "tf.IfRegion"(%p) <{is_stateless = true}> ({\n'
-        + _GATHER.replace("%y", "%r") + '\n    "tf.Yield"(%r) : (Y) -> ()\n  }, {\n'
+        + _GATHER.replace("%y", "%r")
+        + '\n    "tf.Yield"(%r) : (Y) -> ()\n  }, {\n'
         '    %t = "tf.Tanh"(%x) : (X) -> X\n    "tf.Yield"(%t) : (X) -> ()\n  }) : (tensor<i1>) -> Y',
-        [4, 3], [1, 3], [1, 7],
+        [4, 3],
+        [1, 3],
+        [1, 7],
     ),
     "in a loop": Case(
         ("?x3xf32", "?xi32", "?x3xf32"),
@@ -100,9 +117,12 @@ CASES: Mapping[str, Case] = {
         "  ^bb0(%n: tensor<i32>, %v: X):\n"
         '    %one = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>\n'
         '    %next = "tf.AddV2"(%n, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>\n'
-        + _AXIS + '    %t = "tf.Tanh"(%v) : (X) -> X\n'
+        + _AXIS
+        + '    %t = "tf.Tanh"(%v) : (X) -> X\n'
         '    %r = "tf.GatherV2"(%t, %i, %a) <{batch_dims = 0 : i64}> : (X, I, tensor<i32>) -> X\n'
         '    "tf.Yield"(%next, %r) : (tensor<i32>, X) -> ()\n  }) : (tensor<i32>, X) -> (tensor<i32>, Y)',
-        [3, 3], [2, 0, 1], [0, 1, 3],
+        [3, 3],
+        [2, 0, 1],
+        [0, 1, 3],
     ),
-}  # fmt: skip
+}

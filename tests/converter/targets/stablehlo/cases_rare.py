@@ -13,52 +13,77 @@ def _special_functions(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", 4), 0.1, 0.9), Input("float32", ("n", 4), 1.5, 4)],
         {
-            **{name: _of_first(getattr(math, name)) for name in (
-                "acos", "asin", "asinh", "atan", "atanh", "cosh", "digamma", "erf", "erfc", "erfinv", "lgamma",
-                "ndtri", "sinh", "bessel_i1e",
-            )},
-            "acosh": lambda x, y: math.acosh(y), "zeta": lambda x, y: math.zeta(y, x),
+            **{
+                name: _of_first(getattr(math, name))
+                for name in (
+                    "acos",
+                    "asin",
+                    "asinh",
+                    "atan",
+                    "atanh",
+                    "cosh",
+                    "digamma",
+                    "erf",
+                    "erfc",
+                    "erfinv",
+                    "lgamma",
+                    "ndtri",
+                    "sinh",
+                    "bessel_i1e",
+                )
+            },
+            "acosh": lambda x, y: math.acosh(y),
+            "zeta": lambda x, y: math.zeta(y, x),
             "polygamma": lambda x, y: math.polygamma(math.round(y), x),
-            "next_after": math.nextafter, "xlog1py": lambda x, y: math.xlog1py(y, x),
+            "next_after": math.nextafter,
+            "xlog1py": lambda x, y: math.xlog1py(y, x),
             "negative": lambda x, y: tf.stack([math.lgamma(-y), math.erfc(-y), math.sinh(-y)]),
             "negative_digamma": lambda x, y: math.digamma(-y),
         },
         in_xla=False,
-    )  # fmt: skip
+    )
 
 
 def _raw_numbers(tf: ModuleType) -> Group:
     raw, math = tf.raw_ops, tf.math
     return Group(
-        [Input("float32", ("n", 4)), Input("float32", ("n", 4), 0.5, 3), Input("int32", ("n", 4), -9, 9),
-         Input("int32", ("n", 4), 1, 5)],
+        [
+            Input("float32", ("n", 4)),
+            Input("float32", ("n", 4), 0.5, 3),
+            Input("int32", ("n", 4), -9, 9),
+            Input("int32", ("n", 4), 1, 5),
+        ],
         {
             "sum": lambda x, y, i, k: raw.AccumulateNV2(inputs=[x, y, x], shape=x.shape),
-            "add": lambda x, y, i, k: raw.Add(x=x, y=y), "div": lambda x, y, i, k: raw.Div(x=x, y=y),
-            "div_whole": lambda x, y, i, k: raw.Div(x=i, y=k), "inv": lambda x, y, i, k: raw.Inv(x=y),
-            "mod": lambda x, y, i, k: raw.Mod(x=i, y=-k), "mod_floats": lambda x, y, i, k: raw.Mod(x=x, y=y),
+            "add": lambda x, y, i, k: raw.Add(x=x, y=y),
+            "div": lambda x, y, i, k: raw.Div(x=x, y=y),
+            "div_whole": lambda x, y, i, k: raw.Div(x=i, y=k),
+            "inv": lambda x, y, i, k: raw.Inv(x=y),
+            "mod": lambda x, y, i, k: raw.Mod(x=i, y=-k),
+            "mod_floats": lambda x, y, i, k: raw.Mod(x=x, y=y),
             "nearly": lambda x, y, i, k: raw.ApproximateEqual(x=x, y=x + 0.01 * y, tolerance=0.02),
             "nearest": lambda x, y, i, k: raw.ApproximateEqual(x=x, y=x + 1e-6),
             "clip": lambda x, y, i, k: raw.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=1.0),
             "clip_each": lambda x, y, i, k: raw.ClipByValue(t=2 * x, clip_value_min=-y, clip_value_max=y),
             "clip_whole": lambda x, y, i, k: raw.ClipByValue(t=i, clip_value_min=-k, clip_value_max=k),
-            "norm": lambda x, y, i, k: tf.norm(x, axis=1), "norms": lambda x, y, i, k: raw.EuclideanNorm(
-                input=x, axis=[0], keep_dims=True),
+            "norm": lambda x, y, i, k: tf.norm(x, axis=1),
+            "norms": lambda x, y, i, k: raw.EuclideanNorm(input=x, axis=[0], keep_dims=True),
             "norm_of_all": lambda x, y, i, k: math.reduce_euclidean_norm(x),
             "whole_norm": lambda x, y, i, k: math.reduce_euclidean_norm(i, 1),
             "complex_norm": lambda x, y, i, k: math.abs(math.reduce_euclidean_norm(tf.complex(x, y), 1)),
             "gather": lambda x, y, i, k: raw.Gather(params=tf.transpose(x), indices=k[0, :2] - 1),
             "added": lambda x, y, i, k: raw.ScatterNdNonAliasingAdd(
-                input=x * 1.5, indices=[[0], [0]], updates=[[1.0] * 4, [2.0] * 4]),
-            "stitch": lambda x, y, i, k: raw.ParallelDynamicStitch(
-                indices=[[0, 2], [1, 3]], data=[x[0, :2], x[0, 2:]]),
+                input=x * 1.5, indices=[[0], [0]], updates=[[1.0] * 4, [2.0] * 4]
+            ),
+            "stitch": lambda x, y, i, k: raw.ParallelDynamicStitch(indices=[[0, 2], [1, 3]], data=[x[0, :2], x[0, 2:]]),
             "in_top": lambda x, y, i, k: raw.InTopK(predictions=x, targets=k[:, 0] - 1, k=2),
             "batches": lambda x, y, i, k: raw.BatchMatMul(x=x[:, tf.newaxis], y=y[:, :, tf.newaxis]),
             "batches_of": lambda x, y, i, k: raw.BatchMatMulV3(
-                x=x[:, tf.newaxis], y=y[:, :, tf.newaxis], Tout=tf.float32),
+                x=x[:, tf.newaxis], y=y[:, :, tf.newaxis], Tout=tf.float32
+            ),
             "written": lambda x, y, i, k: _updated(x, y[:1, :2], tf.stack([0, k[0, 0]])),
         },
-    )  # fmt: skip
+    )
 
 
 def _raw_arrays(tf: ModuleType) -> Group:
@@ -67,27 +92,47 @@ def _raw_arrays(tf: ModuleType) -> Group:
         [Input("float32", ("n", 4, 3)), Input("int32", ("m",), 0, 3), Input("float32", (6, "n"))],
         {
             "diag": lambda x, i, y: raw.MatrixDiagV2(
-                diagonal=x[:, :, 0], k=1, num_rows=-1, num_cols=-1, padding_value=2.0),
+                diagonal=x[:, :, 0], k=1, num_rows=-1, num_cols=-1, padding_value=2.0
+            ),
             "part": lambda x, i, y: raw.MatrixDiagPartV2(input=x, k=[-1, 1], padding_value=3.0),
             "set": lambda x, i, y: raw.MatrixSetDiagV2(input=x, diagonal=x[:, 1:, 0], k=-1),
             "counted": lambda x, i, y: raw.UniqueWithCountsV2(x=i, axis=tf.constant([], tf.int64)).count,
             "counts_along": lambda x, i, y: raw.UniqueWithCountsV2(x=i, axis=[0]).count,
-            **{f"segments_{name}": _segments(tf, getattr(raw, f"Segment{name}V2"))
-               for name in ("Sum", "Prod", "Max", "Min")},
-            **{f"sparse_{name}": _sparse_segments(getattr(raw, f"SparseSegment{name}WithNumSegments"))
-               for name in ("Sum", "Mean", "SqrtN")},
-            "norm": lambda x, i, y: raw.FusedBatchNorm(
-                x=x[:, tf.newaxis], scale=[1.0, 2.0, 3.0], offset=[0.0, 1.0, 0.0], mean=[0.1, 0.2, 0.3],
-                variance=[1.0, 2.0, 3.0], is_training=False).y,
-            "norm_v2": lambda x, i, y: raw.FusedBatchNormV2(
-                x=x[:, tf.newaxis], scale=[1.0, 2.0, 3.0], offset=[0.0, 1.0, 0.0], mean=[0.1, 0.2, 0.3],
-                variance=[1.0, 2.0, 3.0], is_training=False).y,
+            **{
+                f"segments_{name}": _segments(tf, getattr(raw, f"Segment{name}V2"))
+                for name in ("Sum", "Prod", "Max", "Min")
+            },
+            **{
+                f"sparse_{name}": _sparse_segments(getattr(raw, f"SparseSegment{name}WithNumSegments"))
+                for name in ("Sum", "Mean", "SqrtN")
+            },
+            "norm": lambda x, i, y: (
+                raw.FusedBatchNorm(
+                    x=x[:, tf.newaxis],
+                    scale=[1.0, 2.0, 3.0],
+                    offset=[0.0, 1.0, 0.0],
+                    mean=[0.1, 0.2, 0.3],
+                    variance=[1.0, 2.0, 3.0],
+                    is_training=False,
+                ).y
+            ),
+            "norm_v2": lambda x, i, y: (
+                raw.FusedBatchNormV2(
+                    x=x[:, tf.newaxis],
+                    scale=[1.0, 2.0, 3.0],
+                    offset=[0.0, 1.0, 0.0],
+                    mean=[0.1, 0.2, 0.3],
+                    variance=[1.0, 2.0, 3.0],
+                    is_training=False,
+                ).y
+            ),
             "whole": lambda x, i, y: raw.StatelessRandomUniformInt(
-                shape=tf.shape(x)[:2], seed=[3, 5], minval=-3, maxval=9),
+                shape=tf.shape(x)[:2], seed=[3, 5], minval=-3, maxval=9
+            ),
             "algorithm": lambda x, i, y: raw.StatelessRandomGetAlg() + i,
         },
         in_xla=False,
-    )  # fmt: skip
+    )
 
 
 def _numbers_between_limits(tf: ModuleType) -> Group:
@@ -96,12 +141,17 @@ def _numbers_between_limits(tf: ModuleType) -> Group:
         {
             "of_all": lambda x: _limited(tf, tf.shape(x), [1.0], [0.5], [0.5], [2.0]),
             "of_rows": lambda x: _limited(
-                tf, tf.stack([3, tf.shape(x)[2]]), [0.0, 9.0, -9.0], [1.0, 2.0, 0.1], [-1.0, 8.0, -9.5],
-                [3.0, 9.5, -9.0]),
+                tf,
+                tf.stack([3, tf.shape(x)[2]]),
+                [0.0, 9.0, -9.0],
+                [1.0, 2.0, 0.1],
+                [-1.0, 8.0, -9.5],
+                [3.0, 9.5, -9.0],
+            ),
         },
         in_xla=False,
         in_executor=False,
-    )  # fmt: skip
+    )
 
 
 def _volumes_of_waves(tf: ModuleType) -> Group:
@@ -114,7 +164,7 @@ def _volumes_of_waves(tf: ModuleType) -> Group:
             "rfft": lambda x, y: tf.signal.rfft3d(tf.reshape(x, (-1, 2, 3, 4))),
             "irfft": lambda x, y: tf.signal.irfft3d(tf.signal.rfft3d(tf.reshape(x, (-1, 2, 3, 4)))),
         },
-    )  # fmt: skip
+    )
 
 
 def _of_first(run: Case) -> Case:

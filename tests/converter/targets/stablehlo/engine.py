@@ -37,9 +37,13 @@ class Program:
 
         def call(*arguments: object) -> object:
             return xla.call_module(
-                list(arguments), version=_VERSION, module=self._artifact, Tout=[kind for kind, _ in self._results],
-                Sout=[tf.TensorShape(shape) for _, shape in self._results], platforms=("CPU",),
-            )  # fmt: skip
+                list(arguments),
+                version=_VERSION,
+                module=self._artifact,
+                Tout=[kind for kind, _ in self._results],
+                Sout=[tf.TensorShape(shape) for _, shape in self._results],
+                platforms=("CPU",),
+            )
 
         compiled = tf.function(call, jit_compile=True, autograph=False)
         return [each.numpy() for each in compiled(*[tf.constant(each) for each in inputs])]

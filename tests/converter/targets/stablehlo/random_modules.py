@@ -35,9 +35,21 @@ class Module:
     def text(self) -> str:
         """Returns the module: some ops, and some of the values as results."""
         steps: list[Callable[[], None]] = [
-            self._unary, self._unary, self._unary, self._binary, self._binary, self._transpose, self._concatenate,
-            self._soft, self._dot, self._reshape, self._half, self._pad, self._loop, self._constant,
-        ]  # fmt: skip
+            self._unary,
+            self._unary,
+            self._unary,
+            self._binary,
+            self._binary,
+            self._transpose,
+            self._concatenate,
+            self._soft,
+            self._dot,
+            self._reshape,
+            self._half,
+            self._pad,
+            self._loop,
+            self._constant,
+        ]
         rare: list[Callable[[], None]] = [self._branch, self._counted]
         for _ in range(self._draw.randint(3, 10)):
             self._draw.choice(rare if self._draw.random() < 0.05 else steps)()
@@ -82,8 +94,9 @@ class Module:
     def _vector(self, *scalars: str) -> str:
         parts = [self._write("reshape", each, ": (tensor<i32>)", "tensor<1xi32>") for each in scalars]
         kinds = ", ".join(["tensor<1xi32>"] * len(parts))
-        return self._write("concatenate", ", ".join(parts), f"<{{dimension = 0 : i64}}> : ({kinds})",
-                           f"tensor<{len(parts)}xi32>")  # fmt: skip
+        return self._write(
+            "concatenate", ", ".join(parts), f"<{{dimension = 0 : i64}}> : ({kinds})", f"tensor<{len(parts)}xi32>"
+        )
 
     def _unary(self) -> None:
         x = self._any()
@@ -103,8 +116,9 @@ class Module:
         y = self._like(lambda each: each.dims[0] == x.dims[0])
         sizes = (x.dims[1], y.dims[1])
         both = str(int(sizes[0]) + int(sizes[1])) if all(map(str.isdigit, sizes)) else f"({sizes[0]}+{sizes[1]})"
-        self._add("concatenate", f"{x.name}, {y.name}", f"<{{dimension = 1 : i64}}> : ({x.kind}, {y.kind})",
-                  (x.dims[0], both))  # fmt: skip
+        self._add(
+            "concatenate", f"{x.name}, {y.name}", f"<{{dimension = 1 : i64}}> : ({x.kind}, {y.kind})", (x.dims[0], both)
+        )
 
     def _soft(self) -> None:
         """Adds `x - max(x)` of each row."""
@@ -113,23 +127,32 @@ class Module:
         self._lines.append(f"{start} = stablehlo.constant dense<0xFF800000> : tensor<f32>")
         row = "?" if not x.dims[0].isdigit() else x.dims[0]
         most = self._write(
-            "reduce", f"{x.name}, {start}",
+            "reduce",
+            f"{x.name}, {start}",
             "<{dimensions = array<i64: 1>}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
             '    %c = "stablehlo.maximum"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>\n'
-            f'    "stablehlo.return"(%c) : (tensor<f32>) -> ()\n  }}) : ({x.kind}, tensor<f32>)', f"tensor<{row}xf32>",
-        )  # fmt: skip
+            f'    "stablehlo.return"(%c) : (tensor<f32>) -> ()\n  }}) : ({x.kind}, tensor<f32>)',
+            f"tensor<{row}xf32>",
+        )
         sizes = self._vector(self._size(x, 0), self._size(x, 1))
-        wide = self._write("dynamic_broadcast_in_dim", f"{most}, {sizes}",
-                           f"<{{broadcast_dimensions = array<i64: 0>}}> : (tensor<{row}xf32>, tensor<2xi32>)",
-                           x.kind)  # fmt: skip
+        wide = self._write(
+            "dynamic_broadcast_in_dim",
+            f"{most}, {sizes}",
+            f"<{{broadcast_dimensions = array<i64: 0>}}> : (tensor<{row}xf32>, tensor<2xi32>)",
+            x.kind,
+        )
         self._add("subtract", f"{x.name}, {wide}", f": ({x.kind}, {x.kind})", x.dims)
 
     def _dot(self) -> None:
         x = self._any()
         y = self._like(lambda each: each.dims[1] == x.dims[1])
         dims = "#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>"
-        self._add("dot_general", f"{x.name}, {y.name}", f"<{{dot_dimension_numbers = {dims}}}> : ({x.kind}, {y.kind})",
-                  (x.dims[0], y.dims[0]))  # fmt: skip
+        self._add(
+            "dot_general",
+            f"{x.name}, {y.name}",
+            f"<{{dot_dimension_numbers = {dims}}}> : ({x.kind}, {y.kind})",
+            (x.dims[0], y.dims[0]),
+        )
 
     def _reshape(self) -> None:
         """Adds the elements of a value in rows of the other length."""
@@ -148,8 +171,9 @@ class Module:
         starts, steps = self._vector(zero, zero), self._vector(one, one)
         limits = self._vector(rows, self._size(x, 1))
         vectors = ", ".join(["tensor<2xi32>"] * 3)
-        self._add("real_dynamic_slice", f"{x.name}, {starts}, {limits}, {steps}", f": ({x.kind}, {vectors})",
-                  (dim, x.dims[1]))  # fmt: skip
+        self._add(
+            "real_dynamic_slice", f"{x.name}, {starts}, {limits}, {steps}", f": ({x.kind}, {vectors})", (dim, x.dims[1])
+        )
 
     def _pad(self) -> None:
         x = self._any()
@@ -191,18 +215,22 @@ class Module:
         whole = x.kind.replace("f32", "i32")
         signs = self._write("convert", sign, f": ({x.kind})", whole)
         return self._write(
-            "reduce", f"{signs}, {zero}",
+            "reduce",
+            f"{signs}, {zero}",
             "<{dimensions = array<i64: 0, 1>}> ({\n  ^bb0(%a: tensor<i32>, %b: tensor<i32>):\n"
             '    %c = "stablehlo.add"(%a, %b) : (tensor<i32>, tensor<i32>) -> tensor<i32>\n'
-            f'    "stablehlo.return"(%c) : (tensor<i32>) -> ()\n  }}) : ({whole}, tensor<i32>)', "tensor<i32>",
-        )  # fmt: skip
+            f'    "stablehlo.return"(%c) : (tensor<i32>) -> ()\n  }}) : ({whole}, tensor<i32>)',
+            "tensor<i32>",
+        )
 
     def _branch(self) -> None:
         x = self._any()
         holds = self._write(
-            "compare", f"{self._positive(x)}, {self._number(0)}",
-            "<{comparison_direction = #stablehlo<comparison_direction GT>}> : (tensor<i32>, tensor<i32>)", "tensor<i1>",
-        )  # fmt: skip
+            "compare",
+            f"{self._positive(x)}, {self._number(0)}",
+            "<{comparison_direction = #stablehlo<comparison_direction GT>}> : (tensor<i32>, tensor<i32>)",
+            "tensor<i1>",
+        )
         name = self._name()
         self._lines.append(
             f'{name} = "stablehlo.if"({holds}) ({{\n    %a = "stablehlo.tanh"({x.name}) : ({x.kind}) -> {x.kind}\n'

@@ -93,8 +93,9 @@ def on_buffers(module: ModuleOp, inputs: Sequence[np.ndarray]) -> Sequence[np.nd
     program = staged(module, "legalize-to-buffers", "lower-to-library-calls")
     names = [f"x{index}" for index in range(len(inputs))]
     done = buffers.run(program, "main", inputs)
-    sizes = {f"{name}.{axis}": size for name, each in zip(names, inputs, strict=True)
-             for axis, size in enumerate(each.shape)}  # fmt: skip
+    sizes = {
+        f"{name}.{axis}": size for name, each in zip(names, inputs, strict=True) for axis, size in enumerate(each.shape)
+    }
     peak = analysis.at(analysis.cost_of(program, "main", names), sizes).peak.number
     assert peak is None or peak >= done.peak
     return done.results

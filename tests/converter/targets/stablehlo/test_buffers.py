@@ -137,10 +137,15 @@ def test_rows_that_only_counting_tells_are_copied_in_a_second_phase() -> None:
         ("?x4", "4x?", "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]", "lib_gemm_f32"),
         ("?x4", "?x4", "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]", "lib_gemm_nt_f32"),
         ("4x?", "4x?", "lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]", "lib_gemm_tn_f32"),
-        ("3x?x4", "3x4x?", "lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], "
-         "lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]", "lib_batch_gemm_f32"),
+        (
+            "3x?x4",
+            "3x4x?",
+            "lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], "
+            "lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]",
+            "lib_batch_gemm_f32",
+        ),
     ],
-)  # fmt: skip
+)
 def test_products_are_calls_of_a_library(lhs: str, rhs: str, numbers: str, routine: str) -> None:
     result = "3x?x?" if lhs.startswith("3x") else "?x?"
     text = f"""

@@ -27,21 +27,50 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "sum": Case(lambda tf, x: x[0] + x[1], [[None], [None]], [[[3], [3]], [[3], [1]], [[1], [2]]], [[3], [2]],
-                "must be equal or 1"),
-    "known": Case(lambda tf, x: x[0] * tf.constant([1.0, 2.0, 3.0]), [[None]], [[[3]], [[1]]], [[2]],
-                  "must be equal or 1"),
-    "joined": Case(lambda tf, x: tf.concat([x[0], x[1]], 1), [[None, None], [None, None]],
-                   [[[2, 3], [2, 1]]], [[2, 3], [3, 1]], "but for the axis"),
-    "product": Case(lambda tf, x: tf.matmul(x[0], x[1]), [[None, None], [None, None]],
-                    [[[2, 3], [3, 4]]], [[2, 3], [4, 4]], "multiplies along must be equal"),
+    "sum": Case(
+        lambda tf, x: x[0] + x[1],
+        [[None], [None]],
+        [[[3], [3]], [[3], [1]], [[1], [2]]],
+        [[3], [2]],
+        "must be equal or 1",
+    ),
+    "known": Case(
+        lambda tf, x: x[0] * tf.constant([1.0, 2.0, 3.0]), [[None]], [[[3]], [[1]]], [[2]], "must be equal or 1"
+    ),
+    "joined": Case(
+        lambda tf, x: tf.concat([x[0], x[1]], 1),
+        [[None, None], [None, None]],
+        [[[2, 3], [2, 1]]],
+        [[2, 3], [3, 1]],
+        "but for the axis",
+    ),
+    "product": Case(
+        lambda tf, x: tf.matmul(x[0], x[1]),
+        [[None, None], [None, None]],
+        [[[2, 3], [3, 4]]],
+        [[2, 3], [4, 4]],
+        "multiplies along must be equal",
+    ),
     "reshape": Case(lambda tf, x: tf.reshape(x[0], [-1, 3]), [[None]], [[[6]], [[3]]], [[7]], "as many elements"),
-    "boxes": Case(lambda tf, x: tf.cast(tf.raw_ops.NonMaxSuppressionV4(
-                      boxes=x[0], scores=x[1], max_output_size=2, iou_threshold=0.5, score_threshold=0.1,
-                      pad_to_max_output_size=True)[0], tf.float32),
-                  [[None, 4], [None]], [[[3, 4], [3]], [[1, 4], [1]]], [[3, 4], [2]], "as many scores as boxes"),
+    "boxes": Case(
+        lambda tf, x: tf.cast(
+            tf.raw_ops.NonMaxSuppressionV4(
+                boxes=x[0],
+                scores=x[1],
+                max_output_size=2,
+                iou_threshold=0.5,
+                score_threshold=0.1,
+                pad_to_max_output_size=True,
+            )[0],
+            tf.float32,
+        ),
+        [[None, 4], [None]],
+        [[[3, 4], [3]], [[1, 4], [1]]],
+        [[3, 4], [2]],
+        "as many scores as boxes",
+    ),
     "slice": Case(lambda tf, x: tf.slice(x[0], [2], [3]), [[None]], [[[5]], [[9]]], [[4]], "lie within its operand"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -77,9 +77,12 @@ def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
             function = _function(tf, group, None if is_open else sizes)
             names, results = zip(*sorted(function.structured_outputs.items()), strict=True)
             converted = tfconvert.convert(
-                function.graph.as_graph_def(add_shapes=True), inputs=[each.name for each in function.inputs],
-                outputs=[each.name for each in results], target="stablehlo", mlir_weights="inline",
-            )  # fmt: skip
+                function.graph.as_graph_def(add_shapes=True),
+                inputs=[each.name for each in function.inputs],
+                outputs=[each.name for each in results],
+                target="stablehlo",
+                mlir_weights="inline",
+            )
             text = bytes(converted).decode()
             program = Program(text, [(each.dtype, each.shape) for each in results]) if group.in_xla else None
             module = IRParser(text).parse_module()

@@ -15,8 +15,11 @@ C = "tensor<?x2x4x4xcomplex<f32>>"
 M, V = "tensor<?x4x4xf32>", "tensor<?x4xf32>"
 SOLVED = f"({M}, {M}) -> {M}"
 RENAMED = {
-    **{f"{kind}{suffix}": (f'"tf.{kind}{suffix}"(%c)', f"({C}) -> {C}")
-       for kind in ("FFT", "IFFT") for suffix in ("", "2D", "3D")},
+    **{
+        f"{kind}{suffix}": (f'"tf.{kind}{suffix}"(%c)', f"({C}) -> {C}")
+        for kind in ("FFT", "IFFT")
+        for suffix in ("", "2D", "3D")
+    },
     "MatrixBandPart": ('"tf.MatrixBandPart"(%m, %one, %one)', f"({M}, tensor<i64>, tensor<i64>) -> {M}"),
     "MatrixDiag": ('"tf.MatrixDiag"(%v)', f"({V}) -> {M}"),
     "MatrixDiagPart": ('"tf.MatrixDiagPart"(%m)', f"({M}) -> {V}"),
@@ -25,7 +28,7 @@ RENAMED = {
     "MatrixInverse": ('"tf.MatrixInverse"(%m) <{adjoint = true}>', f"({M}) -> {M}"),
     "MatrixSolve": ('"tf.MatrixSolve"(%m, %m) <{adjoint = true}>', SOLVED),
     "MatrixTriangularSolve": ('"tf.MatrixTriangularSolve"(%m, %m) <{adjoint = true, lower = false}>', SOLVED),
-}  # fmt: skip
+}
 """Calls of ops of which `Batch` is the beginning of an older name, and their types."""
 
 

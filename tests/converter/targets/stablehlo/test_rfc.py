@@ -66,10 +66,14 @@ def test_sizes_are_the_hosts_and_data_the_devices(lowered: ModuleOp) -> None:
     function = symbol_table.defined_functions(placed)["main"]
     assert violations(function) == []
     device = Counter(op.name for op in placed.walk() if op.attributes.get(PLACE) is StringAttr.get("device"))
-    assert device == Counter({
-        "stablehlo.real_dynamic_slice": 1, "stablehlo.dynamic_broadcast_in_dim": 2, "stablehlo.add": 1,
-        "stablehlo.dot_general": 1,
-    })  # fmt: skip
+    assert device == Counter(
+        {
+            "stablehlo.real_dynamic_slice": 1,
+            "stablehlo.dynamic_broadcast_in_dim": 2,
+            "stablehlo.add": 1,
+            "stablehlo.dot_general": 1,
+        }
+    )
     assert 'tensor<2xi64> {dhlo.place = "host"}' in str(placed)
 
 

@@ -47,12 +47,19 @@ def test_a_buffer_lives_from_right_before_its_writer_to_right_after_its_last_rea
             steps.append(op.name)
     assert steps == [
         # The size of the slice is computed by the host, from numbers that it reads once.
-        "memref.load", "memref.load", "arith.addi", "arith.addi",
+        "memref.load",
+        "memref.load",
+        "arith.addi",
+        "arith.addi",
         # The sum is written over the slice, which nothing else reads.
-        "memref.alloc", "real_dynamic_slice", "add",
-        "memref.alloc", "lib_gemm_f32", "memref.dealloc",
+        "memref.alloc",
+        "real_dynamic_slice",
+        "add",
+        "memref.alloc",
+        "lib_gemm_f32",
+        "memref.dealloc",
         "func.return",
-    ]  # fmt: skip
+    ]
 
 
 def test_what_it_computes_and_needs() -> None:

@@ -46,9 +46,9 @@ def _check(function: Any, inputs: Sequence[Sequence[np.ndarray]], *, in_xla: boo
 def test_recurrent_layers_stay_loops(tf: ModuleType, kind: str) -> None:
     tf.keras.utils.set_random_seed(3)
     layers = tf.keras.layers
-    model = tf.keras.Sequential([
-        layers.Input((None, 4)), getattr(layers, kind)(5, return_sequences=True), getattr(layers, kind)(3),
-    ])  # fmt: skip
+    model = tf.keras.Sequential(
+        [layers.Input((None, 4)), getattr(layers, kind)(5, return_sequences=True), getattr(layers, kind)(3)]
+    )
     spec = tf.TensorSpec([None, None, 4], tf.float32)
     function = tf.function(lambda x: {"y": model(x, training=False)}).get_concrete_function(spec)
     draw = np.random.default_rng(1)

@@ -160,8 +160,14 @@ def test_what_a_loop_keeps_is_known_and_what_it_changes_is_not() -> None:
     assert grown.kind == UNKNOWN
 
 
-@given(st.lists(st.sampled_from(["add", "subtract", "multiply", "maximum", "minimum", "divide", "remainder", "EQ"]),
-                min_size=1, max_size=8), st.lists(st.integers(-6, 9), min_size=9, max_size=9))  # fmt: skip
+@given(
+    st.lists(
+        st.sampled_from(["add", "subtract", "multiply", "maximum", "minimum", "divide", "remainder", "EQ"]),
+        min_size=1,
+        max_size=8,
+    ),
+    st.lists(st.integers(-6, 9), min_size=9, max_size=9),
+)
 @settings(max_examples=100, deadline=None, derandomize=True)
 def test_simplified_formulas_are_what_plain_ones_are(kinds: list[str], numbers: list[int]) -> None:
     leaf = Formula("element", (0, 0))

@@ -123,8 +123,10 @@ def test_a_function_computes_the_sizes_of_results(model: Path, tmp_path: Path) -
 
 
 def test_only_litert_has_delegates_that_ask_for_known_sizes(model: Path) -> None:
-    codes = {target: [note.code for note in tfconvert.convert(model, target=target).report.input_notes]
-             for target in ("litert", "stablehlo")}  # fmt: skip
+    codes = {
+        target: [note.code for note in tfconvert.convert(model, target=target).report.input_notes]
+        for target in ("litert", "stablehlo")
+    }
     assert codes == {"litert": ["open-sizes"], "stablehlo": []}
 
 

@@ -19,10 +19,14 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _UFUNCS: Mapping[str, np.ufunc] = {
-    "stablehlo.add": np.add, "stablehlo.and": np.bitwise_and, "stablehlo.maximum": np.maximum,
-    "stablehlo.minimum": np.minimum, "stablehlo.multiply": np.multiply, "stablehlo.or": np.bitwise_or,
+    "stablehlo.add": np.add,
+    "stablehlo.and": np.bitwise_and,
+    "stablehlo.maximum": np.maximum,
+    "stablehlo.minimum": np.minimum,
+    "stablehlo.multiply": np.multiply,
+    "stablehlo.or": np.bitwise_or,
     "stablehlo.xor": np.bitwise_xor,
-}  # fmt: skip
+}
 
 _CONSTANTS = frozenset({"stablehlo.constant", "tf.Const"})
 

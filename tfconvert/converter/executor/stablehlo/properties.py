@@ -53,7 +53,6 @@ def pairs(op: Operation, name: str, rank: int) -> list[tuple[int, int]]:
 
 
 def dtype_of(op: Operation, result: int = 0) -> Dtype:
-    """Returns the dtype of a result."""
     return np.dtype(types.numpy_dtype(types.element_of(op.results[result].type)))
 
 

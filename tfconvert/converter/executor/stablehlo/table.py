@@ -34,10 +34,6 @@ def evaluate(op: Operation, inputs: Results) -> Results:
     Args:
         op: The op, one of `KERNELS`.
         inputs: Its operands' values, which are not written to.
-
-    Raises:
-        ConversionError: The operands don't fit it (`bad-operand`), their sizes should be equal and are not
-            (`unequal-sizes`), or a slice is not within its operand (`outside-of-tensor`).
     """
     if op.name in elementwise.KERNELS:
         elementwise.check_shapes(op, inputs)

@@ -20,15 +20,16 @@ from typing import Any, BinaryIO, NamedTuple
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.settings.iree_options import IreeOptions
 
+# The kinds of devices, by backend; the others make code for this machine's processor.
 _DEVICES = {"cuda": "cuda", "rocm": "hip", "vulkan-spirv": "vulkan", "metal-spirv": "metal"}
-"""The kinds of devices, by backend; the others make code for this machine's processor."""
 
+# How many lines of the compiler's are told.
 _TOLD = 12
-"""How many lines of the compiler's are told."""
 
+# How many bytes of what the compiler says are looked at.
 _LARGEST_OUTPUT = 1 << 16
-"""How many bytes of what the compiler says are looked at."""
 
+# The part of the compiler's statistics that is reported.
 _COUNTED = {
     "dispatches": ("execution", "dispatch-count"),
     "kernels": ("executable", "executable-count"),
@@ -37,7 +38,6 @@ _COUNTED = {
     "submissions": ("execution", "submission-count"),
     "waits": ("synchronization", "await-count"),
 }
-"""The part of the compiler's statistics that is reported."""
 
 
 class Compiled(NamedTuple):
@@ -66,8 +66,11 @@ def find() -> str:
             return str(path)
     found = shutil.which(name)
     if found is None:
-        raise error("iree-missing", "models are compiled by IREE's compiler, which is not installed",
-                    hint="pip install 'tfconvert[iree]'")  # fmt: skip
+        raise error(
+            "iree-missing",
+            "models are compiled by IREE's compiler, which is not installed",
+            hint="pip install 'tfconvert[iree]'",
+        )
     return found
 
 
@@ -102,15 +105,26 @@ def compile_text(write: Callable[[BinaryIO], None], options: IreeOptions, second
             text, result, statistics = (Path(folder, name) for name in ("model.mlir", "model.vmfb", "statistics.json"))
             with text.open("wb") as stream:
                 write(stream)
-            _run([
-                program, str(text), "-o", str(result), *flags_of(options),
-                "--iree-scheduling-dump-statistics-format=json",
-                f"--iree-scheduling-dump-statistics-file={statistics}",
-            ], folder, seconds)  # fmt: skip
+            _run(
+                [
+                    program,
+                    str(text),
+                    "-o",
+                    str(result),
+                    *flags_of(options),
+                    "--iree-scheduling-dump-statistics-format=json",
+                    f"--iree-scheduling-dump-statistics-file={statistics}",
+                ],
+                folder,
+                seconds,
+            )
             return Compiled(result.read_bytes(), _counts(statistics))
     except OSError as problem:
-        raise error("output-not-writable", f"can't compile in a temporary folder: {problem.strerror or problem}",
-                    hint="check that the disk has room, or name a folder in TMPDIR") from problem  # fmt: skip
+        raise error(
+            "output-not-writable",
+            f"can't compile in a temporary folder: {problem.strerror or problem}",
+            hint="check that the disk has room, or name a folder in TMPDIR",
+        ) from problem
 
 
 def _run(command: Sequence[str], folder: str, seconds: float) -> None:
@@ -128,8 +142,11 @@ def _run(command: Sequence[str], folder: str, seconds: float) -> None:
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise error("iree-timeout", f"IREE's compiler has not finished within {seconds:g} s",
-                        hint="give it more with --limit run-seconds=N") from None  # fmt: skip
+            raise error(
+                "iree-timeout",
+                f"IREE's compiler has not finished within {seconds:g} s",
+                hint="give it more with --limit run-seconds=N",
+            ) from None
         finally:
             if process.returncode is None:
                 _end(process, has_group=has_group)
@@ -165,8 +182,8 @@ def _failed(status: int, said: str) -> ConversionError:
 _FLAG = "correct the flag (--iree-flag); iree-compile --help lists them"
 _PINNED = "pin open sizes (--batch, --input-shape), or report it with the text that keep_mlir (--keep-mlir) writes"
 
+# What the compiler's own backtrace begins with; that says nothing to users.
 _BACKTRACE = "Please report issues to"
-"""What the compiler's own backtrace begins with; that says nothing to users."""
 
 
 def _counts(path: Path) -> Counter[str]:

@@ -43,9 +43,18 @@ class IreeFile:
     """
 
     __slots__ = (
-        "_content", "_keeps_text", "_options", "_problem", "_text", "_weights", "bytes_by_operator",
-        "min_runtime_version", "operators", "size", "versions",
-    )  # fmt: skip
+        "_content",
+        "_keeps_text",
+        "_options",
+        "_problem",
+        "_text",
+        "_weights",
+        "bytes_by_operator",
+        "min_runtime_version",
+        "operators",
+        "size",
+        "versions",
+    )
 
     custom_operators: ClassVar[Mapping[str, int]] = {}
 

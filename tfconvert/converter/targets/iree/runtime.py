@@ -25,8 +25,8 @@ try:
 except ImportError:
     _iree = None
 
+# Exceptions of IREE's Python binding.
 _FAILURES = (RuntimeError, ValueError, TypeError, LookupError, NotImplementedError, OSError)
-"""Exceptions of IREE's Python binding."""
 
 
 def require() -> ModuleType:
@@ -36,8 +36,11 @@ def require() -> ModuleType:
         ConversionError: It is not installed (`iree-missing`).
     """
     if not isinstance(_iree, ModuleType):
-        raise error("iree-missing", "programs run in IREE's runtime, which is not installed",
-                    hint="pip install 'tfconvert[iree]'")  # fmt: skip
+        raise error(
+            "iree-missing",
+            "programs run in IREE's runtime, which is not installed",
+            hint="pip install 'tfconvert[iree]'",
+        )
     return _iree
 
 
@@ -84,8 +87,11 @@ class Program:
                 name: runtime.FunctionInvoker(context, config.device, module.lookup_function(name)) for name in told
             }
         except _FAILURES as problem:
-            raise error("bad-program", f"{place} can't be loaded: {_short(problem)}",
-                        hint="convert the model again, for a backend that this machine has") from problem  # fmt: skip
+            raise error(
+                "bad-program",
+                f"{place} can't be loaded: {_short(problem)}",
+                hint="convert the model again, for a backend that this machine has",
+            ) from problem
         self._config = config
         self._described = told
         self._names = {key: name for name, each in told.items() for key in (name, *each.keys)}
@@ -113,8 +119,11 @@ class Program:
             results = list(found) if isinstance(found, tuple | list) else [] if found is None else [found]
             return {tensor.name: _fetched(each, tensor) for tensor, each in zip(known.outputs, results, strict=True)}
         except _FAILURES as problem:
-            raise error("runtime-error", f"the program has failed: {_short(problem)}",
-                        hint="inputs may have sizes or values that the model doesn't take") from problem  # fmt: skip
+            raise error(
+                "runtime-error",
+                f"the program has failed: {_short(problem)}",
+                hint="inputs may have sizes or values that the model doesn't take",
+            ) from problem
 
     def __call__(self, **inputs: Any) -> dict[str, Array]:
         """Runs the only function on values by input name."""
@@ -128,8 +137,11 @@ class Program:
             return next(iter(self._described))
         name = self._names.get(signature)
         if name is None:
-            raise error("wrong-sample", f"there is no signature {signature!r}" if signature else "there are several",
-                        hint=f"choose from {', '.join(self._names)}")  # fmt: skip
+            raise error(
+                "wrong-sample",
+                f"there is no signature {signature!r}" if signature else "there are several",
+                hint=f"choose from {', '.join(self._names)}",
+            )
         return name
 
 
@@ -143,8 +155,11 @@ def _opened(runtime: ModuleType, path: str, instance: Any) -> tuple[dict[str, De
 def _parameters(runtime: ModuleType, config: Any, path: Path) -> Any:
     """Returns the module that gives a program its weights."""
     if not is_file(path):
-        raise error("bad-program", f"the program's weights are missing: there is no file {path}",
-                    hint="keep the two files beside each other, or name the one with the weights")  # fmt: skip
+        raise error(
+            "bad-program",
+            f"the program's weights are missing: there is no file {path}",
+            hint="keep the two files beside each other, or name the one with the weights",
+        )
     index = runtime.ParameterIndex()
     index.load(str(path), mmap=True)
     return runtime.create_io_parameters_module(config.vm_instance, index.create_provider(scope=SCOPE))
@@ -157,8 +172,11 @@ def _ordered(inputs: Mapping[str, Any] | Sequence[Any], known: Description) -> l
             raise error("wrong-sample", f"{len(inputs)} inputs are given, but these are taken: {', '.join(names)}")
         return list(inputs)
     if set(inputs) != set(names):
-        raise error("wrong-sample", f"the inputs {', '.join(map(str, inputs)) or '(none)'} are given, but these are "
-                    f"taken: {', '.join(names) or '(none)'}")  # fmt: skip
+        raise error(
+            "wrong-sample",
+            f"the inputs {', '.join(map(str, inputs)) or '(none)'} are given, but these are "
+            f"taken: {', '.join(names) or '(none)'}",
+        )
     return [inputs[name] for name in names]
 
 

@@ -44,8 +44,11 @@ class Runtime:
             ConversionError: IREE's runtime is not installed (`iree-missing`), or the program was not compiled.
         """
         if not _is_installed():
-            raise error("iree-missing", "programs are run in IREE's runtime, which is not installed",
-                        hint="pip install 'tfconvert[iree]'")  # fmt: skip
+            raise error(
+                "iree-missing",
+                "programs are run in IREE's runtime, which is not installed",
+                hint="pip install 'tfconvert[iree]'",
+            )
         self._file.check()
         self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
         self._program = str(Path(self._folder.name, _NAME))

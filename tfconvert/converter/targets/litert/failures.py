@@ -15,6 +15,9 @@ def failure(crash: ChildError, code: str, what: str) -> ConversionError:
         what: What was to be done, as a sentence.
     """
     if crash.seconds:
-        return error("litert-timeout", f"{what}: LiteRT has not answered within {crash.seconds:g} s",
-                     hint="try smaller inputs; if those hang too, one of LiteRT's kernels does")  # fmt: skip
+        return error(
+            "litert-timeout",
+            f"{what}: LiteRT has not answered within {crash.seconds:g} s",
+            hint="try smaller inputs; if those hang too, one of LiteRT's kernels does",
+        )
     return error(code, f"{what}: LiteRT has crashed (status {crash.status})")

@@ -33,8 +33,8 @@ _DEQUANTIZE = "tfl.dequantize"
 LAST: frozenset[str] = frozenset({FAKE_QUANT, _DEQUANTIZE})
 """The ops whose results may be fake-quantized values."""
 
+# The scale of a range that is nothing but 0.
 _TINY = np.finfo(np.float32).tiny
-"""The scale of a range that is nothing but 0."""
 
 Insert = Callable[[Operation], Operation]
 """Inserts an op and returns it."""

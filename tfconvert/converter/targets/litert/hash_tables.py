@@ -24,8 +24,8 @@ _INTEGERS = (types.I32, types.I64)
 _F64 = types.from_dtype(np.dtype(np.float64)).mlir
 _HANDLE = types.tensor(types.RESOURCE, ())
 _NO_BATCH = {"batch_dims": 0}
+# Suffix of the name of the second table, whose keys are strings, where a single table can't do the lookup.
 _SECOND = "/second"
-"""Suffix of the name of the second table, whose keys are strings, where a single table can't do the lookup."""
 
 _SPREAD, _SLACK = 4, 64
 """Integer keys are close together if their range is at most this many times as large as their number, plus a margin."""
@@ -188,6 +188,10 @@ def _look_up(op: Operation, name: str, keys: Value, default: Value) -> Value:
 
 def _table(insert: Builder, name: str, key: Attribute, value: Attribute) -> Value:
     attributes: dict[str, Any] = {
-        "container": "", "shared_name": name, "use_node_name_sharing": False, "key_dtype": key, "value_dtype": value,
-    }  # fmt: skip
+        "container": "",
+        "shared_name": name,
+        "use_node_name_sharing": False,
+        "key_dtype": key,
+        "value_dtype": value,
+    }
     return insert.tf("HashTableV2", (), _HANDLE, attributes)

@@ -73,10 +73,7 @@ DIFFERENCES: Mapping[str, Difference] = {
         "LiteRT stops with an error where a divisor is zero; TensorFlow's result is infinite there, or no number",
         "make sure that divisors are not zero, or take the floor of a true division",
     ),
-    "tfl.pow": Difference(
-        _may_overflow,
-        "powers that don't fit 32 bits are cut off; TensorFlow takes their low bits",
-    ),
+    "tfl.pow": Difference(_may_overflow, "powers that don't fit 32 bits are cut off; TensorFlow takes their low bits"),
     **dict.fromkeys(
         ("tfl.average_pool_2d", "tfl.max_pool_2d"),
         Difference(
@@ -90,8 +87,7 @@ DIFFERENCES: Mapping[str, Difference] = {
         "declare the shapes of the inputs",
     ),
     "tfl.where": Difference(
-        lambda op: True,
-        "its result has no elements if no condition holds, which some of LiteRT's kernels refuse",
+        lambda op: True, "its result has no elements if no condition holds, which some of LiteRT's kernels refuse"
     ),
     "tfl.pseudo_const": Difference(
         lambda op: True,  # The pass has looked.

@@ -14,20 +14,39 @@ from tfconvert.schema.tflite.kernels import REFUSED, Outcome
 HIGHEST_RANK = 8
 """The greatest rank that was tried, and the greatest that can be reshaped."""
 
-_NOT_HIGHER = frozenset((
-    "batch_matmul", "batch_to_space_nd", "cumsum", "mirror_pad", "pad", "padv2", "reshape", "slice",
-    "space_to_batch_nd", "strided_slice", "tile", "transpose",
-))  # fmt: skip
-"""Operators whose kernels count dimensions in arrays of that length."""
+# Operators whose kernels count dimensions in arrays of that length.
+_NOT_HIGHER = frozenset(
+    (
+        "batch_matmul",
+        "batch_to_space_nd",
+        "cumsum",
+        "mirror_pad",
+        "pad",
+        "padv2",
+        "reshape",
+        "slice",
+        "space_to_batch_nd",
+        "strided_slice",
+        "tile",
+        "transpose",
+    )
+)
 
-NOTED = frozenset((
-    "tfl.average_pool_2d", "tfl.floor_div", "tfl.max_pool_2d", "tfl.pow", "tfl.pseudo_const", "tfl.select_v2",
-    "tfl.where",
-))  # fmt: skip
+NOTED = frozenset(
+    (
+        "tfl.average_pool_2d",
+        "tfl.floor_div",
+        "tfl.max_pool_2d",
+        "tfl.pow",
+        "tfl.pseudo_const",
+        "tfl.select_v2",
+        "tfl.where",
+    )
+)
 """Ops of which `kernel_notes.py` has something to say; here, since few models need that to be loaded."""
 
+# The rank up to which an op is always fine that has to be looked at each time.
 _NEVER = -1
-"""The rank up to which an op is always fine that has to be looked at each time."""
 
 OTHERS = frozenset((*tfl.BESIDE, tfl.CUSTOM))
 """Ops that no kernel of the runtime computes."""
@@ -52,9 +71,14 @@ class KernelOutcomes:
         """
         options = tuple(op.properties.values())
         key = (
-            op.name, *[(id(value.type), is_constant(value)) for value in op.operands], 0,
-            *[id(value.type) for value in op.results], 0, *op.properties, *map(id, options),
-        )  # fmt: skip
+            op.name,
+            *[(id(value.type), is_constant(value)) for value in op.operands],
+            0,
+            *[id(value.type) for value in op.results],
+            0,
+            *op.properties,
+            *map(id, options),
+        )
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = (self._problem(op), options)

@@ -99,8 +99,9 @@ def _tensor(value: object, where: str, folder: Path) -> TensorCard:
     if not isinstance(value, Mapping):
         raise _bad(f"{where} must be a table, not {value!r}")
     _known(value, _TENSOR_KEYS, where)
-    fields: dict[str, Any] = {key: _text(value[key], f"{where}.{key}") for key in ("name", "description", "content")
-                              if key in value}  # fmt: skip
+    fields: dict[str, Any] = {
+        key: _text(value[key], f"{where}.{key}") for key in ("name", "description", "content") if key in value
+    }
     fields |= {field: _numbers(value[key], f"{where}.{key}") for key, field in _NUMBERS.items() if key in value}
     if "labels" in value:
         fields["labels"] = _labels(value["labels"], where, folder)
@@ -136,11 +137,7 @@ def _labels(value: object, where: str, folder: Path) -> tuple[str, bytes]:
 
 
 def describer(metadata: object) -> Describe:
-    """Returns what describes a file with metadata.
-
-    Raises:
-        ConversionError: See `read_metadata`.
-    """
+    """Returns what describes a file with metadata."""
     card = read_metadata(metadata)
 
     def describe(subgraphs: Sequence[Ports]) -> tuple[bytes, Callable[[int], bytes]]:
@@ -179,8 +176,10 @@ def _check_labels(card: TensorCard, port: Port) -> None:
         return
     count = len(card.labels[1].decode().splitlines())
     if port.shape and port.shape[-1] >= 0 and port.shape[-1] != count:
-        raise _bad(f"{card.labels[0]} has {count} labels, and the output {port.name!r} has {port.shape[-1]} scores",
-                   "give one label a line, in the order of the scores")  # fmt: skip
+        raise _bad(
+            f"{card.labels[0]} has {count} labels, and the output {port.name!r} has {port.shape[-1]} scores",
+            "give one label a line, in the order of the scores",
+        )
 
 
 def _files(cards: Iterable[TensorCard]) -> dict[str, bytes]:

@@ -17,8 +17,8 @@ except ImportError:
     Interpreter = None
 
 
+# The error of LiteRT's Python binding for a tensor without elements.
 _EMPTY = "Invalid tensor size"
-"""The error of LiteRT's Python binding for a tensor without elements."""
 
 
 def is_installed() -> bool:
@@ -29,8 +29,11 @@ def is_installed() -> bool:
 def require() -> None:
     """Raises: LiteRT is not installed (`litert-missing`)."""
     if not is_installed():
-        raise error("litert-missing", "converted models are run in LiteRT, which is not installed",
-                    hint="pip install 'tfconvert[verify]'")  # fmt: skip
+        raise error(
+            "litert-missing",
+            "converted models are run in LiteRT, which is not installed",
+            hint="pip install 'tfconvert[verify]'",
+        )
 
 
 def run_file(
@@ -56,8 +59,11 @@ def run_file(
     except (RuntimeError, ValueError) as problem:
         if str(problem).startswith(_EMPTY):
             raise error("empty-tensor", "LiteRT's Python binding can't read a signature's empty results") from problem
-        raise error("runtime-error", f"LiteRT refuses the converted model: {problem}",
-                    hint="this is a defect of the converter; please report it") from problem  # fmt: skip
+        raise error(
+            "runtime-error",
+            f"LiteRT refuses the converted model: {problem}",
+            hint="this is a defect of the converter; please report it",
+        ) from problem
 
 
 def _fed(value: Array) -> Array:
@@ -78,8 +84,10 @@ def _run(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequenc
         results, details = runner(**fed), runner.get_output_details() if as_floats else {}
         return [_floats(results[name], details.get(name)) for name in outputs]
     details = interpreter.get_input_details()
-    values = [_stored(detail["name"], value, detail if as_floats else None)
-              for detail, value in zip(details, inputs.values(), strict=True)]  # fmt: skip
+    values = [
+        _stored(detail["name"], value, detail if as_floats else None)
+        for detail, value in zip(details, inputs.values(), strict=True)
+    ]
     for detail, value in zip(details, values, strict=True):
         interpreter.resize_tensor_input(detail["index"], value.shape)
     interpreter.allocate_tensors()
@@ -87,8 +95,10 @@ def _run(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequenc
         if value.size:  # LiteRT's Python binding neither takes nor returns empty tensors.
             interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
-    return [_floats(_result(interpreter, detail), detail if as_floats else None)
-            for detail in interpreter.get_output_details()]  # fmt: skip
+    return [
+        _floats(_result(interpreter, detail), detail if as_floats else None)
+        for detail in interpreter.get_output_details()
+    ]
 
 
 def _stored(name: str, value: Array, detail: Mapping[str, Any] | None) -> Array:
@@ -101,8 +111,11 @@ def _stored(name: str, value: Array, detail: Mapping[str, Any] | None) -> Array:
         return value
     stored = to_stored(value, detail)
     if stored.dtype != detail["dtype"] and stored.dtype.kind not in "OSU":
-        raise error("unlike-interface", f"the file takes {np.dtype(detail['dtype']).name} for the input {name!r}, and "
-                    f"the model takes {stored.dtype.name}")  # fmt: skip
+        raise error(
+            "unlike-interface",
+            f"the file takes {np.dtype(detail['dtype']).name} for the input {name!r}, and "
+            f"the model takes {stored.dtype.name}",
+        )
     return stored
 
 

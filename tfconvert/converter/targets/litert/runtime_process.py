@@ -47,8 +47,13 @@ class Runtime:
         """Runs a file; as `runtime.run_file`, and a crash is a `runtime-error` too."""
         runtime.require()
         is_known = content is self._sent
-        header = {"key": key, "inputs": list(inputs), "outputs": list(outputs), "known": is_known,
-                  "as_floats": self._as_floats}  # fmt: skip
+        header = {
+            "key": key,
+            "inputs": list(inputs),
+            "outputs": list(outputs),
+            "known": is_known,
+            "as_floats": self._as_floats,
+        }
         sent = np.frombuffer(b"" if is_known else content, np.uint8)
         try:
             answer, results = self._child.ask(header, [sent, *inputs.values()])
@@ -74,8 +79,9 @@ class _Server:
             self._content = content.tobytes()
         named = dict(zip(header["inputs"], inputs, strict=True))
         try:
-            results = runtime.run_file(self._content, header["key"], named, header["outputs"],
-                                       as_floats=header["as_floats"])  # fmt: skip
+            results = runtime.run_file(
+                self._content, header["key"], named, header["outputs"], as_floats=header["as_floats"]
+            )
             return {"code": ""}, results
         except ConversionError as refused:
             return {"code": refused.code, "problem": refused.diagnostics[0].message}, []

@@ -24,8 +24,8 @@ _OPTIMIZATIONS: Mapping[Mode, str] = {
     "int16": "PTQ_INT16",
 }
 
+# The modes in which the ranges that a model was trained with make integers of activations.
 _OF_TRAINING = frozenset(("dynamic", "int8", "int16"))
-"""The modes in which the ranges that a model was trained with make integers of activations."""
 
 
 def export_file(
@@ -56,13 +56,17 @@ def export_file(
         official_names: Whether tensors are called as TensorFlow's own converter calls them.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
-    found = None if origin is None else Origin(
-        model_type=_model_type(module),
-        tensorflow_version=version.data if isinstance(version, StringAttr) else "",
-        optimizations=(*_optimizations(quantize, was_trained), *(_sparsity(module) if is_sparse else ())),
-        allow_custom_ops=allow_custom_ops,
-        enable_select_tf_ops=allow_flex,
-    )._replace(**origin)  # fmt: skip
+    found = (
+        None
+        if origin is None
+        else Origin(
+            model_type=_model_type(module),
+            tensorflow_version=version.data if isinstance(version, StringAttr) else "",
+            optimizations=(*_optimizations(quantize, was_trained), *(_sparsity(module) if is_sparse else ())),
+            allow_custom_ops=allow_custom_ops,
+            enable_select_tf_ops=allow_flex,
+        )._replace(**origin)
+    )
     naming = Naming(official_names)
     return export(module, origin=found, restate=True, describe=describe, target_runtime=target_runtime, naming=naming)
 

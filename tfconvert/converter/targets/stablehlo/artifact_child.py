@@ -14,11 +14,11 @@ import numpy as np
 from tfconvert.converter.process.child_process import Message, serve
 from tfconvert.schema.dialects.boxes import Array
 
+# The last removes casts between the kinds of sizes that the others leave.
 _PASSES = "builtin.module(func.func(chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo,canonicalize))"
-"""The last removes casts between the kinds of sizes that the others leave."""
 
+# How many characters of an error are reported.
 _TOLD = 600
-"""How many characters of an error are reported."""
 
 
 def _serialized(text: str) -> tuple[bytes, str]:

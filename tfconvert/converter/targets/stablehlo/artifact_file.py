@@ -50,8 +50,11 @@ class ArtifactFile:
 
     def __init__(self, module: ModuleOp) -> None:
         if any(op.dialect == "ml_program" for op in module.ops):
-            raise error("artifact-failed", "state in globals has no form in portable artifacts",
-                        hint="keep it in arguments (mlir_state)")  # fmt: skip
+            raise error(
+                "artifact-failed",
+                "state in globals has no form in portable artifacts",
+                hint="keep it in arguments (mlir_state)",
+            )
         self.text = StableHLOText(module, inline=True)
         self._content = b""
         self.size = 0
@@ -67,8 +70,11 @@ class ArtifactFile:
             ConversionError: jaxlib is not installed (`jaxlib-missing`), or refuses the text (`artifact-failed`).
         """
         if find_spec("jaxlib") is None:
-            raise error("jaxlib-missing", "artifacts are written by jaxlib's StableHLO, which is not installed",
-                        hint="pip install 'tfconvert[artifact]'")  # fmt: skip
+            raise error(
+                "jaxlib-missing",
+                "artifacts are written by jaxlib's StableHLO, which is not installed",
+                hint="pip install 'tfconvert[artifact]'",
+            )
         with Child(_CHILD, budget().limits.run_seconds) as child:
             try:
                 answer, arrays = child.ask({}, [np.frombuffer(self.text.to_bytes(), np.uint8)])

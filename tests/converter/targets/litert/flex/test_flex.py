@@ -38,17 +38,26 @@ MODELS: Mapping[str, Callable[[Any], Model]] = {
     "StringSplitV2": lambda tf: (lambda s: tf.strings.split(s).flat_values, [TEXTS]),
     "StringToHashBucketFast": lambda tf: (lambda s: tf.strings.to_hash_bucket_fast(s, 10), [TEXTS]),
     "StatelessRandomUniformV2": lambda tf: (lambda x: x + tf.random.stateless_uniform([3], [1, 2]), [MATRIX]),
-    "ParseExampleV2": lambda tf: (lambda s: tf.io.parse_example(s, {
-        "a": tf.io.FixedLenFeature([2], tf.float32, [1, 2]), "b": tf.io.VarLenFeature(tf.int64)})["a"],
-        [np.array([b"", b""], object)]),
-    "DecodePng": lambda tf: (lambda s: tf.io.decode_png(s, channels=3),
-                             [tf.io.encode_png(np.arange(12, dtype=np.uint8).reshape(2, 2, 3)).numpy()]),
+    "ParseExampleV2": lambda tf: (
+        lambda s: tf.io.parse_example(
+            s, {"a": tf.io.FixedLenFeature([2], tf.float32, [1, 2]), "b": tf.io.VarLenFeature(tf.int64)}
+        )["a"],
+        [np.array([b"", b""], object)],
+    ),
+    "DecodePng": lambda tf: (
+        lambda s: tf.io.decode_png(s, channels=3),
+        [tf.io.encode_png(np.arange(12, dtype=np.uint8).reshape(2, 2, 3)).numpy()],
+    ),
     "AsString": lambda tf: (lambda x: tf.strings.as_string(x, precision=2), [MATRIX]),
-    "Dilation2D": lambda tf: (lambda x: tf.nn.dilation2d(x, tf.zeros([2, 2, 3]), [1, 1, 1, 1], "SAME", "NHWC",
-                                                         [1, 1, 1, 1]), [np.ones((1, 4, 4, 3), np.float32)]),
-    "CTCGreedyDecoder": lambda tf: (lambda x, n: tf.nn.ctc_greedy_decoder(x, n)[0][0].values,
-                                    [np.ones((5, 1, 4), np.float32), np.array([5], np.int32)]),
-}  # fmt: skip
+    "Dilation2D": lambda tf: (
+        lambda x: tf.nn.dilation2d(x, tf.zeros([2, 2, 3]), [1, 1, 1, 1], "SAME", "NHWC", [1, 1, 1, 1]),
+        [np.ones((1, 4, 4, 3), np.float32)],
+    ),
+    "CTCGreedyDecoder": lambda tf: (
+        lambda x, n: tf.nn.ctc_greedy_decoder(x, n)[0][0].values,
+        [np.ones((5, 1, 4), np.float32), np.array([5], np.int32)],
+    ),
+}
 """By the op of which TensorFlow's kernel is needed: a function and its inputs."""
 
 
@@ -197,10 +206,16 @@ def test_the_report_tells_what_the_app_needs() -> None:
 
 
 def test_flex_goes_before_custom_ops_and_after_builtins() -> None:
-    ops = {name: _legalized(DET.format(op=name, T="f32"), allow_flex=True, allow_custom_ops=True)
-           for name in ("tf.MatrixDeterminant", "tf.Digamma")}  # fmt: skip
-    codes = [tfl.attribute(op, tfl.CUSTOM_CODE) for module, _ in ops.values() for op in module.walk()
-             if op.name == "tfl.custom"]  # fmt: skip
+    ops = {
+        name: _legalized(DET.format(op=name, T="f32"), allow_flex=True, allow_custom_ops=True)
+        for name in ("tf.MatrixDeterminant", "tf.Digamma")
+    }
+    codes = [
+        tfl.attribute(op, tfl.CUSTOM_CODE)
+        for module, _ in ops.values()
+        for op in module.walk()
+        if op.name == "tfl.custom"
+    ]
     assert codes == ["FlexMatrixDeterminant", "Digamma"]
     text = """
     func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
@@ -252,7 +267,13 @@ def test_ops_of_the_users_delegate(further: str) -> None:
     node = pb.NodeDef.FromString(_strings(tfl.attribute(op, tfl.CUSTOM_OPTION))[1])
     assert (node.op, list(node.input)) == ("AcmeTokenize", [""])
     assert {name: value.WhichOneof("value") for name, value in node.attr.items()} == {
-        "N": "i", "T": "type", "fast": "b", "name": "s", "rates": "list", "shape": "shape"}  # fmt: skip
+        "N": "i",
+        "T": "type",
+        "fast": "b",
+        "name": "s",
+        "rates": "list",
+        "shape": "shape",
+    }
     assert (node.attr["T"].type, list(node.attr["rates"].list.f)) == (1, [0.5])
     assert [dim.size for dim in node.attr["shape"].shape.dim] == [2, -1]
     with pytest.raises(tfconvert.ConversionError, match="the Flex delegate doesn't take the op"):
@@ -294,9 +315,14 @@ def test_the_list_of_ops() -> None:
     unknown = {name for name in names if op_defs.lookup(name) is None}
     # TensorFlow Text's and SentencePiece's ops are in packages of their own.
     assert len(unknown) < 30
-    assert all("okeniz" in name or "iece" in name or "UTF8" in name or "W" in name or name in
-               {"ConstrainedSequence", "MaxSpanningTree", "RegexSplitWithOffsets", "RougeL", "SentenceFragments"}
-               for name in unknown)  # fmt: skip
+    assert all(
+        "okeniz" in name
+        or "iece" in name
+        or "UTF8" in name
+        or "W" in name
+        or name in {"ConstrainedSequence", "MaxSpanningTree", "RegexSplitWithOffsets", "RougeL", "SentenceFragments"}
+        for name in unknown
+    )
 
 
 def test_verification_declines(tf: ModuleType, tmp_path: Path) -> None:

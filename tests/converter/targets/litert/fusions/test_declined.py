@@ -31,7 +31,7 @@ from tests.converter.composites.modules import (
     mark,
     module,
     text,
-)  # fmt: skip
+)
 from tfconvert.converter import composites
 from tfconvert.converter.composites.marks import KEPT
 from tfconvert.converter.targets.litert import fusions
@@ -187,7 +187,7 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
         (looped(mark("LSTMCellSimple"), CELL, (CELL_RESULT,)), "it runs in a loop"),
         (branching(mark("LSTMCellSimple"), CELL, (CELL_RESULT,)), "it is run by something other than a call"),
     ],
-}  # fmt: skip
+}
 
 
 def _declined(source: str) -> str:
@@ -232,8 +232,12 @@ def _possible(family: str) -> set[str]:
     """Returns patterns of all reasons of a family's checks, those of shared checks that they call included."""
     shared = {name: node for file in QUESTIONS for name, node in _checks(file).items()}
     checks = _checks(FOLDER / f"{family}.py").values()
-    called = {node.func.attr for check in checks for node in ast.walk(check)
-              if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}  # fmt: skip
+    called = {
+        node.func.attr
+        for check in checks
+        for node in ast.walk(check)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
     sources = [*checks, *(shared[name] for name in called & shared.keys())]
     return {sentence for source in sources for sentence in _sentences(source)}
 

@@ -26,7 +26,7 @@ from tests.converter.composites.modules import (
     mark,
     module,
     text,
-)  # fmt: skip
+)
 from tfconvert.converter.composites.marks import KEPT
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.fusions import registry
@@ -70,12 +70,7 @@ def _operator(source: str) -> Operation:
         (mark("LSTMCellSimple"), CELL, ("1x2xf32",), "tfl.lstm"),
         (mark("LSTMCellSimple,CoupleInputForgetGates"), COUPLED, ("1x2xf32",), "tfl.lstm"),
         (mark("LayerNormalizedLstmCellSimple"), (*CELL, "16xf32"), ("1x?xf32",), "tfl.lstm"),
-        (
-            mark("LayerNormalizedLstmCellSimple,CoupleInputForgetGates"),
-            (*COUPLED, "12xf32"),
-            ("1x2xf32",),
-            "tfl.lstm",
-        ),
+        (mark("LayerNormalizedLstmCellSimple,CoupleInputForgetGates"), (*COUPLED, "12xf32"), ("1x2xf32",), "tfl.lstm"),
     ],
 )
 def test_builtin_operators(marks: str, arguments: tuple[str, ...], results: tuple[str, ...], operator: str) -> None:
@@ -88,18 +83,38 @@ def test_builtin_operators(marks: str, arguments: tuple[str, ...], results: tupl
 @pytest.mark.parametrize(
     ("marks", "arguments", "results", "code", "options"),
     [
-        (mark("TFLite_Detection_PostProcess", **DETECTION), BOXES, FOUND, "TFLite_Detection_PostProcess",
-         DETECTION | {"use_regular_nms": 1}),
-        (mark("tftext:WhitespaceTokenizer"), (f"?x{STRING}",), (f"?x{STRING}", "?xi64"),
-         "tftext:WhitespaceTokenizer", {}),
+        (
+            mark("TFLite_Detection_PostProcess", **DETECTION),
+            BOXES,
+            FOUND,
+            "TFLite_Detection_PostProcess",
+            DETECTION | {"use_regular_nms": 1},
+        ),
+        (
+            mark("tftext:WhitespaceTokenizer"),
+            (f"?x{STRING}",),
+            (f"?x{STRING}", "?xi64"),
+            "tftext:WhitespaceTokenizer",
+            {},
+        ),
         (mark("tftext:Ngrams", **NGRAMS), (f"?x{STRING}", "?xi64"), (f"?x{STRING}", "?xi64"), "tftext:Ngrams", NGRAMS),
-        (mark("tftext:custom:SgnnProjection", **SGNN), (f"?x{STRING}", "?xi64"), ("?x2xf32",),
-         "tftext:custom:SgnnProjection", SGNN),
+        (
+            mark("tftext:custom:SgnnProjection", **SGNN),
+            (f"?x{STRING}", "?xi64"),
+            ("?x2xf32",),
+            "tftext:custom:SgnnProjection",
+            SGNN,
+        ),
         (mark("addons:DenseImageWarp"), ("1x4x4x1xf32", "1x4x4x2xf32"), ("1x4x4x1xf32",), "DenseImageWarp", {}),
-        (mark("my.op", tfl_fusable_op=True, z=1, on=False, a=[1.5, 2.5], s="x", t=["p", "q"]), ("2xf32",), ("3xf32",),
-         "my.op", {"z": 1, "on": False, "a": [1.5, 2.5], "s": "x", "t": ["p", "q"]}),
+        (
+            mark("my.op", tfl_fusable_op=True, z=1, on=False, a=[1.5, 2.5], s="x", t=["p", "q"]),
+            ("2xf32",),
+            ("3xf32",),
+            "my.op",
+            {"z": 1, "on": False, "a": [1.5, 2.5], "s": "x", "t": ["p", "q"]},
+        ),
     ],
-)  # fmt: skip
+)
 def test_custom_operators(
     marks: str, arguments: tuple[str, ...], results: tuple[str, ...], code: str, options: dict[str, Any]
 ) -> None:

@@ -70,9 +70,14 @@ def rows(tf: ModuleType) -> Function:
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 @pytest.mark.parametrize(("shape", "operator"), [((4,), "EMBEDDING_LOOKUP"), ((2, 2), "GATHER"), ((), "GATHER")])
 def test_ids(
-    tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, rows: Function, kind: str, shape: tuple[int, ...],
+    tf: ModuleType,
+    tmp_path: Path,
+    run_tflite: RunTFLite,
+    rows: Function,
+    kind: str,
+    shape: tuple[int, ...],
     operator: str,
-) -> None:  # fmt: skip
+) -> None:
     ids = np.resize(IDS, shape).astype(kind)
     model = _check(tf, tmp_path, run_tflite, lambda values: rows(TABLE, values), ids)
     assert set(model.report.operators) <= {operator, "CAST"}
@@ -83,9 +88,13 @@ def test_one_function_called_with_two_shapes(
 ) -> None:
     one = rows.get_concrete_function(tf.TensorSpec([7, 3]), tf.TensorSpec([None], "int32"))  # type: ignore[attr-defined]
     model = _check(
-        tf, tmp_path, run_tflite, lambda a, b: tf.concat([one(tf.constant(TABLE), each) for each in (a, b)], 0),
-        IDS, IDS[:2],
-    )  # fmt: skip
+        tf,
+        tmp_path,
+        run_tflite,
+        lambda a, b: tf.concat([one(tf.constant(TABLE), each) for each in (a, b)], 0),
+        IDS,
+        IDS[:2],
+    )
     assert model.report.operators["EMBEDDING_LOOKUP"] == 2
     assert model.report.rewrites["prepare-composite-functions"] == {"embedding-matmul": 1}
 
@@ -168,8 +177,10 @@ def test_ten_steps_of_a_cell(tf: ModuleType, tmp_path: Path, gates: str, is_norm
         sums = tf.split(tf.concat([x, h], 1) @ kernel, len(gates), 1)
         if scales is not None:
             moments = [tf.nn.moments(each, [1], keepdims=True) for each in sums]
-            sums = [(each - mean) / tf.sqrt(variance + 1e-8) * scale for each, (mean, variance), scale
-                    in zip(sums, moments, tf.split(scales, len(gates)), strict=True)]  # fmt: skip
+            sums = [
+                (each - mean) / tf.sqrt(variance + 1e-8) * scale
+                for each, (mean, variance), scale in zip(sums, moments, tf.split(scales, len(gates)), strict=True)
+            ]
         gate = {name: each + part for name, each, part in zip(gates, sums, tf.split(bias, len(gates)), strict=True)}
         kept = tf.sigmoid(gate["f"])
         c = kept * c + (tf.sigmoid(gate["i"]) if "i" in gate else 1 - kept) * tf.tanh(gate["c"])
@@ -208,8 +219,12 @@ def test_a_cell_that_is_given_its_state_is_left_to_compute(
 @pytest.mark.parametrize("is_regular", [False, True])
 def test_detection(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, is_regular: bool) -> None:
     number, classes, most = 12, 2, 5
-    attributes = {"max_detections": most, "num_classes": classes, "nms_score_threshold": 0.3,
-                  "use_regular_nms": is_regular} | ({"detections_per_class": most} if is_regular else {})  # fmt: skip
+    attributes = {
+        "max_detections": most,
+        "num_classes": classes,
+        "nms_score_threshold": 0.3,
+        "use_regular_nms": is_regular,
+    } | ({"detections_per_class": most} if is_regular else {})
 
     def detect(boxes: Any, scores: Any, anchors: Any) -> Any:
         centers = boxes[..., :2] / 10 * anchors[:, 2:] + anchors[:, :2]
@@ -231,8 +246,11 @@ def test_detection(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, is_reg
     _save(tf, tmp_path, lambda *arguments: dict(zip("abcd", marked(*arguments), strict=True)), *specs)
     model = tfconvert.convert(tmp_path, allow_custom_ops=True)
     assert dict(model.report.operators) == {"TFLite_Detection_PostProcess": 1}
-    inputs = [RNG.normal(size=(1, number, 4)), RNG.uniform(size=(1, number, classes + 1)),
-              np.concatenate([RNG.uniform(size=(number, 2)), RNG.uniform(0.2, 0.4, (number, 2))], 1)]  # fmt: skip
+    inputs = [
+        RNG.normal(size=(1, number, 4)),
+        RNG.uniform(size=(1, number, classes + 1)),
+        np.concatenate([RNG.uniform(size=(number, 2)), RNG.uniform(0.2, 0.4, (number, 2))], 1),
+    ]
     arguments = [each.astype(np.float32) for each in inputs]
     named = {f"a{index}": each for index, each in enumerate(arguments)}
     *results, count = run_tflite(bytes(model), named, signature="serving_default")
@@ -247,12 +265,16 @@ def test_detection(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, is_reg
     [
         ("addons:MaxUnpooling2D", UNPOOLING, (IMAGE, (IMAGE[0], "int32")), 1),
         ("addons:DenseImageWarp", {}, (IMAGE, FLOW), 1),
-        ("TFLite_Detection_PostProcess", DETECTION,
-         (([1, 6, 4], "float32"), ([1, 6, 4], "float32"), ([6, 4], "float32")), 4),
+        (
+            "TFLite_Detection_PostProcess",
+            DETECTION,
+            (([1, 6, 4], "float32"), ([1, 6, 4], "float32"), ([6, 4], "float32")),
+            4,
+        ),
         ("my.op", {"tfl_fusable_op": True, "z": 70000, "a": -1, "text": "x y", "half": 0.5}, (IMAGE, FLOW), 2),
         ("my.op", {"tfl_fusable_op": True}, (IMAGE,), 1),
     ],
-)  # fmt: skip
+)
 def test_custom_operators_are_written_as_the_official_converter_writes_them(
     tf: ModuleType, tmp_path: Path, name: str, attributes: dict[str, Any], arguments: Any, results: int
 ) -> None:
@@ -283,11 +305,26 @@ def test_suppression_of_several_images_is_left_to_compute(
 
 @pytest.mark.parametrize(
     "mark",
-    ["", 'name: ""', "name: {", "\0\n%s{}", _mark("", tfl_fusable_op=True), _mark("a", tfl_fusable_op=1),
-     *(f'name: "a" attr {{ key: "tfl_fusable_op" value {{ b: true }} }} attr {{ key: {attribute} }}'
-       for attribute in ('"\\000" value { i: 1 }', '"k" value { s: "\\377" }', '"k" value { shape {} }',
-                         '"k" value { func { name: "f" } }', '"k" value { placeholder: "f" }', '"k"'))],
-)  # fmt: skip
+    [
+        "",
+        'name: ""',
+        "name: {",
+        "\0\n%s{}",
+        _mark("", tfl_fusable_op=True),
+        _mark("a", tfl_fusable_op=1),
+        *(
+            f'name: "a" attr {{ key: "tfl_fusable_op" value {{ b: true }} }} attr {{ key: {attribute} }}'
+            for attribute in (
+                '"\\000" value { i: 1 }',
+                '"k" value { s: "\\377" }',
+                '"k" value { shape {} }',
+                '"k" value { func { name: "f" } }',
+                '"k" value { placeholder: "f" }',
+                '"k"',
+            )
+        ),
+    ],
+)
 def test_marks_that_make_no_sense_change_nothing(
     tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, mark: str
 ) -> None:

@@ -63,8 +63,12 @@ def test_cells(tmp_path: Path, run_tflite: RunTFLite, gates: str, is_normalized:
 
 def _with_constants(source: str, kinds: list[str], arrays: list[Array], first: int = 1) -> str:
     """Returns a module whose `main` takes some of the inputs only: the others, from `first` on, are constants."""
-    lines = [f'%a{index} = "tf.Const"() <{{value = dense<{arrays[index].tolist()}> : tensor<{kind}>}}> '
-             f": () -> tensor<{kind}>" for index, kind in enumerate(kinds) if index >= first]  # fmt: skip
+    lines = [
+        f'%a{index} = "tf.Const"() <{{value = dense<{arrays[index].tolist()}> : tensor<{kind}>}}> '
+        f": () -> tensor<{kind}>"
+        for index, kind in enumerate(kinds)
+        if index >= first
+    ]
     for index, kind in enumerate(kinds):
         if index >= first:
             source = source.replace(f", %a{index}: tensor<{kind}>", "", 1)
@@ -99,9 +103,19 @@ def test_layers_with_a_state_that_is_given(
 
 
 def test_detection(tmp_path: Path, run_tflite: RunTFLite) -> None:
-    marks = mark("TFLite_Detection_PostProcess", max_detections=2, max_classes_per_detection=1, num_classes=1,
-                 nms_score_threshold=0.1, nms_iou_threshold=0.5, y_scale=1.0, x_scale=1.0, h_scale=1.0, w_scale=1.0,
-                 use_regular_nms=False)  # fmt: skip
+    marks = mark(
+        "TFLite_Detection_PostProcess",
+        max_detections=2,
+        max_classes_per_detection=1,
+        num_classes=1,
+        nms_score_threshold=0.1,
+        nms_iou_threshold=0.5,
+        y_scale=1.0,
+        x_scale=1.0,
+        h_scale=1.0,
+        w_scale=1.0,
+        use_regular_nms=False,
+    )
     source = text(marks, ("1x3x4xf32", "1x3x2xf32", "3x4xf32"), ("1x2x4xf32", "1x2xf32", "1x2xf32", "1xf32"), (0, 2, 3))
     model = _convert(tmp_path, source, allow_custom_ops=True)
     centers = np.array([[0.2, 0.2], [0.21, 0.2], [0.7, 0.7]], np.float32)
@@ -131,9 +145,13 @@ def keras_of_tf(tf: ModuleType) -> Any:
     ],
 )
 def test_keras_layers(
-    tf: ModuleType, keras_of_tf: Any, tmp_path: Path, options: dict[str, Any],
-    shape: tuple[int | None, ...], inputs: list[tuple[int, ...]],
-) -> None:  # fmt: skip
+    tf: ModuleType,
+    keras_of_tf: Any,
+    tmp_path: Path,
+    options: dict[str, Any],
+    shape: tuple[int | None, ...],
+    inputs: list[tuple[int, ...]],
+) -> None:
     bias = keras_of_tf.initializers.RandomNormal(seed=3)
     original = save_call(tf, tmp_path, keras_of_tf.layers.LSTM(5, bias_initializer=bias, **options), shape)
     model = tfconvert.convert(tmp_path)

@@ -19,11 +19,15 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 Array = np.ndarray[Any, np.dtype[Any]]
 _SPEC = re.compile(r"(=?)(\w+)\[([?\d,]*)\](?:@(-?[\d.]+):(-?[\d.]+))?")
 _DTYPES = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": np.bool_,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i1": np.bool_,
     "c64": np.complex64,
     **{f"i{width}": f"int{width}" for width in (8, 16, 32, 64)},
     **{f"ui{width}": f"uint{width}" for width in (8, 16, 32, 64)},
-}  # fmt: skip
+}
 _TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2}
 
 

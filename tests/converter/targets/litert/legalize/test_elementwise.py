@@ -32,15 +32,70 @@ _SKIPPED = {
     "ClipByValue",
 }
 _NOT_ELEMENTWISE = {
-    "AvgPool", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul",
-    "MaxPool", "Cumsum", "Max", "Mean", "Min", "Prod", "Sum",
-}  # fmt: skip
+    "AvgPool",
+    "BatchMatMul",
+    "BatchMatMulV2",
+    "BatchMatMulV3",
+    "Conv2D",
+    "Conv3D",
+    "DepthwiseConv2dNative",
+    "MatMul",
+    "MaxPool",
+    "Cumsum",
+    "Max",
+    "Mean",
+    "Min",
+    "Prod",
+    "Sum",
+}
 _ONE = {
-    "Abs", "Neg", "Ceil", "Floor", "Round", "Rint", "Exp", "Log", "Sqrt", "Rsqrt", "Square", "Sin", "Cos", "Sign",
-    "LogicalNot", "Invert", "Relu", "Relu6", "LeakyRelu", "Elu", "Selu", "Sigmoid", "Tanh", "Softmax", "LogSoftmax",
-    "Softplus", "Softsign", "Erf", "Erfc", "Erfinv", "Expm1", "Log1p", "Tan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh",
-    "Asin", "Acos", "Atan", "Reciprocal", "Inv", "IsNan", "IsInf", "IsFinite",
-}  # fmt: skip
+    "Abs",
+    "Neg",
+    "Ceil",
+    "Floor",
+    "Round",
+    "Rint",
+    "Exp",
+    "Log",
+    "Sqrt",
+    "Rsqrt",
+    "Square",
+    "Sin",
+    "Cos",
+    "Sign",
+    "LogicalNot",
+    "Invert",
+    "Relu",
+    "Relu6",
+    "LeakyRelu",
+    "Elu",
+    "Selu",
+    "Sigmoid",
+    "Tanh",
+    "Softmax",
+    "LogSoftmax",
+    "Softplus",
+    "Softsign",
+    "Erf",
+    "Erfc",
+    "Erfinv",
+    "Expm1",
+    "Log1p",
+    "Tan",
+    "Sinh",
+    "Cosh",
+    "Asinh",
+    "Acosh",
+    "Atanh",
+    "Asin",
+    "Acos",
+    "Atan",
+    "Reciprocal",
+    "Inv",
+    "IsNan",
+    "IsInf",
+    "IsFinite",
+}
 
 _NO_ORACLE = {("Mod", "f32"), ("Rint", "f16"), ("Rint", "bf16")}
 """TensorFlow has no kernel for these itself."""
@@ -77,8 +132,14 @@ def _case(op: str, element: str) -> Case:
     if op in _ONE:
         return Case(op, [first], tolerance=1e-5 if op in ("Tan", "Sinh", "Cosh") else 2e-6)
     divides = "Div" in op or "div" in op or "Mod" in op or op.endswith("Grad")
-    return Case(op, [first, f"{element}[{'2,3,4' if op.endswith('Grad') or op == 'ApproximateEqual' else '4'}]"
-                            f"{'@1:4' if divides or op in _POSITIVE else ''}"])  # fmt: skip
+    return Case(
+        op,
+        [
+            first,
+            f"{element}[{'2,3,4' if op.endswith('Grad') or op == 'ApproximateEqual' else '4'}]"
+            f"{'@1:4' if divides or op in _POSITIVE else ''}",
+        ],
+    )
 
 
 CASES = [_case(entry.op, element) for entry, element in _rows()]

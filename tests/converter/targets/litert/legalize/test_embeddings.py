@@ -136,9 +136,13 @@ def _elements(tf: ModuleType, tensors: Sequence[Any]) -> Any:
 
 def _in_order(tf: ModuleType, shards: Any, *parts: Any) -> Any:
     shape = parts[2]
-    forms = ([tf.reduce_prod(shape[:-1]), shape[-1]], [shape[0], tf.reduce_prod(shape[1:])],
-             [tf.reduce_prod(tf.slice(shape, [0], [2])), tf.gather(shape, 2)], [tf.reduce_prod(shape)],
-             [shape[0], shape[1], shape[-1]])  # fmt: skip
+    forms = (
+        [tf.reduce_prod(shape[:-1]), shape[-1]],
+        [shape[0], tf.reduce_prod(shape[1:])],
+        [tf.reduce_prod(tf.slice(shape, [0], [2])), tf.gather(shape, 2)],
+        [tf.reduce_prod(shape)],
+        [shape[0], shape[1], shape[-1]],
+    )
     found = [_sparse(tf, parts, merged) for merged in forms]
     return _elements(tf, [*found, tf.sparse.reshape(tf.SparseTensor(*parts), shape)])
 

@@ -63,13 +63,21 @@ def _and_back(signed: bool, bits: int, narrow: bool, mode: str, *, constant: boo
 
 
 CASES = [
-    *(case for bits, narrow, constant in itertools.product(BITS, BOTH, BOTH)
-      for case in (*_per_tensor(bits, narrow, RANGES[bits % len(RANGES)], constant=constant),
-                   _per_channel(bits, narrow, constant=constant))),
+    *(
+        case
+        for bits, narrow, constant in itertools.product(BITS, BOTH, BOTH)
+        for case in (
+            *_per_tensor(bits, narrow, RANGES[bits % len(RANGES)], constant=constant),
+            _per_channel(bits, narrow, constant=constant),
+        )
+    ),
     *(case for ends in RANGES for case in _per_tensor(8, False, ends, constant=False)),
-    *(case for signed, bits, narrow, constant in itertools.product(BOTH, (2, 5, 8, 16), BOTH, BOTH)
-      for case in _and_back(signed, bits, narrow, "HALF_UP" if bits == 5 else "HALF_TO_EVEN", constant=constant)),
-]  # fmt: skip
+    *(
+        case
+        for signed, bits, narrow, constant in itertools.product(BOTH, (2, 5, 8, 16), BOTH, BOTH)
+        for case in _and_back(signed, bits, narrow, "HALF_UP" if bits == 5 else "HALF_TO_EVEN", constant=constant)
+    ),
+]
 """`QuantizeAndDequantize` isn't among them: TensorFlow runs it in graphs of its first years only."""
 
 

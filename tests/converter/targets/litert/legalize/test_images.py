@@ -10,8 +10,9 @@ from tests.converter.targets.litert.legalize.cases import Case, Check
 
 def _patches(operand: str, size: tuple[int, int], strides: tuple[int, int], padding: str, rate: int = 1) -> Case:
     lists = {"ksizes": size, "strides": strides, "rates": (rate, rate)}
-    return Case("ExtractImagePatches", [operand], {name: [1, *each, 1] for name, each in lists.items()}
-                | {"padding": padding})  # fmt: skip
+    return Case(
+        "ExtractImagePatches", [operand], {name: [1, *each, 1] for name, each in lists.items()} | {"padding": padding}
+    )
 
 
 CASES = [
@@ -25,13 +26,15 @@ CASES = [
     Case("AdjustContrastv2", ["f32[?2,4,5,3]", "f32[]"], tolerance=1e-5),
     *(Case("AdjustSaturation", ["f32[?2,4,5,3]@0:1", factor], tolerance=1e-5) for factor in (0.3, 2.0)),
     *(Case("AdjustHue", ["f32[2,4,5,3]@0:1", delta], tolerance=1e-5) for delta in (0.3, -0.8)),
-    *(Case(op, [np.array([[1, 3, 3, 5], [0, 2, 4, 6]], dtype), values])
-      for op in ("LowerBound", "UpperBound")
-      for dtype, values in ((np.int32, "i32[2,?7]@0:7"), (np.float32, "f32[2,9]@0:7"))),
+    *(
+        Case(op, [np.array([[1, 3, 3, 5], [0, 2, 4, 6]], dtype), values])
+        for op in ("LowerBound", "UpperBound")
+        for dtype, values in ((np.int32, "i32[2,?7]@0:7"), (np.float32, "f32[2,9]@0:7"))
+    ),
     Case("UpperBound", ["f32[?2,1]", "f32[?2,3]"], {"out_type": np.int64}),
     Case("Cross", ["f32[?2,3]", "f32[?2,3]"]),
     Case("Cross", ["i32[3]", "i32[3]"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

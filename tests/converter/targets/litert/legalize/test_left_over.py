@@ -110,13 +110,23 @@ def test_an_op_that_serves_another_is_its_consequence() -> None:
 @pytest.mark.parametrize(
     ("op", "words"),
     [
-        ("ImageProjectiveTransformV3", "for inference"), ("DecodeJpeg", "pixels"), ("DecodeWav", "samples"),
-        ("CTCGreedyDecoder", "argmax"), ("ParseExampleV2", "parse"), ("StringToHashBucketFast", "hash"),
-        ("SparseReduceSum", "dense"), ("Conv3DBackpropInputV2", "inference"), ("Cholesky", "before or after"),
-        ("FFT3D", "rfft"), ("Digamma", "approximate"), ("Dilation2D", "max_pool2d"), ("XlaCallModule", "KERAS_BACKEND"),
-        ("CollectiveReduce", "one processor"), ("SaveV2", "restore"),
+        ("ImageProjectiveTransformV3", "for inference"),
+        ("DecodeJpeg", "pixels"),
+        ("DecodeWav", "samples"),
+        ("CTCGreedyDecoder", "argmax"),
+        ("ParseExampleV2", "parse"),
+        ("StringToHashBucketFast", "hash"),
+        ("SparseReduceSum", "dense"),
+        ("Conv3DBackpropInputV2", "inference"),
+        ("Cholesky", "before or after"),
+        ("FFT3D", "rfft"),
+        ("Digamma", "approximate"),
+        ("Dilation2D", "max_pool2d"),
+        ("XlaCallModule", "KERAS_BACKEND"),
+        ("CollectiveReduce", "one processor"),
+        ("SaveV2", "restore"),
     ],
-)  # fmt: skip
+)
 def test_advice_fits_the_op(op: str, words: str) -> None:
     assert words in advice(f"tf.{op}", "")
 

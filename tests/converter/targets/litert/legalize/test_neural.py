@@ -30,26 +30,64 @@ CONVOLUTIONS = [
     _conv("DepthwiseConv2dNative", "f32[?2,7,6,3]", "=f32[3,3,3,2]", [1, 2, 2, 1], padding="VALID"),
     _conv("DepthwiseConv2dNative", "f32[2,7,6,3]", "=f32[3,3,3,2]", [1, 1, 1, 1], dilations=[1, 2, 2, 1]),
     _conv("DepthwiseConv2dNative", "f32[2,7,6,3]", "f32[3,3,3,2]", [1, 1, 1, 1]),
-    _conv("DepthwiseConv2dNative", "f32[2,7,6,3]", "=f32[3,3,3,2]", [1, 1, 1, 1], padding="EXPLICIT",
-          explicit_paddings=_PADS),
+    _conv(
+        "DepthwiseConv2dNative",
+        "f32[2,7,6,3]",
+        "=f32[3,3,3,2]",
+        [1, 1, 1, 1],
+        padding="EXPLICIT",
+        explicit_paddings=_PADS,
+    ),
     _conv("Conv3D", "f32[1,4,5,6,2]", "=f32[2,3,2,2,3]", [1, 1, 2, 1, 1]),
-    Case("Conv2DBackpropInput", [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,4,3,4]"],
-         {"strides": [1, 2, 2, 1], "padding": "SAME"}, tolerance=1e-5),
-    Case("Conv2DBackpropInput", [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,3,3,4]"],
-         {"strides": [1, 2, 2, 1], "padding": "VALID"}, tolerance=1e-5),
-    Case("Conv2DBackpropInput", [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,4,4,4]"],
-         {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": _PADS}, tolerance=1e-5),
-    Case("Conv2DBackpropInput", [[7, 6], "=f32[3,2,3,4]", "f32[?2,4,3,4]"],
-         {"strides": [1, 2, 2, 1], "padding": "SAME"}, tolerance=1e-5),
-    Case("Conv2DBackpropInput", ["i32[4]@3:4", "=f32[3,2,3,4]", "f32[?3,?2,2,4]"],
-         {"strides": [1, 2, 2, 1], "padding": "SAME"}, tolerance=1e-5),
-    Case("Conv2DBackpropInput", ["i32[2]@5:6", "=f32[3,2,3,4]", "f32[?2,3,?3,4]"],
-         {"strides": [1, 2, 2, 1], "padding": "SAME"}, tolerance=1e-5),
-    Case("Conv2DBackpropInput", [[7, 6], "=f32[3,2,3,4]", "f32[?2,4,4,4]"],
-         {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": _PADS}, tolerance=1e-5),
-    Case("Conv3DBackpropInputV2", [[1, 4, 5, 6, 2], "=f32[2,3,2,2,3]", "f32[1,4,3,6,3]"],
-         {"strides": [1, 1, 2, 1, 1], "padding": "SAME"}, tolerance=1e-5),
-]  # fmt: skip
+    Case(
+        "Conv2DBackpropInput",
+        [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,4,3,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+        tolerance=1e-5,
+    ),
+    Case(
+        "Conv2DBackpropInput",
+        [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,3,3,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "VALID"},
+        tolerance=1e-5,
+    ),
+    Case(
+        "Conv2DBackpropInput",
+        [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,4,4,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": _PADS},
+        tolerance=1e-5,
+    ),
+    Case(
+        "Conv2DBackpropInput",
+        [[7, 6], "=f32[3,2,3,4]", "f32[?2,4,3,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+        tolerance=1e-5,
+    ),
+    Case(
+        "Conv2DBackpropInput",
+        ["i32[4]@3:4", "=f32[3,2,3,4]", "f32[?3,?2,2,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+        tolerance=1e-5,
+    ),
+    Case(
+        "Conv2DBackpropInput",
+        ["i32[2]@5:6", "=f32[3,2,3,4]", "f32[?2,3,?3,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+        tolerance=1e-5,
+    ),
+    Case(
+        "Conv2DBackpropInput",
+        [[7, 6], "=f32[3,2,3,4]", "f32[?2,4,4,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": _PADS},
+        tolerance=1e-5,
+    ),
+    Case(
+        "Conv3DBackpropInputV2",
+        [[1, 4, 5, 6, 2], "=f32[2,3,2,2,3]", "f32[1,4,3,6,3]"],
+        {"strides": [1, 1, 2, 1, 1], "padding": "SAME"},
+        tolerance=1e-5,
+    ),
+]
 
 
 def _pool(op: str, image: str, ksize: list[int], strides: list[int], **attributes: Any) -> Case:
@@ -60,18 +98,26 @@ POOLING = [
     _pool("AvgPool", "f32[2,7,6,3]", [1, 3, 2, 1], [1, 2, 1, 1]),
     _pool("AvgPool", "f32[?2,7,6,3]", [1, 2, 2, 1], [1, 2, 2, 1], padding="VALID"),
     _pool("MaxPool", "f32[2,7,6,3]", [1, 3, 2, 1], [1, 2, 1, 1]),
-    _pool("MaxPool", "f32[2,7,6,3]", [1, 3, 2, 1], [1, 2, 1, 1], padding="EXPLICIT",
-          explicit_paddings=[0, 0, 1, 0, 1, 1, 0, 0]),
+    _pool(
+        "MaxPool",
+        "f32[2,7,6,3]",
+        [1, 3, 2, 1],
+        [1, 2, 1, 1],
+        padding="EXPLICIT",
+        explicit_paddings=[0, 0, 1, 0, 1, 1, 0, 0],
+    ),
     *(
         _pool("MaxPoolWithArgmax", f"f32[{batch},7,6,3]", [1, 3, 2, 1], [1, 2, 3, 1], padding=padding, **kind)
         for batch, padding, kind in (
-            ("2", "SAME", {"Targmax": np.int32}), ("?2", "VALID", {"include_batch_in_index": True}), ("2", "SAME", {}),
+            ("2", "SAME", {"Targmax": np.int32}),
+            ("?2", "VALID", {"include_batch_in_index": True}),
+            ("2", "SAME", {}),
         )
     ),
     Case("MaxPoolV2", ["f32[2,7,6,3]", [1, 3, 2, 1], [1, 2, 1, 1]], {"padding": "VALID"}),
     _pool("AvgPool3D", "f32[1,5,6,7,2]", [1, 2, 3, 2, 1], [1, 2, 1, 2, 1]),
     _pool("MaxPool3D", "f32[?1,5,6,7,2]", [1, 2, 3, 2, 1], [1, 1, 2, 2, 1], padding="VALID"),
-]  # fmt: skip
+]
 
 MATRICES = [
     Case("MatMul", ["f32[2,3]", "=f32[3,4]"], tolerance=1e-5),
@@ -125,14 +171,26 @@ NORMALIZATIONS = [
     ),
     Case("SoftmaxCrossEntropyWithLogits", ["f32[4,3]", "f32[4,3]@0:1"]),
     Case("SparseSoftmaxCrossEntropyWithLogits", ["f32[?4,3]", "i64[?4]@0:3"]),
-    *[Case("FusedBatchNormV3", [images, *["f32[3]"] * 4], {"is_training": True, "exponential_avg_factor": factor}, 3)
-      for images, factor in (("f32[2,5,4,3]", 1.0), ("f32[?2,5,4,3]", 0.25))],
-    Case("FusedBatchNormV3", ["f32[2,5,4,3]", "f32[3]", "f32[3]", "f32[3]", "f32[3]@0.5:2"], {"is_training": False},
-         results=1, tolerance=1e-5),
-    Case("FusedBatchNormV3", ["f32[2,5,4,3]", "=f32[3]", "=f32[3]", "=f32[0]", "=f32[0]"], {"is_training": True},
-         results=1, tolerance=1e-5),
+    *[
+        Case("FusedBatchNormV3", [images, *["f32[3]"] * 4], {"is_training": True, "exponential_avg_factor": factor}, 3)
+        for images, factor in (("f32[2,5,4,3]", 1.0), ("f32[?2,5,4,3]", 0.25))
+    ],
+    Case(
+        "FusedBatchNormV3",
+        ["f32[2,5,4,3]", "f32[3]", "f32[3]", "f32[3]", "f32[3]@0.5:2"],
+        {"is_training": False},
+        results=1,
+        tolerance=1e-5,
+    ),
+    Case(
+        "FusedBatchNormV3",
+        ["f32[2,5,4,3]", "=f32[3]", "=f32[3]", "=f32[0]", "=f32[0]"],
+        {"is_training": True},
+        results=1,
+        tolerance=1e-5,
+    ),
     Case("LRN", ["f32[2,4,3,8]"], {"depth_radius": 2, "bias": 1.5, "alpha": 0.1, "beta": 0.75}),
-]  # fmt: skip
+]
 
 _BOXES = np.array([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3], [0, 2.1, 1, 3.1], [5, 5, 6, 6]], np.float32)
 
@@ -214,30 +272,64 @@ def _channels_first(
 
 
 FIRST = [
-    _channels_first("Conv2D", ["f32[2,3,7,6]", "=f32[3,2,3,4]"], {"padding": "SAME", "strides": [1, 1, 2, 1]},
-                    {"strides": [1, 2, 1, 1]}),
-    _channels_first("Conv2D", ["f32[2,3,7,6]", "=f32[3,2,3,4]"],
-                    {"padding": "EXPLICIT", "strides": [1, 1, 1, 1], "explicit_paddings": _PADS_NCHW},
-                    {"explicit_paddings": _PADS}),
-    _channels_first("DepthwiseConv2dNative", ["f32[2,3,7,6]", "=f32[3,2,3,2]"],
-                    {"padding": "SAME", "strides": [1, 1, 1, 1]}, {}),
-    _channels_first("MaxPool", ["f32[2,3,7,6]"], {"padding": "SAME", "ksize": [1, 1, 3, 2], "strides": [1, 1, 2, 1]},
-                    {"ksize": [1, 3, 2, 1], "strides": [1, 2, 1, 1]}),
-    _channels_first("AvgPool", ["f32[2,3,7,6]"], {"padding": "VALID", "ksize": [1, 1, 3, 2], "strides": [1, 1, 2, 1]},
-                    {"ksize": [1, 3, 2, 1], "strides": [1, 2, 1, 1]}),
+    _channels_first(
+        "Conv2D",
+        ["f32[2,3,7,6]", "=f32[3,2,3,4]"],
+        {"padding": "SAME", "strides": [1, 1, 2, 1]},
+        {"strides": [1, 2, 1, 1]},
+    ),
+    _channels_first(
+        "Conv2D",
+        ["f32[2,3,7,6]", "=f32[3,2,3,4]"],
+        {"padding": "EXPLICIT", "strides": [1, 1, 1, 1], "explicit_paddings": _PADS_NCHW},
+        {"explicit_paddings": _PADS},
+    ),
+    _channels_first(
+        "DepthwiseConv2dNative", ["f32[2,3,7,6]", "=f32[3,2,3,2]"], {"padding": "SAME", "strides": [1, 1, 1, 1]}, {}
+    ),
+    _channels_first(
+        "MaxPool",
+        ["f32[2,3,7,6]"],
+        {"padding": "SAME", "ksize": [1, 1, 3, 2], "strides": [1, 1, 2, 1]},
+        {"ksize": [1, 3, 2, 1], "strides": [1, 2, 1, 1]},
+    ),
+    _channels_first(
+        "AvgPool",
+        ["f32[2,3,7,6]"],
+        {"padding": "VALID", "ksize": [1, 1, 3, 2], "strides": [1, 1, 2, 1]},
+        {"ksize": [1, 3, 2, 1], "strides": [1, 2, 1, 1]},
+    ),
     _channels_first("FusedBatchNormV3", ["f32[2,3,4,5]", *_STATISTICS], {"is_training": False}, {}),
-    (Case("Conv2DBackpropInput", [[2, 3, 7, 6], "=f32[3,2,3,4]", "f32[2,4,4,6]"],
-          {"padding": "SAME", "strides": [1, 1, 2, 1], "data_format": "NCHW"}),
-     Case("Conv2DBackpropInput", [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,4,4,6]"],
-          {"padding": "SAME", "strides": [1, 2, 1, 1]})),
-    *(_channels_first("Conv2DBackpropInput", [sizes, "=f32[3,2,3,4]", "f32[?2,4,3,3]"],
-                      {"padding": "SAME", "strides": [1, 1, 2, 2]}, {"strides": [1, 2, 2, 1]})
-      for sizes in ([6, 5], "i32[2]@5:6")),
-    _channels_first("Conv2DBackpropInput", ["i32[4]@3:4", "=f32[3,2,3,4]", "f32[?3,4,2,2]"],
-                    {"padding": "SAME", "strides": [1, 1, 2, 2]}, {"strides": [1, 2, 2, 1]}),
+    (
+        Case(
+            "Conv2DBackpropInput",
+            [[2, 3, 7, 6], "=f32[3,2,3,4]", "f32[2,4,4,6]"],
+            {"padding": "SAME", "strides": [1, 1, 2, 1], "data_format": "NCHW"},
+        ),
+        Case(
+            "Conv2DBackpropInput",
+            [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,4,4,6]"],
+            {"padding": "SAME", "strides": [1, 2, 1, 1]},
+        ),
+    ),
+    *(
+        _channels_first(
+            "Conv2DBackpropInput",
+            [sizes, "=f32[3,2,3,4]", "f32[?2,4,3,3]"],
+            {"padding": "SAME", "strides": [1, 1, 2, 2]},
+            {"strides": [1, 2, 2, 1]},
+        )
+        for sizes in ([6, 5], "i32[2]@5:6")
+    ),
+    _channels_first(
+        "Conv2DBackpropInput",
+        ["i32[4]@3:4", "=f32[3,2,3,4]", "f32[?3,4,2,2]"],
+        {"padding": "SAME", "strides": [1, 1, 2, 2]},
+        {"strides": [1, 2, 2, 1]},
+    ),
     _channels_first("SpaceToDepth", ["f32[2,3,4,6]"], {"block_size": 2}, {}),
     _channels_first("DepthToSpace", ["f32[2,8,3,4]"], {"block_size": 2}, {}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("first", "last"), FIRST, ids=str)
@@ -245,9 +337,13 @@ def test_channels_first(first: Case, last: Case, check_pair: Any) -> None:
     check_pair(first, last, _TO_LAST, _TO_FIRST)
 
 
-@pytest.mark.parametrize("case", [
-    Case("BiasAdd", ["f32[2,3,4,5]", "=f32[3]"], {"data_format": "NCHW"}),
-    Case("BiasAdd", ["f32[2,3,5]", "=f32[3]"], {"data_format": "NCHW"}),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("BiasAdd", ["f32[2,3,4,5]", "=f32[3]"], {"data_format": "NCHW"}),
+        Case("BiasAdd", ["f32[2,3,5]", "=f32[3]"], {"data_format": "NCHW"}),
+    ],
+    ids=str,
+)
 def test_bias_with_channels_first(case: Case, check: Check) -> None:
     check(case)

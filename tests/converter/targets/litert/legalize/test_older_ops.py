@@ -15,14 +15,18 @@ from tests.support.litert import RunTFLite
 from tfconvert.schema.tensorflow import op_defs
 
 CASES = [
-    *(Case("ReverseV2", [kind, axes]) for kind in ("f32[2,3,4]", "i16[?2,3,4]")
-      for axes in ("i32[1]@1:2", "i64[1]@-1:0")),
+    *(
+        Case("ReverseV2", [kind, axes])
+        for kind in ("f32[2,3,4]", "i16[?2,3,4]")
+        for axes in ("i32[1]@1:2", "i64[1]@-1:0")
+    ),
     Case("RFFT", ["f32[2,8]", "i32[1]@8:9"], tolerance=1e-5),
     Case("RFFT", ["f32[?2,?8]", "i32[1]@4:5"], tolerance=1e-5),
     Case("RFFT2D", ["f32[2,4,8]", "i32[2]@4:5"], tolerance=1e-5),
     Case("BatchMatMulV3", ["i8[2,3,4]@-128:127", "i8[2,4,5]@-128:127"], {"Tout": np.int32}),
-    Case("BatchMatMulV3", ["i8[2,4,3]@-128:127", "i8[1,5,4]@-128:127"], {"Tout": np.int32, "adj_x": True,
-                                                                       "adj_y": True}),
+    Case(
+        "BatchMatMulV3", ["i8[2,4,3]@-128:127", "i8[1,5,4]@-128:127"], {"Tout": np.int32, "adj_x": True, "adj_y": True}
+    ),
     Case("BatchMatMulV3", ["i8[?2,3,4]@-128:127", "=i8[4,5]@-128:127"], {"Tout": np.int32}),
     Case("BatchMatMulV3", ["i8[3,700]@-128:-127", "i8[700,2]@-128:-127"], {"Tout": np.int32}),
     Case("BatchMatMulV3", ["ui8[2,3,4]@0:255", "ui8[2,4,5]@0:255"], {"Tout": np.int32}),
@@ -30,17 +34,28 @@ CASES = [
     Case("BatchMatMulV3", ["bf16[2,3,4]", "i8[4,5]"], {"Tout": np.dtype("bfloat16")}),
     Case("ApproxTopK", ["f32[3,9]"], {"k": 4}),
     Case("ApproxTopK", ["f32[?3,9]"], {"k": 9, "recall_target": 0.5}),
-    *(Case(op, ["f32[4,5]", "i32[4]@-1:6", *k], attributes) for op, k, attributes in
-      (("InTopKV2", [2], {}), ("InTopKV2", ["i32[]@3:4"], {}), ("InTopK", [], {"k": 1}))),
+    *(
+        Case(op, ["f32[4,5]", "i32[4]@-1:6", *k], attributes)
+        for op, k, attributes in (("InTopKV2", [2], {}), ("InTopKV2", ["i32[]@3:4"], {}), ("InTopK", [], {"k": 1}))
+    ),
     Case("InTopKV2", ["f32[?4,?5]", "i64[?4]@0:5", np.array(3)]),
-    *(Case("NthElement", ["f32[2,3,7]", n], {"reverse": reverse}) for n in (0, "i32[]@4:5") for reverse in
-      (False, True)),
-    *(Case("UnravelIndex", [indices, dims]) for indices, dims in
-      (("i32[4]@0:24", [2, 3, 4]), ("i64[?3]@0:24", np.array([24])), ("i64[]@0:12", np.array([3, 1, 4])))),
+    *(
+        Case("NthElement", ["f32[2,3,7]", n], {"reverse": reverse})
+        for n in (0, "i32[]@4:5")
+        for reverse in (False, True)
+    ),
+    *(
+        Case("UnravelIndex", [indices, dims])
+        for indices, dims in (
+            ("i32[4]@0:24", [2, 3, 4]),
+            ("i64[?3]@0:24", np.array([24])),
+            ("i64[]@0:12", np.array([3, 1, 4])),
+        )
+    ),
     Case("ScatterNdNonAliasingAdd", ["f32[4,2]", [[1], [3], [1]], "f32[3,2]"]),
     *(Case(op, ["f32[3,4]", "f32[3,4]"]) for op in ("EluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad")),
     *(Case("LeakyReluGrad", ["f32[3,4]", "f32[3,4]"], attributes) for attributes in ({}, {"alpha": 0.5})),
-]  # fmt: skip
+]
 
 OLD = [
     Case("BatchToSpace", ["f32[4,2,3,2]", [[0, 1], [1, 0]]], {"block_size": 2}),
@@ -56,35 +71,39 @@ _ROWS = np.array([[20, 21, 22], [23, 24, 25]], np.float32)
 
 TEXTS = {
     "BatchMatrixBandPart": (
-        '''func.func @main(%x: tensor<2x3x3xf32>) -> tensor<2x3x3xf32> {
+        """func.func @main(%x: tensor<2x3x3xf32>) -> tensor<2x3x3xf32> {
           %l = "tf.Const"() <{value = dense<1> : tensor<i64>}> : () -> tensor<i64>
           %u = "tf.Const"() <{value = dense<0> : tensor<i64>}> : () -> tensor<i64>
           %0 = "tf.BatchMatrixBandPart"(%x, %l, %u)
             : (tensor<2x3x3xf32>, tensor<i64>, tensor<i64>) -> tensor<2x3x3xf32>
           func.return %0 : tensor<2x3x3xf32>
-        }''',
-        [_SQUARE], np.tril(_SQUARE) - np.tril(_SQUARE, -2),
+        }""",
+        [_SQUARE],
+        np.tril(_SQUARE) - np.tril(_SQUARE, -2),
     ),
     "BatchMatrixDiag": (
-        '''func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3x3xf32> {
+        """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3x3xf32> {
           %0 = "tf.BatchMatrixDiag"(%x) : (tensor<2x3xf32>) -> tensor<2x3x3xf32>
           func.return %0 : tensor<2x3x3xf32>
-        }''',
-        [_ROWS], _ROWS[:, :, None] * np.eye(3, dtype=np.float32),
+        }""",
+        [_ROWS],
+        _ROWS[:, :, None] * np.eye(3, dtype=np.float32),
     ),
     "BatchMatrixDiagPart": (
-        '''func.func @main(%x: tensor<2x3x3xf32>) -> tensor<2x3xf32> {
+        """func.func @main(%x: tensor<2x3x3xf32>) -> tensor<2x3xf32> {
           %0 = "tf.BatchMatrixDiagPart"(%x) : (tensor<2x3x3xf32>) -> tensor<2x3xf32>
           func.return %0 : tensor<2x3xf32>
-        }''',
-        [_SQUARE], np.diagonal(_SQUARE, axis1=1, axis2=2),
+        }""",
+        [_SQUARE],
+        np.diagonal(_SQUARE, axis1=1, axis2=2),
     ),
     "BatchMatrixSetDiag": (
-        '''func.func @main(%x: tensor<2x3x3xf32>, %y: tensor<2x3xf32>) -> tensor<2x3x3xf32> {
+        """func.func @main(%x: tensor<2x3x3xf32>, %y: tensor<2x3xf32>) -> tensor<2x3x3xf32> {
           %0 = "tf.BatchMatrixSetDiag"(%x, %y) : (tensor<2x3x3xf32>, tensor<2x3xf32>) -> tensor<2x3x3xf32>
           func.return %0 : tensor<2x3x3xf32>
-        }''',
-        [_SQUARE, _ROWS], np.where(np.eye(3, dtype=bool), _ROWS[:, :, None], _SQUARE),
+        }""",
+        [_SQUARE, _ROWS],
+        np.where(np.eye(3, dtype=bool), _ROWS[:, :, None], _SQUARE),
     ),
     "ApproxTopK": (
         """func.func @main(%x: tensor<2x3xf32>) -> tensor<1x3xf32> {
@@ -96,13 +115,14 @@ TEXTS = {
         _ROWS[:1],
     ),
     "TopK": (
-        '''func.func @main(%x: tensor<2x3xf32>) -> tensor<2x2xi32> {
+        """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x2xi32> {
           %0:2 = "tf.TopK"(%x) <{k = 2 : i64}> : (tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)
           func.return %0#1 : tensor<2x2xi32>
-        }''',
-        [_ROWS], np.array([[2, 1], [2, 1]]),
+        }""",
+        [_ROWS],
+        np.array([[2, 1], [2, 1]]),
     ),
-}  # fmt: skip
+}
 """Ops of which TensorFlow has no kernels any more: text, inputs and the result."""
 
 OPS = {case.op for case in OLD} | set(TEXTS) | {"BatchNormWithGlobalNormalization"}

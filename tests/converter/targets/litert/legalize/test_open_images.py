@@ -25,19 +25,28 @@ CASES = [
     Case("ResizeBicubic", ["f32[1,4,5,2]", "i32[2]@3:12"], {"half_pixel_centers": True}, tolerance=1e-5),
     Case("ResizeBicubic", ["f32[1,4,5,2]", "i32[2]@3:12"], tolerance=1e-5),
     *(
-        Case("ScaleAndTranslate", [_OPEN, _SIZE, _SCALE, _SHIFT], {"kernel_type": kernel, "antialias": kernel != "box"},
-             tolerance=2e-5)
+        Case(
+            "ScaleAndTranslate",
+            [_OPEN, _SIZE, _SCALE, _SHIFT],
+            {"kernel_type": kernel, "antialias": kernel != "box"},
+            tolerance=2e-5,
+        )
         for kernel in _KERNELS
     ),
-    Case("ScaleAndTranslate", ["f32[1,6,5,2]", _SIZE, "f32[2]@0.5:2", "f32[2]@-1:1"], {"kernel_type": "triangle"},
-         tolerance=2e-5),
+    Case(
+        "ScaleAndTranslate",
+        ["f32[1,6,5,2]", _SIZE, "f32[2]@0.5:2", "f32[2]@-1:1"],
+        {"kernel_type": "triangle"},
+        tolerance=2e-5,
+    ),
     Case("CropAndResize", ["f32[2,8,9,3]", _BOXES, _IMAGES, _SIZE], tolerance=1e-5),
     Case("CropAndResize", ["f32[?2,?8,?9,?3]", "f32[?6,4]@-0.2:1.2", "i32[?6]@0:1", _SIZE], tolerance=1e-5),
     Case("CropAndResize", ["f32[2,8,9,3]", _BOXES, _IMAGES, _SIZE], {"method": "nearest"}),
-    Case("CropAndResize", ["ui8[2,8,9,3]@0:255", _BOXES, _IMAGES, [1, 1]], {"extrapolation_value": 3.0},
-         tolerance=1e-5),
+    Case(
+        "CropAndResize", ["ui8[2,8,9,3]@0:255", _BOXES, _IMAGES, [1, 1]], {"extrapolation_value": 3.0}, tolerance=1e-5
+    ),
     Case("CropAndResize", ["f32[2,8,9,3]", _BOXES, _IMAGES, "i32[2]@1:4"], tolerance=1e-5),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -16,31 +16,47 @@ _GAPS = "i32[?3]@2:3"
 """Sorted numbers of segments of which the first two have no rows."""
 
 SEGMENTS = [
-    *(Case(f"Segment{how}", [data, ids]) for how in ("Sum", "Prod", "Mean", "Max", "Min")
-      for data, ids in (("f32[?3,2]", _GAPS), ("i32[3]", "i64[3]@1:2"), ("f32[3,1,2]", [0, 0, 3]))),
-    *(Case(f"Segment{how}", [np.array([[-np.inf, np.inf], [-np.inf, np.inf]], np.float32), "i32[2]@1:2"])
-      for how in ("Max", "Min")),
+    *(
+        Case(f"Segment{how}", [data, ids])
+        for how in ("Sum", "Prod", "Mean", "Max", "Min")
+        for data, ids in (("f32[?3,2]", _GAPS), ("i32[3]", "i64[3]@1:2"), ("f32[3,1,2]", [0, 0, 3]))
+    ),
+    *(
+        Case(f"Segment{how}", [np.array([[-np.inf, np.inf], [-np.inf, np.inf]], np.float32), "i32[2]@1:2"])
+        for how in ("Max", "Min")
+    ),
     *(Case(f"SparseSegment{how}", ["f32[5,2]", "i32[?3]@0:5", _GAPS]) for how in ("Sum", "Mean", "SqrtN")),
-    *(Case(f"SparseSegment{how}WithNumSegments", ["f32[?5]", "i64[3]@0:5", "i64[3]@2:3", count])
-      for how in ("Sum", "Mean", "SqrtN") for count in (4, "i32[]@5:6")),
-    *(Case(f"UnsortedSegment{how}", ["f32[?3,?2]", "i32[?3]@-1:3", "i32[]@4:5"])
-      for how in ("Sum", "Prod", "Max", "Min")),
+    *(
+        Case(f"SparseSegment{how}WithNumSegments", ["f32[?5]", "i64[3]@0:5", "i64[3]@2:3", count])
+        for how in ("Sum", "Mean", "SqrtN")
+        for count in (4, "i32[]@5:6")
+    ),
+    *(
+        Case(f"UnsortedSegment{how}", ["f32[?3,?2]", "i32[?3]@-1:3", "i32[]@4:5"])
+        for how in ("Sum", "Prod", "Max", "Min")
+    ),
     Case("UnsortedSegmentSum", ["i64[?3,2]", "i32[?3]@-1:3", "i32[]@4:5"]),
     Case("UnsortedSegmentSum", ["i64[2,2]", "i64[2,2]@-1:3", 3]),
-]  # fmt: skip
+]
 
 PARTS = [
     Case("DynamicPartition", ["f32[?9,2]", "i32[?9]@0:3"], {"num_partitions": 3}),
     Case("DynamicPartition", ["i64[2,6]", "i32[2,6]@0:2"], {"num_partitions": 2}),
     Case("DynamicPartition", ["f32[3]", "i32[]@0:1"], {"num_partitions": 1}),
     Case("DynamicPartition", ["f32[?4,2]", [1, 0, 1, 0]], {"num_partitions": 2}),
-    *(Case(op, operands) for op in ("DynamicStitch", "ParallelDynamicStitch") for operands in (
-        ["i32[?3]@2:3", "i32[]@0:1", "f32[?3,2]", "f32[2]"], ["i32[?2,?3]@0:4", "i1[?2,?3,2]"],
-        [[0, 2], [4, 3], "f32[2,2]", "f32[2,2]"], [[[1, 0]], "i32[1,2,?3]"],
-    )),
+    *(
+        Case(op, operands)
+        for op in ("DynamicStitch", "ParallelDynamicStitch")
+        for operands in (
+            ["i32[?3]@2:3", "i32[]@0:1", "f32[?3,2]", "f32[2]"],
+            ["i32[?2,?3]@0:4", "i1[?2,?3,2]"],
+            [[0, 2], [4, 3], "f32[2,2]", "f32[2,2]"],
+            [[[1, 0]], "i32[1,2,?3]"],
+        )
+    ),
     Case("InvertPermutation", ["i32[?1]@0:1"]),
     Case("InvertPermutation", ["i64[1]@0:1"]),
-]  # fmt: skip
+]
 
 SETS = [
     Case("UniqueV2", ["i32[?6]@0:3", [0]]),

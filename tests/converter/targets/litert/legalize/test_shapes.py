@@ -16,23 +16,36 @@ from tests.support.litert import RunTFLite
 _I64 = np.int64
 
 REDUCTIONS = [
-    *(Case(op, [operand, axes], {"keep_dims": keep}, tolerance=1e-5)
-      for op in ("Mean", "Sum", "Prod", "Max", "Min")
-      for operand, axes, keep in (
-          ("f32[2,3,4]", [1], False), ("f32[?2,3,4]", [-1, 0], True), ("i32[2,3,4]", 1, False),
-          ("f32[2,3]", np.zeros(0, np.int32), False), ("i64[2,3]", np.array([1]), False),
-      )),
+    *(
+        Case(op, [operand, axes], {"keep_dims": keep}, tolerance=1e-5)
+        for op in ("Mean", "Sum", "Prod", "Max", "Min")
+        for operand, axes, keep in (
+            ("f32[2,3,4]", [1], False),
+            ("f32[?2,3,4]", [-1, 0], True),
+            ("i32[2,3,4]", 1, False),
+            ("f32[2,3]", np.zeros(0, np.int32), False),
+            ("i64[2,3]", np.array([1]), False),
+        )
+    ),
     *(Case(op, ["i1[2,3,4]", [1]], {"keep_dims": keep}) for op in ("All", "Any") for keep in (False, True)),
     Case("EuclideanNorm", ["f32[2,3]", [1]]),
-    *(Case(op, [operand, 1], {"output_type": output}) for op in ("ArgMax", "ArgMin")
-      for operand, output in (("f32[2,5]", np.int64), ("i32[2,5]@0:90", np.int32))),
-    *(Case("Cumsum", [operand, 1], {"exclusive": exclusive, "reverse": reverse})
-      for operand, exclusive, reverse in (("f32[2,5]", False, True), ("i32[2,5]", True, False))),
-    *(Case("Cumprod", ["f32[2,5]", 1], {"exclusive": exclusive, "reverse": reverse}, tolerance=1e-5)
-      for exclusive in (False, True) for reverse in (False, True)),
+    *(
+        Case(op, [operand, 1], {"output_type": output})
+        for op in ("ArgMax", "ArgMin")
+        for operand, output in (("f32[2,5]", np.int64), ("i32[2,5]@0:90", np.int32))
+    ),
+    *(
+        Case("Cumsum", [operand, 1], {"exclusive": exclusive, "reverse": reverse})
+        for operand, exclusive, reverse in (("f32[2,5]", False, True), ("i32[2,5]", True, False))
+    ),
+    *(
+        Case("Cumprod", ["f32[2,5]", 1], {"exclusive": exclusive, "reverse": reverse}, tolerance=1e-5)
+        for exclusive in (False, True)
+        for reverse in (False, True)
+    ),
     Case("Max", ["ui16[2,3]", [1]]),
     Case("Mean", ["f16[2,3]", [1]]),
-]  # fmt: skip
+]
 
 SHAPES = [
     Case("Reshape", ["f32[2,6]", [3, -1]]),
@@ -162,11 +175,7 @@ INDEXED = [
     Case("TensorStridedSliceUpdate", ["f32[4,5]", [-1], [0], [1], "f32[5]"], {"shrink_axis_mask": 1}),
     Case("TensorStridedSliceUpdate", ["f32[6,5]", [-1, 4], [0, 0], [-2, -3], "f32[3,2]"]),
     Case("TensorStridedSliceUpdate", ["i1[2,3,4]", [0, 1], [0, 3], [1, 2], "i1[2,3,1]"], {"ellipsis_mask": 1}),
-    Case(
-        "TensorStridedSliceUpdate",
-        ["i64[2,3]", [0, 1], [0, 2], [1, 1], "i64[1,1,3]"],
-        {"new_axis_mask": 1},
-    ),
+    Case("TensorStridedSliceUpdate", ["i64[2,3]", [0, 1], [0, 2], [1, 1], "i64[1,1,3]"], {"new_axis_mask": 1}),
     Case("TensorStridedSliceUpdate", ["f32[4,5]", [1, 0], [4, 3], [1, 1], "f32[3]"]),
     Case("TensorStridedSliceUpdate", ["f32[4,5]", [3, 0], [3, 3], [1, 1], "f32[]"]),
     Case("TensorStridedSliceUpdate", ["f32[4,5]", "i32[1]@1:2", [0], [1], "f32[5]"], {"shrink_axis_mask": 1}),

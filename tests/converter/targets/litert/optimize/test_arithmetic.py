@@ -67,8 +67,10 @@ def test_a_large_constant_is_not_negated(shape: tuple[int, int], name: str, run_
 
 def test_one_constant_in_two_signatures_is_stored_once(tf: ModuleType, tmp_path: Path) -> None:
     spec, weight = tf.TensorSpec([128, 256], tf.float32, name="x"), tf.constant(random(128, 256))
-    functions = {name: traced(tf, spec)(function)
-                 for name, function in (("plus", lambda x: x + weight), ("minus", lambda x: x - weight))}  # fmt: skip
+    functions = {
+        name: traced(tf, spec)(function)
+        for name, function in (("plus", lambda x: x + weight), ("minus", lambda x: x - weight))
+    }
     tf.saved_model.save(tf.Module(), str(tmp_path), signatures=functions)
     assert len(bytes(convert(tmp_path))) < 1.1 * 4 * 128 * 256
 
@@ -96,8 +98,7 @@ def test_integer_arithmetic_is_not_folded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exponent", "expected"),
-    [(2.0, ["square"]), (0.5, ["sqrt"]), (-0.5, ["rsqrt"]), (1.0, []), (3.0, ["pow"])],
+    ("exponent", "expected"), [(2.0, ["square"]), (0.5, ["sqrt"]), (-0.5, ["rsqrt"]), (1.0, []), (3.0, ["pow"])]
 )
 def test_powers(exponent: float, expected: list[str], run_tflite: RunTFLite) -> None:
     graph = Graph(SHAPE)

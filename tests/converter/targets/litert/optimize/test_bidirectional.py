@@ -32,8 +32,11 @@ def _last(graph: Graph, sequence: Value, time_major: bool) -> Value:
     begin, ones = [0, 0, 0], [1, 1, 1]
     begin[axis] = -1
     masks: dict[str, Any] = {
-        **MASKS, "begin_mask": 7 & ~(1 << axis), "end_mask": 7 & ~(1 << axis), "shrink_axis_mask": 1 << axis
-    }  # fmt: skip
+        **MASKS,
+        "begin_mask": 7 & ~(1 << axis),
+        "end_mask": 7 & ~(1 << axis),
+        "shrink_axis_mask": 1 << axis,
+    }
     return graph.op("strided_slice", sequence, begin, [0, 0, 0], ones, shape=(-1, UNITS), **masks)
 
 

@@ -63,18 +63,28 @@ PROGRAMS = [
     Program("leaky-relu", lambda tf, x: tf.where(x >= 0, x, 0.1 * x), ["f32[?2,5]"], "LEAKY_RELU"),
     Program("leaky-relu-from-below", lambda tf, x: tf.where(x < 0, 0.1 * x, x), ["f32[2,5]"], "LEAKY_RELU"),
     Program("leaky-relu-mirrored", lambda tf, x: tf.where(x > 0.0, x, x * -2.0), ["f32[2,5]"], "LEAKY_RELU"),
-    Program("rectifier-with-threshold", lambda tf, x: tf.where(x > 0.5, x, 0.1 * x), ["f32[2,5]"],
-            "GREATER MUL SELECT_V2"),
+    Program(
+        "rectifier-with-threshold", lambda tf, x: tf.where(x > 0.5, x, 0.1 * x), ["f32[2,5]"], "GREATER MUL SELECT_V2"
+    ),
     Program("largest-of-softmax", lambda tf, x: tf.argmax(tf.nn.softmax(x), -1), ["f32[2,5]"], "ARG_MAX"),
     Program("largest-of-log-softmax", lambda tf, x: tf.argmax(tf.nn.log_softmax(x), 1), ["f32[2,5]"], "ARG_MAX"),
     Program("largest-of-each-column", lambda tf, x: tf.argmax(tf.nn.softmax(x), 0), ["f32[4,5]"], "ARG_MAX SOFTMAX"),
-    Program("one-hot-of-booleans", lambda tf, i: tf.cast(tf.one_hot(i, 10, True, False, dtype=tf.bool), tf.float32),
-            ["i32[3]"], "ONE_HOT"),
-    Program("one-hot-of-integers", lambda tf, i: tf.cast(tf.one_hot(i, 10, dtype=tf.int32), tf.float32), ["i32[3]"],
-            "ONE_HOT"),
+    Program(
+        "one-hot-of-booleans",
+        lambda tf, i: tf.cast(tf.one_hot(i, 10, True, False, dtype=tf.bool), tf.float32),
+        ["i32[3]"],
+        "ONE_HOT",
+    ),
+    Program(
+        "one-hot-of-integers",
+        lambda tf, i: tf.cast(tf.one_hot(i, 10, dtype=tf.int32), tf.float32),
+        ["i32[3]"],
+        "ONE_HOT",
+    ),
     Program("rows-of-remainders", lambda tf, i: _picked(tf, i % 10), ["i32[3]"], "FLOOR_MOD GATHER"),
-    Program("rows-of-limited", lambda tf, i: _picked(tf, tf.clip_by_value(i, 0, 9)), ["i32[?3]"],
-            "GATHER MAXIMUM MINIMUM"),
+    Program(
+        "rows-of-limited", lambda tf, i: _picked(tf, tf.clip_by_value(i, 0, 9)), ["i32[?3]"], "GATHER MAXIMUM MINIMUM"
+    ),
     Program("rows-of-largest", lambda tf, x: _picked(tf, tf.argmax(x, -1)), ["f32[3,10]"], "ARG_MAX GATHER"),
     Program("rows-and-bias", lambda tf, i: tf.nn.relu(_picked(tf, i % 4) + W[0]), ["i32[3]"], "ADD FLOOR_MOD GATHER"),
     Program("rows-of-anything", _picked, ["i32[3]"], "FULLY_CONNECTED ONE_HOT"),
@@ -82,20 +92,40 @@ PROGRAMS = [
     Program("stack-of-unstack", lambda tf, x: tf.stack(tf.unstack(x, axis=1), 1) + x, ["f32[3,5,2]"], "ADD"),
     Program("concat-of-unstack", lambda tf, x: tf.concat(tf.unstack(x, axis=1), 1), ["f32[3,5,2]"], "RESHAPE"),
     Program("concat-of-split", lambda tf, x: tf.concat(tf.split(x, 3, 1), 1) * x, ["f32[2,3,4]"], "MUL"),
-    Program("concat-of-other-order", lambda tf, x: tf.concat(tf.unstack(x)[::-1], 0), ["f32[3,5]"],
-            "CONCATENATION UNPACK"),
+    Program(
+        "concat-of-other-order", lambda tf, x: tf.concat(tf.unstack(x)[::-1], 0), ["f32[3,5]"], "CONCATENATION UNPACK"
+    ),
     Program("stack-along-another-axis", lambda tf, x: tf.stack(tf.unstack(x), 1), ["f32[3,5]"], "PACK UNPACK"),
-    Program("padded-convolution", lambda tf, x: tf.nn.conv3d(
-        tf.pad(x, [[0, 0], [1, 1], [1, 1], [1, 1], [0, 0]]), FILTER, [1] * 5, "VALID"), ["f32[1,4,5,6,2]"], "CONV_3D"),
-    Program("convolution-padded-otherwise", lambda tf, x: tf.nn.conv3d(
-        tf.pad(x, [[0, 0], [2, 0], [1, 1], [1, 1], [0, 0]]), FILTER, [1] * 5, "VALID"), ["f32[1,4,5,6,2]"],
-            "CONV_3D PAD"),
-    Program("bias-of-two-dimensions", lambda tf, x: tf.nn.relu(tf.reshape(tf.matmul(x, W[:4]), (2, 2, 3)) + W[:2, :3]),
-            ["f32[2,4]"], "FULLY_CONNECTED RESHAPE"),
-    Program("bias-of-one-of-two", lambda tf, x: tf.reshape(tf.matmul(x, W[:4]), (2, 2, 3)) + W[0, :3], ["f32[2,4]"],
-            "ADD FULLY_CONNECTED RESHAPE"),
-    Program("where-not", lambda tf, x, y: tf.where(tf.logical_not(x > 0), x, y), ["f32[2,4]", "f32[2,4]"],
-            "GREATER SELECT_V2"),
+    Program(
+        "padded-convolution",
+        lambda tf, x: tf.nn.conv3d(tf.pad(x, [[0, 0], [1, 1], [1, 1], [1, 1], [0, 0]]), FILTER, [1] * 5, "VALID"),
+        ["f32[1,4,5,6,2]"],
+        "CONV_3D",
+    ),
+    Program(
+        "convolution-padded-otherwise",
+        lambda tf, x: tf.nn.conv3d(tf.pad(x, [[0, 0], [2, 0], [1, 1], [1, 1], [0, 0]]), FILTER, [1] * 5, "VALID"),
+        ["f32[1,4,5,6,2]"],
+        "CONV_3D PAD",
+    ),
+    Program(
+        "bias-of-two-dimensions",
+        lambda tf, x: tf.nn.relu(tf.reshape(tf.matmul(x, W[:4]), (2, 2, 3)) + W[:2, :3]),
+        ["f32[2,4]"],
+        "FULLY_CONNECTED RESHAPE",
+    ),
+    Program(
+        "bias-of-one-of-two",
+        lambda tf, x: tf.reshape(tf.matmul(x, W[:4]), (2, 2, 3)) + W[0, :3],
+        ["f32[2,4]"],
+        "ADD FULLY_CONNECTED RESHAPE",
+    ),
+    Program(
+        "where-not",
+        lambda tf, x, y: tf.where(tf.logical_not(x > 0), x, y),
+        ["f32[2,4]", "f32[2,4]"],
+        "GREATER SELECT_V2",
+    ),
     Program("not-not", lambda tf, x: tf.logical_not(tf.logical_not(x > 1)), ["f32[2,4]"], "GREATER"),
     Program("not-equal", lambda tf, x, y: tf.logical_not(tf.equal(x, y)), ["i32[2,4]", "i32[2,4]"], "NOT_EQUAL"),
     Program("not-less", lambda tf, x, y: tf.logical_not(x < y), ["i32[2,4]", "i32[2,4]"], "GREATER_EQUAL"),
@@ -110,16 +140,25 @@ PROGRAMS = [
     Program("some-rows", lambda tf, x: tf.gather_nd(x, [[2], [1], [2]]), ["f32[3,4]"], "GATHER"),
     Program("some-elements", lambda tf, x: tf.gather_nd(x, [[2, 0], [1, 3]]), ["f32[3,4]"], "GATHER_ND"),
     Program("rows-in-place", lambda tf, x: tf.scatter_nd([[0], [1], [2]], x, (3, 4)) * x, ["f32[3,4]"], "MUL"),
-    Program("rows-in-a-larger-place", lambda tf, x: tf.scatter_nd([[0], [1], [2]], x, (4, 4)), ["f32[3,4]"],
-            "SCATTER_ND"),
+    Program(
+        "rows-in-a-larger-place", lambda tf, x: tf.scatter_nd([[0], [1], [2]], x, (4, 4)), ["f32[3,4]"], "SCATTER_ND"
+    ),
     Program("sums-of-one", lambda tf, x: tf.cumsum(x, 1) * x, ["f32[3,1,4]"], "MUL"),
     Program("exclusive-sums-of-one", lambda tf, x: tf.cumsum(x, 1, exclusive=True) + x, ["f32[3,1,4]"], "ADD CUMSUM"),
     Program("itself-of-integers", lambda tf, x: x - x + 3 * x, ["i32[3,4]"], "MUL"),
     Program("itself-of-floats", lambda tf, x: x - x, ["f32[3,4]"], "SUB"),
-    Program("rectified-difference", lambda tf, x, y: tf.nn.relu(tf.math.squared_difference(x, y)),
-            ["f32[3,4]", "f32[3,4]"], "SQUARED_DIFFERENCE"),
-    Program("squared-deviation", lambda tf, x: tf.reduce_mean(tf.square(x - tf.reduce_mean(x, -1, keepdims=True)), -1),
-            ["f32[3,4]"], "MEAN*2 SQUARED_DIFFERENCE"),
+    Program(
+        "rectified-difference",
+        lambda tf, x, y: tf.nn.relu(tf.math.squared_difference(x, y)),
+        ["f32[3,4]", "f32[3,4]"],
+        "SQUARED_DIFFERENCE",
+    ),
+    Program(
+        "squared-deviation",
+        lambda tf, x: tf.reduce_mean(tf.square(x - tf.reduce_mean(x, -1, keepdims=True)), -1),
+        ["f32[3,4]"],
+        "MEAN*2 SQUARED_DIFFERENCE",
+    ),
     Program("reciprocal-root", lambda tf, x: 1 / tf.sqrt(tf.square(x) + 1), ["f32[3,4]"], "ADD RSQRT SQUARE"),
     Program("double-negation", lambda tf, x: tf.negative(tf.negative(x)) * x, ["f32[3,4]"], "MUL"),
     Program("plus-negated", lambda tf, x, y: -x + y, ["f32[?3,4]", "f32[4]"], "SUB"),
@@ -130,13 +169,29 @@ PROGRAMS = [
     Program("filled-like", lambda tf, x: tf.fill(tf.shape(x), 2.0) * x, ["f32[?3,4]"], "MUL"),
     Program("ones-like", lambda tf, x: x - tf.ones_like(x), ["f32[?3,4]"], "ADD"),
     Program("zeros-like", lambda tf, x: tf.maximum(tf.zeros_like(x), x), ["f32[?3,4]"], "RELU"),
-    *(Program(f"broadcast-{name}", lambda tf, x, y, name=name: getattr(tf.math, name)(
-        tf.broadcast_to(y, (2, 3, 4)), x), ["f32[2,3,4]@1:9", "f32[2,1,4]@1:3"], operator)
-      for name, operator in (("equal", "EQUAL"), ("less", "LESS"), ("pow", "POW"), ("floordiv", "FLOOR_DIV"),
-                             ("floormod", "FLOOR_MOD"), ("not_equal", "NOT_EQUAL"))),
-    Program("broadcast-choice", lambda tf, x, y: tf.where(x > 0, x, tf.broadcast_to(y, (2, 3, 4))),
-            ["f32[2,3,4]", "f32[2,1,4]"], "GREATER SELECT_V2"),
-]  # fmt: skip
+    *(
+        Program(
+            f"broadcast-{name}",
+            lambda tf, x, y, name=name: getattr(tf.math, name)(tf.broadcast_to(y, (2, 3, 4)), x),
+            ["f32[2,3,4]@1:9", "f32[2,1,4]@1:3"],
+            operator,
+        )
+        for name, operator in (
+            ("equal", "EQUAL"),
+            ("less", "LESS"),
+            ("pow", "POW"),
+            ("floordiv", "FLOOR_DIV"),
+            ("floormod", "FLOOR_MOD"),
+            ("not_equal", "NOT_EQUAL"),
+        )
+    ),
+    Program(
+        "broadcast-choice",
+        lambda tf, x, y: tf.where(x > 0, x, tf.broadcast_to(y, (2, 3, 4))),
+        ["f32[2,3,4]", "f32[2,1,4]"],
+        "GREATER SELECT_V2",
+    ),
+]
 
 
 def _input(tf: Any, text: str, seed: int) -> tuple[Any, Any]:

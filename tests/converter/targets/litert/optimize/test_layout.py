@@ -224,11 +224,7 @@ def test_what_does_nothing_vanishes(
     ],
 )
 def test_what_does_something_stays(
-    name: str,
-    operands: tuple[Any, ...],
-    options: dict[str, Any],
-    shape: tuple[int, ...] | None,
-    run_tflite: RunTFLite,
+    name: str, operands: tuple[Any, ...], options: dict[str, Any], shape: tuple[int, ...] | None, run_tflite: RunTFLite
 ) -> None:
     graph = Graph((1, 4, 5, 3))
     graph.returns(graph.op(name, graph.op("neg", graph.inputs[0]), *operands, shape=shape, **options))

@@ -58,9 +58,13 @@ def test_an_infinite_slope_stays(alpha: float, run_tflite: RunTFLite) -> None:
 
 @pytest.mark.parametrize(
     ("comparison", "expected"),
-    [("equal", ["not_equal"]), ("not_equal", ["equal"]), ("less", ["less", "logical_not"]),
-     ("greater_equal", ["greater_equal", "logical_not"])],
-)  # fmt: skip
+    [
+        ("equal", ["not_equal"]),
+        ("not_equal", ["equal"]),
+        ("less", ["less", "logical_not"]),
+        ("greater_equal", ["greater_equal", "logical_not"]),
+    ],
+)
 def test_negated_comparisons(comparison: str, expected: list[str], run_tflite: RunTFLite) -> None:
     graph = Graph(ALL, ALL)
     compared = graph.op(comparison, *graph.inputs, element=types.I1, shape=ALL)

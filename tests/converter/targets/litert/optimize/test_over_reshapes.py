@@ -16,9 +16,16 @@ from tfconvert.schema.dialects import tfl
 
 
 def _phases(
-    size: int, rate: int, window: int, padding: str, *, crop: int = 0, depthwise: bool = False, batch: int = 1,
+    size: int,
+    rate: int,
+    window: int,
+    padding: str,
+    *,
+    crop: int = 0,
+    depthwise: bool = False,
+    batch: int = 1,
     high: bool = False,
-) -> Graph:  # fmt: skip
+) -> Graph:
     """Builds a dilated convolution of rows as TensorFlow writes it; `crop` and `high` spoil it."""
     total = (window - 1) * rate if padding == "SAME" else 0
     before = total // 2
@@ -105,13 +112,22 @@ def test_softmax_is_not_moved(run_tflite: RunTFLite) -> None:
 @pytest.mark.parametrize("between", [(), ("logistic",)])
 @pytest.mark.parametrize(
     ("before", "after", "axes", "whole"),
-    [((2, 1, 5, 4), (2, 5, 4), [1], (1, 2)), ((-1, 1, 5, 4), (-1, 5, 4), [-2], (1, 2)),
-     ((1, 5, 1, 4), (5, 4), [0], (0, 1, 2)), ((1, 1, 4), (1, 4), [1], (1, 2))],
-)  # fmt: skip
+    [
+        ((2, 1, 5, 4), (2, 5, 4), [1], (1, 2)),
+        ((-1, 1, 5, 4), (-1, 5, 4), [-2], (1, 2)),
+        ((1, 5, 1, 4), (5, 4), [0], (0, 1, 2)),
+        ((1, 1, 4), (1, 4), [1], (1, 2)),
+    ],
+)
 def test_dimensions_of_one_element_are_reduced_instead_of_left_out(
-    name: str, between: tuple[str, ...], before: tuple[int, ...], after: tuple[int, ...], axes: list[int],
-    whole: tuple[int, ...], run_tflite: RunTFLite,
-) -> None:  # fmt: skip
+    name: str,
+    between: tuple[str, ...],
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    axes: list[int],
+    whole: tuple[int, ...],
+    run_tflite: RunTFLite,
+) -> None:
     graph = Graph(before)
     value = graph.op("reshape", graph.inputs[0], list(after), shape=after)
     for each in between:

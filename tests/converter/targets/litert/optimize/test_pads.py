@@ -55,9 +55,13 @@ def test_other_padding_stays(size: int, pads: tuple[int, int], window: int, stri
 
 @settings(max_examples=60)
 @given(
-    size=st.integers(4, 9), before=st.integers(0, 3), after=st.integers(0, 3), window=st.integers(1, 4),
-    stride=st.integers(1, 3), dilation=st.integers(1, 2),
-)  # fmt: skip
+    size=st.integers(4, 9),
+    before=st.integers(0, 3),
+    after=st.integers(0, 3),
+    window=st.integers(1, 4),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 2),
+)
 def test_padding_never_changes_the_result(
     size: int, before: int, after: int, window: int, stride: int, dilation: int, run_tflite: RunTFLite
 ) -> None:

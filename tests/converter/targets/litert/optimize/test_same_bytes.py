@@ -30,9 +30,14 @@ def test_the_file_does_not_tell_how_many_cores_there_were() -> None:
     script = "from tests.converter.targets.litert.optimize import test_same_bytes as own; print(own.large_product())"
     hashes = {
         subprocess.run(
-            [sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=60,
+            [sys.executable, "-c", script],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
             env={**os.environ, "OPENBLAS_NUM_THREADS": count},
         ).stdout
         for count in ("1", "2")
-    }  # fmt: skip
+    }
     assert len(hashes) == 1

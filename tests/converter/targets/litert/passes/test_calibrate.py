@@ -72,15 +72,24 @@ def test_a_file_keeps_the_ranges(tmp_path: Path) -> None:
         _apply(calibration=path, ranges="mse")
 
 
-@pytest.mark.parametrize("text", [
-    "", "\xff", "[]", "{}", "[" * 100_000, '{"version": 1, "method": "minmax", "ranges": []}',
-    '{"version": 1, "method": "minmax", "ranges": {"a": 1}}',
-    '{"version": 1, "method": "minmax", "ranges": {"a": [1]}}',
-    '{"version": 1, "method": "minmax", "ranges": {"a": [0, "x"]}}', '{"version": 1, "ranges": {}}',
-    '{"version": 1, "method": "minmax", "ranges": {"a": [0, ' + "9" * 400 + "]}}",
-    '{"version": 2, "method": "minmax", "ranges": {}}',
-    '{"version": 1, "method": "minmax", "ranges": {"another": [0, 1]}}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\xff",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        '{"version": 1, "method": "minmax", "ranges": []}',
+        '{"version": 1, "method": "minmax", "ranges": {"a": 1}}',
+        '{"version": 1, "method": "minmax", "ranges": {"a": [1]}}',
+        '{"version": 1, "method": "minmax", "ranges": {"a": [0, "x"]}}',
+        '{"version": 1, "ranges": {}}',
+        '{"version": 1, "method": "minmax", "ranges": {"a": [0, ' + "9" * 400 + "]}}",
+        '{"version": 2, "method": "minmax", "ranges": {}}',
+        '{"version": 1, "method": "minmax", "ranges": {"another": [0, 1]}}',
+    ],
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "ranges.json"
     path.write_text(text, encoding="latin-1")

@@ -130,15 +130,23 @@ func.func @main(%x: {type}) -> {type} {{
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        (DYNAMIC.format(shape="?x2x1x3x?x2x2"),
-         "LiteRT's XNNPACK, which it uses by default, refuses SOFTMAX of f32 -> f32 of 7 dimensions",
-         "with at most one unknown size among them"),
-        (BAD.format(type="tensor<2xf64>", op='"tfl.exp"(%x)', operands="tensor<2xf64>"),
-         "LiteRT refuses EXP of float64 -> float64", "it takes f32"),
-        (BAD.format(type="tensor<2xi64>", op='"tfl.abs"(%x)', operands="tensor<2xi64>"),
-         "LiteRT refuses ABS of int64 -> int64", "it takes f32, int16, int32"),
+        (
+            DYNAMIC.format(shape="?x2x1x3x?x2x2"),
+            "LiteRT's XNNPACK, which it uses by default, refuses SOFTMAX of f32 -> f32 of 7 dimensions",
+            "with at most one unknown size among them",
+        ),
+        (
+            BAD.format(type="tensor<2xf64>", op='"tfl.exp"(%x)', operands="tensor<2xf64>"),
+            "LiteRT refuses EXP of float64 -> float64",
+            "it takes f32",
+        ),
+        (
+            BAD.format(type="tensor<2xi64>", op='"tfl.abs"(%x)', operands="tensor<2xi64>"),
+            "LiteRT refuses ABS of int64 -> int64",
+            "it takes f32, int16, int32",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_no_form_helps_is_an_error(text: str, message: str, hint: str) -> None:
     with pytest.raises(ConversionError) as caught:
         FitKernels().apply(parse(text, with_relations=False))

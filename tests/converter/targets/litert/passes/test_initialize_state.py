@@ -17,7 +17,9 @@ VALUE = """"tf_saved_model.global_tensor"() <{
 
 
 def test_only_functions_that_reach_the_state_initialize_it(filecheck: FileCheck) -> None:
-    filecheck(InitializeState(), f"""
+    filecheck(
+        InitializeState(),
+        f"""
     // CHECK: func.func @calls
     // CHECK-NEXT: "tfl.call_once"() <{{{{.*}}}}@initialize_variables
     // CHECK-NEXT: "tf.While"
@@ -43,14 +45,18 @@ def test_only_functions_that_reach_the_state_initialize_it(filecheck: FileCheck)
       {ASSIGN}
       func.return %x : tensor<f32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
-OPEN = VALUE.replace("type = tensor<f32>, value = dense<2.0> : tensor<f32>",
-                     "type = tensor<?xf32>, value = dense<2.0> : tensor<3xf32>")  # fmt: skip
+OPEN = VALUE.replace(
+    "type = tensor<f32>, value = dense<2.0> : tensor<f32>", "type = tensor<?xf32>, value = dense<2.0> : tensor<3xf32>"
+)
 EMPTY = OPEN.replace("tensor<3xf32>", "tensor<0xf32>").replace("dense<2.0>", "dense<[]>")
-STRING = VALUE.replace("type = tensor<f32>, value = dense<2.0> : tensor<f32>",
-                       'type = tensor<!tf_type.string>, value = dense<"a"> : tensor<!tf_type.string>')  # fmt: skip
+STRING = VALUE.replace(
+    "type = tensor<f32>, value = dense<2.0> : tensor<f32>",
+    'type = tensor<!tf_type.string>, value = dense<"a"> : tensor<!tf_type.string>',
+)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +71,9 @@ def test_a_variable_that_the_runtime_cannot_hold_is_told(filecheck: FileCheck, v
 
 def test_a_variable_of_open_shape_may_stay_if_every_value_has_its_first_shape(filecheck: FileCheck) -> None:
     assign = ASSIGN.replace("tensor<f32>)", "tensor<3xf32>)")
-    filecheck(InitializeState(), f"""
+    filecheck(
+        InitializeState(),
+        f"""
     // CHECK: func.func @main
     // CHECK-NEXT: "tfl.call_once"
     {OPEN}
@@ -74,7 +82,8 @@ def test_a_variable_of_open_shape_may_stay_if_every_value_has_its_first_shape(fi
       {assign}
       func.return
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_constants_fill_a_table_once(filecheck: FileCheck) -> None:
@@ -83,7 +92,9 @@ def test_constants_fill_a_table_once(filecheck: FileCheck) -> None:
     fill = (
         '"tf.LookupTableImportV2"(%t, %{}, %s) : (tensor<!tf_type.resource>, tensor<1xi64>, tensor<1x!tf_type.string>)'
     )
-    filecheck(InitializeState(), f"""
+    filecheck(
+        InitializeState(),
+        f"""
     // CHECK: func.func @main
     // CHECK-NEXT: "tfl.call_once"() <{{{{.*}}}}@initialize_tables
     // CHECK-COUNT-1: "tf.LookupTableImportV2"
@@ -98,4 +109,5 @@ def test_constants_fill_a_table_once(filecheck: FileCheck) -> None:
       {fill.format("k")} -> ()
       func.return
     }}
-    """)  # fmt: skip
+    """,
+    )

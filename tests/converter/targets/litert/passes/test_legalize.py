@@ -18,7 +18,9 @@ from tfconvert.schema.dialects.verification import verify
 
 
 def test_ops_and_constants(filecheck: FileCheck) -> None:
-    filecheck(Legalize(), """
+    filecheck(
+        Legalize(),
+        """
     // CHECK: [[AXES:%[0-9a-z_]+]] = "tfl.pseudo_const"() <{value = dense<[0, 1]> : tensor<2xi32>}>
     // CHECK: [[X:%[0-9a-z_]+]] = "tfl.relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
     // CHECK: "tfl.sum"([[X]], [[AXES]]) <{keep_dims = false}>
@@ -28,7 +30,8 @@ def test_ops_and_constants(filecheck: FileCheck) -> None:
       %2 = "tf.Sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<f32>
       func.return %2 : tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("allow_custom_ops", [False, True])
@@ -82,7 +85,9 @@ def test_nonsense_is_refused_or_left_alone(constants: list[str], last: str) -> N
 
 
 def test_wide_axes_are_narrowed(filecheck: FileCheck) -> None:
-    filecheck(Legalize(), """
+    filecheck(
+        Legalize(),
+        """
     // CHECK: "tfl.pseudo_const"() <{value = dense<1> : tensor<1xi32>}>
     // CHECK-NEXT: "tfl.reduce_max"
     func.func @main(%x: tensor<2x3xf32>) -> tensor<2xf32> {
@@ -90,11 +95,14 @@ def test_wide_axes_are_narrowed(filecheck: FileCheck) -> None:
       %1 = "tf.Max"(%x, %0) : (tensor<2x3xf32>, tensor<1xi64>) -> tensor<2xf32>
       func.return %1 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_transposes_that_undo_each_other_go(filecheck: FileCheck) -> None:
-    filecheck(Legalize(), """
+    filecheck(
+        Legalize(),
+        """
     // CHECK: func.func @main(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
     // CHECK-NEXT: func.return %x
     func.func @main(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
@@ -104,7 +112,8 @@ def test_transposes_that_undo_each_other_go(filecheck: FileCheck) -> None:
       %3 = "tf.Transpose"(%2, %1) : (tensor<3x4x2xf32>, tensor<3xi32>) -> tensor<2x3x4xf32>
       func.return %3 : tensor<2x3x4xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 _UNSUPPORTED = """

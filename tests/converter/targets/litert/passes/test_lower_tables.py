@@ -19,7 +19,9 @@ def table(key: str, value: str) -> str:
 
 
 def test_integers_by_far_integers_go_by_way_of_strings(filecheck: FileCheck) -> None:
-    filecheck(LowerTables(), f"""
+    filecheck(
+        LowerTables(),
+        f"""
     // CHECK: func.func @main
     // CHECK: shared_name = "t"
     // CHECK: "tf.LookupTableImportV2"
@@ -37,11 +39,14 @@ def test_integers_by_far_integers_go_by_way_of_strings(filecheck: FileCheck) -> 
       %1 = "tf.LookupTableSizeV2"(%t) : ({HANDLE}) -> tensor<i64>
       func.return %0, %1 : tensor<2xi32>, tensor<i64>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_integers_by_close_integers_are_gathered(filecheck: FileCheck) -> None:
-    filecheck(LowerTables(), f"""
+    filecheck(
+        LowerTables(),
+        f"""
     // CHECK-NOT: HashTableV2
     // CHECK: [[LOW:%[0-9a-z_]+]] = "tf.Const"() <{{{{.*}}}}value = dense<4>
     // CHECK: [[ABOVE:%[0-9a-z_]+]] = "tf.Maximum"({{{{.*}}}}, [[LOW]])
@@ -59,14 +64,17 @@ def test_integers_by_close_integers_are_gathered(filecheck: FileCheck) -> None:
       %0 = "tf.LookupTableFindV2"(%t, %x, %d) : ({HANDLE}, tensor<2xi32>, tensor<f32>) -> tensor<2xf32>
       func.return %0 : tensor<2xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("keys", ["[5, 7]", "[5, 700]"])
 def test_bits_of_doubles_are_gathered_and_so_are_those_of_a_default_value_that_is_not_known(
     filecheck: FileCheck, keys: str
 ) -> None:
-    filecheck(LowerTables(), f"""
+    filecheck(
+        LowerTables(),
+        f"""
     // CHECK: [[BITS:%[0-9a-z_]+]] = "tf.Bitcast"(%d) <{{{{.*}}}}i64
     // CHECK: [[LAST:%[0-9a-z_]+]] = "tf.Reshape"([[BITS]],
     // CHECK: "tf.ConcatV2"({{{{.*}}}}, [[LAST]],
@@ -80,11 +88,14 @@ def test_bits_of_doubles_are_gathered_and_so_are_those_of_a_default_value_that_i
       %0 = "tf.LookupTableFindV2"(%t, %x, %d) : ({HANDLE}, tensor<2xi64>, tensor<f64>) -> tensor<2xf64>
       func.return %0 : tensor<2xf64>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_an_empty_table_answers_its_default_value_and_tells_nothing(filecheck: FileCheck) -> None:
-    filecheck(LowerTables(), f"""
+    filecheck(
+        LowerTables(),
+        f"""
     // CHECK-NOT: HashTableV2
     // CHECK: [[SHAPE:%[0-9a-z_]+]] = "tf.Shape"(%x)
     // CHECK: [[FOUND:%[0-9a-z_]+]] = "tf.Fill"([[SHAPE]], %d)
@@ -98,7 +109,8 @@ def test_an_empty_table_answers_its_default_value_and_tells_nothing(filecheck: F
       %1, %2 = "tf.LookupTableExportV2"(%t) : ({HANDLE}) -> (tensor<?xi64>, tensor<?xf32>)
       func.return %0, %1, %2 : tensor<?xf32>, tensor<?xi64>, tensor<?xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def find(fill: str) -> str:
@@ -163,11 +175,14 @@ def lookup(keys: str, key: str, default: str, kind: str) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        filled("2xi64", "3xi64"), filled("2xi64", "2x1xi64"), filled("2xi64", "2xf32"), filled("2xi32", "2xi64"),
+        filled("2xi64", "3xi64"),
+        filled("2xi64", "2x1xi64"),
+        filled("2xi64", "2xf32"),
+        filled("2xi32", "2xi64"),
         filled("2xi64", "2xi64", lookup("%y", "f32", "%d", "i64")),
         filled("2xi64", "2xi64", lookup("%x", "i64", "%e", "2xi64")),
     ],
-)  # fmt: skip
+)
 def test_tables_that_contradict_themselves_are_refused(filecheck: FileCheck, text: str) -> None:
     with pytest.raises(ConversionError) as caught:
         filecheck(LowerTables(), text)

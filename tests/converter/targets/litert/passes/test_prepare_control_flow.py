@@ -35,7 +35,7 @@ def test_a_case_of_any_size_chooses_the_branch_that_its_index_names(count: int) 
           func.return %0 : tensor<f32>
         }}
         {_branches(count)}
-        """).parse_module()  # fmt: skip
+        """).parse_module()
         before = module.clone()
         assert PrepareControlFlow().apply(module).counts == {"case": 1}
         verify(module)
@@ -44,7 +44,9 @@ def test_a_case_of_any_size_chooses_the_branch_that_its_index_names(count: int) 
 
 
 def test_what_decides_is_a_boolean(filecheck: FileCheck) -> None:
-    filecheck(PrepareControlFlow(), """
+    filecheck(
+        PrepareControlFlow(),
+        """
     // CHECK: [[TEXT:%[0-9a-z_]+]] = "tf.ToBool"(%text) : (tensor<!tf_type.string>) -> tensor<i1>
     // CHECK-NEXT: "tf.If"([[TEXT]], %x)
     // CHECK-NEXT: "tf.If"(%p, %x)
@@ -78,18 +80,21 @@ def test_what_decides_is_a_boolean(filecheck: FileCheck) -> None:
     func.func private @b1(%x: tensor<f32>) -> tensor<f32> {
       func.return %x : tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(
     ("op", "code"),
     [
         ('"tf.Case"(%n, %x) <{branches = []}> : (tensor<i32>, tensor<f32>) -> tensor<f32>', "no-branches"),
-        ('"tf.Case"(%n, %x) <{branches = [@b0, @b1, @gone]}> : (tensor<i32>, tensor<f32>) -> tensor<f32>',
-         "missing-function"),
+        (
+            '"tf.Case"(%n, %x) <{branches = [@b0, @b1, @gone]}> : (tensor<i32>, tensor<f32>) -> tensor<f32>',
+            "missing-function",
+        ),
         ('"tf.While"(%x) <{cond = @gone, body = @b0}> : (tensor<f32>) -> tensor<f32>', "missing-function"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_is_told(op: str, code: str) -> None:
     text = f"""
     func.func @main(%n: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {{

@@ -18,18 +18,26 @@ def _one(op: str, result: str = "tensor<4xf32>") -> str:
 
 def test_negation_is_a_product(filecheck: FileCheck) -> None:
     # LiteRT's kernel of integers ignores scales and zero points.
-    filecheck(PrepareQuantize(), _one('"tfl.neg"(%x) : (tensor<4xf32>)') + """
+    filecheck(
+        PrepareQuantize(),
+        _one('"tfl.neg"(%x) : (tensor<4xf32>)')
+        + """
     // CHECK: [[M:%[0-9]+]] = "tfl.pseudo_const"() <{value = dense<-1.000000e+00> : tensor<f32>}>
     // CHECK-NEXT: [[N:%[0-9]+]] = "tfl.mul"(%{{[a-z0-9]+}}, [[M]]) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
     // CHECK-NEXT: func.return [[N]]
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_sum_of_one_is_that(filecheck: FileCheck) -> None:
-    filecheck(PrepareQuantize(), _one('"tfl.add_n"(%x) : (tensor<4xf32>)') + """
+    filecheck(
+        PrepareQuantize(),
+        _one('"tfl.add_n"(%x) : (tensor<4xf32>)')
+        + """
     // CHECK: func.func @main
     // CHECK-NEXT: func.return
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_integers_stay(filecheck: FileCheck) -> None:

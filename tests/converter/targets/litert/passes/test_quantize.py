@@ -33,8 +33,11 @@ def _main(body: str, result: str = "%0", attributes: str = ARG, others: str = ""
     """
 
 
-def _product(bias: str = "%b", weight: str = "[[1.27, 0.0, 0.0, 0.0], [0.0, -0.127, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], "
-             "[2.54, 0.0, 0.0, 0.0]]", values: str = "[1.0, 2.0, 3.0, 4.0]") -> str:  # fmt: skip
+def _product(
+    bias: str = "%b",
+    weight: str = "[[1.27, 0.0, 0.0, 0.0], [0.0, -0.127, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [2.54, 0.0, 0.0, 0.0]]",
+    values: str = "[1.0, 2.0, 3.0, 4.0]",
+) -> str:
     return _main(f"""
       %w = "tfl.pseudo_const"() <{{value = dense<{weight}> : tensor<4x4xf32>}}> : () -> tensor<4x4xf32>
       %b = "tfl.pseudo_const"() <{{value = dense<{values}> : tensor<4xf32>}}> : () -> tensor<4xf32>
@@ -46,7 +49,10 @@ def _product(bias: str = "%b", weight: str = "[[1.27, 0.0, 0.0, 0.0], [0.0, -0.1
 
 def test_weights_have_a_scale_for_each_channel(filecheck: FileCheck) -> None:
     # A channel of zeros has the largest scale; biases have the scales of the products.
-    filecheck(INT8, _product() + """
+    filecheck(
+        INT8,
+        _product()
+        + """
     // CHECK: [[X:%[0-9]+]] = "tfl.quantize"
     // CHECK: [[W:%[0-9]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME{LITERAL}: dense<[[127, 0, 0, 0], [0, -127, 0, 0], [0, 0, 0, 0], [127, 0, 0, 0]]> : tensor<4x4xi8>
@@ -56,38 +62,53 @@ def test_weights_have_a_scale_for_each_channel(filecheck: FileCheck) -> None:
     // CHECK-SAME: i32:f32:0, {7.8431374e-05,7.8431385e-06,0.00015686275,0.00015686275}
     // CHECK: "tfl.fully_connected"([[X]], [[W]], [[B]])
     // CHECK-SAME: -> tensor<1x4x!quant.uniform<i8:f32, 0.015686275:-1>>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_weights_have_one_scale(filecheck: FileCheck) -> None:
-    filecheck(QuantizeOps(Quantize("int8", per_channel=False)), _product() + """
+    filecheck(
+        QuantizeOps(Quantize("int8", per_channel=False)),
+        _product()
+        + """
     // CHECK-DAG{LITERAL}: dense<[[64, 0, 0, 0], [0, -6, 0, 0], [0, 0, 0, 0], [127, 0, 0, 0]]> : tensor<4x4xi8>
     // CHECK-DAG: tensor<4x4x!quant.uniform<i8:f32, 0.02>>
     // CHECK-DAG: tensor<4x!quant.uniform<i32:f32, 0.00015686275>>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_products_with_16_bits_have_biases_of_64(filecheck: FileCheck) -> None:
-    filecheck(INT16, _product() + """
+    filecheck(
+        INT16,
+        _product()
+        + """
     // CHECK: "tfl.quantize"(%{{.*}}) : (tensor<1x4xf32>) -> tensor<1x4x!quant.uniform<i16:f32, 6.103702e-05>>
     // CHECK: tensor<4x4xi8>
     // CHECK: tensor<4xi64>
     // CHECK: "tfl.fully_connected"
     // CHECK-SAME: -> tensor<1x4x!quant.uniform<i16:f32, 0.00012207404>>
-    """.replace("tensor<4xi64>", "dense<{{.*}}> : tensor<4xi64>"))  # fmt: skip
+    """.replace("tensor<4xi64>", "dense<{{.*}}> : tensor<4xi64>"),
+    )
 
 
 def test_a_product_without_a_bias_stays_so(filecheck: FileCheck) -> None:
-    filecheck(INT8, _product("%n") + """
+    filecheck(
+        INT8,
+        _product("%n")
+        + """
     // CHECK: [[N:%[0-9a-z]+]] = "tfl.no_value"
     // CHECK: "tfl.fully_connected"(%{{[0-9]+}}, %{{[0-9]+}}, [[N]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("bias", ["", ", %n"])
 def test_a_convolution_without_a_bias_gets_one(filecheck: FileCheck, bias: str) -> None:
     image = "tensor<1x2x2x1xf32>"
-    filecheck(INT8, f"""
+    filecheck(
+        INT8,
+        f"""
     func.func @main(%x: {image}) -> {image} {ARG} {{
       %w = "tfl.pseudo_const"() <{{value = dense<1.0> : tensor<1x1x1x1xf32>}}> : () -> tensor<1x1x1x1xf32>
       %n = "tfl.no_value"() <{{value}}> : () -> none
@@ -97,14 +118,19 @@ def test_a_convolution_without_a_bias_gets_one(filecheck: FileCheck, bias: str) 
     }}
     // CHECK: [[B:%[0-9]+]] = "tfl.pseudo_qconst"() <{{{{.*}}}}> : () -> tensor<1x!quant.uniform<i32:f32
     // CHECK: "tfl.conv_2d"(%{{{{[0-9]+}}}}, %{{{{[0-9]+}}}}, [[B]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_large_biases_make_weights_coarser(filecheck: FileCheck) -> None:
-    filecheck(INT8, _product(values="[1.0e6, 2.0, 3.0, 4.0]") + """
+    filecheck(
+        INT8,
+        _product(values="[1.0e6, 2.0, 3.0, 4.0]")
+        + """
     // CHECK: !quant.uniform<i8:f32:0, {0.11874
     // CHECK: dense<[1073741{{[0-9]+}}, 255000, 19125, 25500]> : tensor<4xi32>
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("wrong", ["weight", "bias"])
@@ -134,10 +160,14 @@ def test_products_of_what_is_computed_stay_floats(filecheck: FileCheck, operand:
 
 
 def test_16_bit_sums_need_no_powers_of_two(filecheck: FileCheck) -> None:
-    filecheck(INT16, _main(f'%0 = "tfl.add"(%x, %x) {SEEN} : ({X}, {X}) -> {X}') + """
+    filecheck(
+        INT16,
+        _main(f'%0 = "tfl.add"(%x, %x) {SEEN} : ({X}, {X}) -> {X}')
+        + """
     // CHECK: "tfl.add"
     // CHECK-SAME: pot_scale_int16 = false
-    """)  # fmt: skip
+    """,
+    )
 
 
 CONCAT = f"""
@@ -156,7 +186,10 @@ CONCAT = f"""
 
 
 def test_ops_that_move_numbers_share_a_scale(filecheck: FileCheck) -> None:
-    filecheck(INT8, _main(CONCAT) + """
+    filecheck(
+        INT8,
+        _main(CONCAT)
+        + """
     // CHECK: "tfl.relu"
     // CHECK-SAME: -> tensor<1x4x!quant.uniform<i8:f32, 0.011764706:-128>>
     // CHECK: "tfl.abs"
@@ -170,36 +203,47 @@ def test_ops_that_move_numbers_share_a_scale(filecheck: FileCheck) -> None:
     // CHECK-SAME: -> tensor<1x4x!quant.uniform<i8:f32, 0.011764706:-128>>
     // CHECK-NEXT: "tfl.dequantize"
     // CHECK-NOT: "tfl.quantize"
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_constants_widen_the_scale_they_share(filecheck: FileCheck) -> None:
-    filecheck(INT8, _main(f"""
+    filecheck(
+        INT8,
+        _main(f"""
       %c = "tfl.pseudo_const"() <{{value = dense<5.1> : tensor<f32>}}> : () -> tensor<f32>
       %1 = "tfl.relu"(%x) {{tfl.ranges = array<f32: 0.0, 1.0>}} : ({X}) -> {X}
       %0 = "tfl.minimum"(%1, %c) {{tfl.ranges = array<f32: 0.0, 1.0>}} : ({X}, tensor<f32>) -> {X}
-    """) + """
+    """)
+        + """
     // CHECK: <{value = dense<127> : tensor<i8>, qtype = tensor<!quant.uniform<i8:f32, 0.02:-128>>}>
     // CHECK: "tfl.relu"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.02:-128>>
     // CHECK: "tfl.minimum"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.02:-128>>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_fixed_scale_goes_through_what_moves_numbers(filecheck: FileCheck) -> None:
-    filecheck(INT8, _main(f"""
+    filecheck(
+        INT8,
+        _main(f"""
       %1 = "tfl.softmax"(%x) : ({X}) -> {X}
       %s = "tfl.pseudo_const"() <{{value = dense<[1, 4]> : tensor<2xi32>}}> : () -> tensor<2xi32>
       %2 = "tfl.reshape"(%1, %s) {{tfl.ranges = array<f32: 0.0, 0.5>}} : ({X}, tensor<2xi32>) -> {X}
       %0 = "tfl.relu"(%2) {{tfl.ranges = array<f32: 0.0, 0.5>}} : ({X}) -> {X}
-    """) + """
+    """)
+        + """
     // CHECK: "tfl.softmax"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.00390625:-128>>
     // CHECK: "tfl.reshape"{{.*}} -> tensor<1x4x!quant.uniform<i8:f32, 0.00390625:-128>>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_scales_that_conflict_are_converted(filecheck: FileCheck) -> None:
     # The softmax has a scale of its own; what it is joined with has another.
-    filecheck(INT8, f"""
+    filecheck(
+        INT8,
+        f"""
     func.func @main(%x: {X}) -> tensor<2x4xf32> {ARG} {{
       %1 = "tfl.softmax"(%x) : ({X}) -> {X}
       %0 = "tfl.concatenation"(%1, %x) <{{axis = 0 : i32}}> {{tfl.ranges = array<f32: -1.0, 1.0>}}
@@ -211,16 +255,21 @@ def test_scales_that_conflict_are_converted(filecheck: FileCheck) -> None:
     // CHECK-NEXT: [[T:%[0-9]+]] = "tfl.quantize"([[S]]){{{{.*}}}} -> {I8X}
     // CHECK-NEXT: "tfl.concatenation"([[T]], [[X]])
     // CHECK-NEXT: "tfl.dequantize"
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_other_constants_have_their_own_scale(filecheck: FileCheck) -> None:
-    filecheck(INT8, _main(f"""
+    filecheck(
+        INT8,
+        _main(f"""
       %c = "tfl.pseudo_const"() <{{value = dense<[0.0, 2.55, 1.0, 0.5]> : tensor<4xf32>}}> : () -> tensor<4xf32>
       %0 = "tfl.mul"(%x, %c) {SEEN} : ({X}, tensor<4xf32>) -> {X}
-    """) + """
+    """)
+        + """
     // CHECK: dense<[-128, 127, -28, -78]> : tensor<4xi8>, qtype = tensor<4x!quant.uniform<i8:f32, 0.01:-128>>
-    """)  # fmt: skip
+    """,
+    )
 
 
 ISLAND = f"""
@@ -236,7 +285,10 @@ def test_what_has_no_kernel_is_an_island(filecheck: FileCheck) -> None:
     text = ISLAND.replace('%2 = "tfl.sin"(%1)', f'%2 = "tfl.sin"(%1) {SEEN}').replace(
         '%3 = "tfl.cos"(%1)', f'%3 = "tfl.cos"(%1) {SEEN}'
     )
-    filecheck(INT8, _main(text) + """
+    filecheck(
+        INT8,
+        _main(text)
+        + """
     // CHECK: "tfl.quantize"
     // CHECK-NEXT: "tfl.relu"
     // CHECK-NEXT: [[F:%[0-9]+]] = "tfl.dequantize"
@@ -246,15 +298,20 @@ def test_what_has_no_kernel_is_an_island(filecheck: FileCheck) -> None:
     // CHECK-NEXT: "tfl.quantize"
     // CHECK-NEXT: "tfl.add"
     // CHECK-NEXT: "tfl.dequantize"
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_was_not_seen_stays_float(filecheck: FileCheck) -> None:
-    filecheck(INT8, _main(ISLAND) + """
+    filecheck(
+        INT8,
+        _main(ISLAND)
+        + """
     // CHECK: "tfl.relu"
     // CHECK: "tfl.sin"
     // CHECK: "tfl.add"(%{{[0-9]+}}, %{{[0-9]+}}) {{.*}} : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
-    """)  # fmt: skip
+    """,
+    )
 
 
 MOVES = f"""
@@ -270,20 +327,28 @@ def test_floats_that_are_only_moved_stay_floats(filecheck: FileCheck) -> None:
 
 def test_integers_are_moved_as_integers(filecheck: FileCheck) -> None:
     body = MOVES + f'%2 = "tfl.relu"(%0) {{tfl.ranges = array<f32: 0.0, 1.0>}} : ({X}) -> {X}'
-    filecheck(INT8, _main(body, "%2") + f"""
+    filecheck(
+        INT8,
+        _main(body, "%2")
+        + f"""
     // CHECK: "tfl.quantize"
     // CHECK: "tfl.transpose"{{{{.*}}}} -> {I8X}
     // CHECK-NEXT: "tfl.reverse_v2"{{{{.*}}}} -> {I8X}
     // CHECK-NEXT: "tfl.relu"
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("wanted", [Quantize("int8", strict=True), Quantize("int8", io="int8")])
 def test_everything_is_integers_if_that_is_wanted(filecheck: FileCheck, wanted: Quantize) -> None:
-    filecheck(QuantizeOps(wanted), _main(MOVES) + f"""
+    filecheck(
+        QuantizeOps(wanted),
+        _main(MOVES)
+        + f"""
     // CHECK: "tfl.transpose"{{{{.*}}}} -> {I8X}
     // CHECK-NEXT: "tfl.reverse_v2"{{{{.*}}}} -> {I8X}
-    """)  # fmt: skip
+    """,
+    )
 
 
 HEAD = f'%1 = "tfl.relu"(%x) {SEEN} : ({X}) -> {X}\n      %0 = "tfl.softmax"(%1) : ({X}) -> {X}'
@@ -296,10 +361,14 @@ def test_heads_stay_floats_unless_integers_are_wanted(filecheck: FileCheck, quan
 
 
 def test_what_is_excluded_stays_float(filecheck: FileCheck) -> None:
-    filecheck(QuantizeOps(Quantize("int8", exclude=["REL*"], strict=True)), _main(CONCAT) + """
+    filecheck(
+        QuantizeOps(Quantize("int8", exclude=["REL*"], strict=True)),
+        _main(CONCAT)
+        + """
     // CHECK: "tfl.relu"{{.*}} : (tensor<1x4xf32>) -> tensor<1x4xf32>
     // CHECK: "tfl.abs"{{.*}} : (tensor<1x4x!quant
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(("mode", "noted"), [("int8", ["'SOFTMAX'"]), ("dynamic", [])])
@@ -329,10 +398,14 @@ def test_a_range_that_is_not_finite_is_unknown(filecheck: FileCheck, number: str
 
 
 def test_constants_that_are_not_finite_keep_an_op_float(filecheck: FileCheck) -> None:
-    filecheck(INT8, _main(f"""
+    filecheck(
+        INT8,
+        _main(f"""
       %c = "tfl.pseudo_const"() <{{value = dense<0xFF800000> : tensor<f32>}}> : () -> tensor<f32>
       %0 = "tfl.add"(%x, %c) {SEEN} : ({X}, tensor<f32>) -> {X}
-    """) + '// CHECK: "tfl.add"{{.*}} -> tensor<1x4xf32>')  # fmt: skip
+    """)
+        + '// CHECK: "tfl.add"{{.*}} -> tensor<1x4xf32>',
+    )
 
 
 LOOP = """
@@ -367,23 +440,33 @@ LOOP = """
 
 def test_only_products_are_integers_in_loops(filecheck: FileCheck) -> None:
     # A branch in a loop runs as often as the loop.
-    filecheck(INT8, LOOP + """
+    filecheck(
+        INT8,
+        LOOP
+        + """
     // CHECK: "tfl.fully_connected"{{.*}} -> tensor<1x4x!quant
     // CHECK: "tfl.relu"{{.*}} : (tensor<1x4xf32>) -> tensor<1x4xf32>
     // CHECK: "tfl.abs"{{.*}} : (tensor<1x4xf32>) -> tensor<1x4xf32>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_all_of_a_loop_is_integers_if_that_is_wanted(filecheck: FileCheck) -> None:
-    filecheck(QuantizeOps(Quantize("int8", io="int8")), LOOP + """
+    filecheck(
+        QuantizeOps(Quantize("int8", io="int8")),
+        LOOP
+        + """
     // CHECK: "tfl.relu"{{.*}} : (tensor<1x4x!quant
     // CHECK: "tfl.abs"{{.*}} : (tensor<1x4x!quant
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_comparisons_take_scales_below_one(filecheck: FileCheck) -> None:
     # The kernels abort otherwise. Zeros could have any scale, and get one that is small enough.
-    filecheck(INT8, f"""
+    filecheck(
+        INT8,
+        f"""
     func.func @main(%x: {X}, %y: {X}) -> (tensor<1x4xi1>, tensor<1x4xi1>)
         attributes {{tfl.ranges = array<f32: -1.0, 1.0, 0.0, 256.0>}} {{
       %z = "tfl.pseudo_const"() <{{value = dense<0.0> : tensor<f32>}}> : () -> tensor<f32>
@@ -395,12 +478,14 @@ def test_comparisons_take_scales_below_one(filecheck: FileCheck) -> None:
     // CHECK-SAME: ({I8X}, tensor<!quant.uniform<i8:f32, 0.5>>)
     // CHECK: "tfl.less"
     // CHECK-SAME: ({X}, {X})
-    """)  # fmt: skip
+    """,
+    )
 
 
-@pytest.mark.parametrize(("op", "least"), [
-    ('"tfl.add"(%x, %x)', "1.51"), ('"tfl.squared_difference"(%x, %x)', "1.51"), ('"tfl.hard_swish"(%x)', "6.18")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("op", "least"),
+    [('"tfl.add"(%x, %x)', "1.51"), ('"tfl.squared_difference"(%x, %x)', "1.51"), ('"tfl.hard_swish"(%x)', "6.18")],
+)
 def test_results_are_not_finer_than_kernels_can_tell(filecheck: FileCheck, op: str, least: str) -> None:
     kinds = ", ".join([X] * op.count("%x"))
     body = f"%0 = {op} {{tfl.ranges = array<f32: 0.0, 1.0e-9>}} : ({kinds}) -> {X}"

@@ -27,52 +27,73 @@ RELU = f"""
 
 
 def test_integers_without_a_sign_are_moved(filecheck: FileCheck) -> None:
-    filecheck(UINT8, RELU + f"""
+    filecheck(
+        UINT8,
+        RELU
+        + f"""
     // CHECK: func.func @main(%x: tensor<4x!quant.uniform<u8:f32, 0.5:131>>) -> tensor<4x!quant.uniform<u8:f32, 0.25>>
     // CHECK-NEXT: [[Q:%[0-9]+]] = "tfl.quantize"(%x){{{{.*}}}} -> {Q}
     // CHECK-NEXT: [[R:%[0-9]+]] = "tfl.relu"([[Q]])
     // CHECK-NEXT: [[U:%[0-9]+]] = "tfl.quantize"([[R]])
     // CHECK-NEXT: func.return [[U]]
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_floats_stay_by_default_but_not_the_ranges(filecheck: FileCheck) -> None:
-    filecheck(FLOATS, RELU + f"""
+    filecheck(
+        FLOATS,
+        RELU
+        + f"""
     // CHECK: func.func @main(%x: {X}) -> {X}
     // CHECK-NOT: tfl.ranges
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_inputs_and_outputs_may_differ(filecheck: FileCheck) -> None:
-    filecheck(QuantizeIo(Quantize("int8", io=("uint8", "float32"))), RELU + f"""
+    filecheck(
+        QuantizeIo(Quantize("int8", io=("uint8", "float32"))),
+        RELU
+        + f"""
     // CHECK: func.func @main(%x: tensor<4x!quant.uniform<u8:f32, 0.5:131>>) -> {X}
     // CHECK-NEXT: [[Q:%[0-9]+]] = "tfl.quantize"(%x){{{{.*}}}} -> {Q}
     // CHECK-NEXT: [[R:%[0-9]+]] = "tfl.relu"([[Q]])
     // CHECK-NEXT: [[F:%[0-9]+]] = "tfl.dequantize"([[R]])
     // CHECK-NEXT: func.return [[F]] : {X}
-    """)  # fmt: skip
-    filecheck(QuantizeIo(Quantize("int8", io=("float32", "int8"))), RELU + f"""
+    """,
+    )
+    filecheck(
+        QuantizeIo(Quantize("int8", io=("float32", "int8"))),
+        RELU
+        + f"""
     // CHECK: func.func @main(%x: {X}) -> {R}
     // CHECK-NEXT: [[Q:%[0-9]+]] = "tfl.quantize"(%x) : ({X}) -> {Q}
     // CHECK-NEXT: [[R:%[0-9]+]] = "tfl.relu"([[Q]])
     // CHECK-NEXT: func.return [[R]]
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_an_input_that_is_an_output_may_change_its_type(filecheck: FileCheck) -> None:
-    filecheck(QuantizeIo(Quantize("int8", io=("int8", "float32"))), f"""
+    filecheck(
+        QuantizeIo(Quantize("int8", io=("int8", "float32"))),
+        f"""
     func.func @main(%x: {X}) -> {X} {SEEN} {{
       func.return %x : {X}
     }}
     // CHECK: func.func @main(%x: tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>) -> {X}
     // CHECK-NEXT: [[F:%[0-9]+]] = "tfl.dequantize"(%x)
     // CHECK-NEXT: func.return [[F]] : {X}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_uses_floats_gets_them(filecheck: FileCheck) -> None:
     # The input has users of integers, of other integers and of floats; and is an output itself.
-    filecheck(INT8, f"""
+    filecheck(
+        INT8,
+        f"""
     func.func @main(%x: {X}) -> ({R}, {R}, {X}, {X}) {SEEN} {{
       %0 = "tfl.quantize"(%x) : ({X}) -> {Q}
       %1 = "tfl.relu"(%0) : ({Q}) -> {R}
@@ -87,11 +108,14 @@ def test_what_uses_floats_gets_them(filecheck: FileCheck) -> None:
     // CHECK-NEXT: [[S:%[0-9]+]] = "tfl.sin"([[F]])
     // CHECK-NEXT: [[C:%[0-9]+]] = "tfl.quantize"([[S]])
     // CHECK-NEXT: func.return [[A]], [[B]], [[C]], %x
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_an_input_that_only_floats_use_becomes_integers(filecheck: FileCheck) -> None:
-    filecheck(INT16, f"""
+    filecheck(
+        INT16,
+        f"""
     func.func @main(%x: {X}) -> tensor<4xi32> {SEEN} {{
       %0 = "tfl.mul"(%x, %x) : ({X}, {X}) -> {X}
       %1 = "tfl.cast"(%0) : ({X}) -> tensor<4xi32>
@@ -100,11 +124,14 @@ def test_an_input_that_only_floats_use_becomes_integers(filecheck: FileCheck) ->
     // CHECK: func.func @main(%x: tensor<4x!quant.uniform<i16:f32, 6.103702e-05>>) -> tensor<4xi32>
     // CHECK-NEXT: [[F:%[0-9]+]] = "tfl.dequantize"(%x)
     // CHECK-NEXT: "tfl.mul"([[F]], [[F]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_ends_that_only_floats_use_may_stay_floats(filecheck: FileCheck) -> None:
-    filecheck(QuantizeIo(Quantize("int8", io="int8", float_ends=True)), f"""
+    filecheck(
+        QuantizeIo(Quantize("int8", io="int8", float_ends=True)),
+        f"""
     func.func @main(%x: {X}, %y: {X}) -> ({X}, {X}) {SEEN} {{
       %0 = "tfl.ceil"(%x) : ({X}) -> {X}
       %1 = "tfl.quantize"(%y) : ({X}) -> tensor<4x!quant.uniform<i8:f32, 0.5>>
@@ -114,31 +141,41 @@ def test_ends_that_only_floats_use_may_stay_floats(filecheck: FileCheck) -> None
     // CHECK: func.func @main(%x: tensor<4xf32>, %y: tensor<4x!quant.uniform<i8:f32, 0.5>>)
     // CHECK-NEXT: [[C:%[0-9]+]] = "tfl.ceil"(%x)
     // CHECK-NEXT: func.return [[C]], %y
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("quantize", [INT8, UINT8])
 def test_an_output_may_be_returned_twice(filecheck: FileCheck, quantize: QuantizeIo) -> None:
     text = RELU.replace(f") -> {X} {SEEN}", f") -> ({X}, {X}) {SEEN}").replace(f"%2 : {X}\n", f"%2, %2 : {X}, {X}\n")
-    filecheck(quantize, text + """
+    filecheck(
+        quantize,
+        text
+        + """
     // CHECK: func.func @main
     // CHECK-NOT: "tfl.dequantize"
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_constant_needs_no_sample(filecheck: FileCheck) -> None:
-    filecheck(INT8, f"""
+    filecheck(
+        INT8,
+        f"""
     func.func @main(%n: tensor<4xi32>) -> ({X}, tensor<4xi32>) {{
       %0 = "tfl.pseudo_const"() <{{value = dense<[0.0, 1.0, 2.0, 2.55]> : {X}}}> : () -> {X}
       func.return %0, %n : {X}, tensor<4xi32>
     }}
     // CHECK: func.func @main(%n: tensor<4xi32>) -> (tensor<4x!quant.uniform<i8:f32, 0.01:-128>>, tensor<4xi32>)
     // CHECK: dense<[-128, -28, 72, 127]> : tensor<4xi8>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_only_what_can_be_called_changes(filecheck: FileCheck) -> None:
-    filecheck(INT8, f"""
+    filecheck(
+        INT8,
+        f"""
     func.func private @other(%x: {X}) -> {X} {{
       func.return %x : {X}
     }}
@@ -148,16 +185,27 @@ def test_only_what_can_be_called_changes(filecheck: FileCheck) -> None:
     // CHECK: func.func private @other(%x: {X}) -> {X}
     // CHECK: func.func @main(%x: tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>) -> tensor<4x!quant
     // CHECK-NEXT: func.return %x
-    """)  # fmt: skip
+    """,
+    )
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    (f'func.func @main(%x: {X}) {{\n "tfl.sin"(%x) : ({X}) -> {X}\n func.return\n }}', "an input of 'main'"),
-    (f'func.func @main(%n: tensor<4xi32>) -> {X} {{\n %0 = "tfl.cast"(%n) : (tensor<4xi32>) -> {X}\n '
-     f'func.return %0 : {X}\n }}', "an output of 'main'"),
-    (f'func.func @main() -> {X} {{\n %0 = "tfl.pseudo_const"() <{{value = dense<0x7F800000> : {X}}}> : () -> {X}\n '
-     f'func.return %0 : {X}\n }}', "elements that are not finite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'func.func @main(%x: {X}) {{\n "tfl.sin"(%x) : ({X}) -> {X}\n func.return\n }}', "an input of 'main'"),
+        (
+            f'func.func @main(%n: tensor<4xi32>) -> {X} {{\n %0 = "tfl.cast"(%n) : (tensor<4xi32>) -> {X}\n '
+            f"func.return %0 : {X}\n }}",
+            "an output of 'main'",
+        ),
+        (
+            f"func.func @main() -> {X} {{\n "
+            f'%0 = "tfl.pseudo_const"() <{{value = dense<0x7F800000> : {X}}}> : () -> {X}\n '
+            f"func.return %0 : {X}\n }}",
+            "elements that are not finite",
+        ),
+    ],
+)
 def test_ranges_must_be_known(text: str, message: str) -> None:
     with pytest.raises(ConversionError, match=message) as caught:
         INT8.apply(parse(text))

@@ -73,40 +73,60 @@ def _counts(options: QuantizeWeights, text: str) -> Counter[str]:
 
 
 def test_convolutions_multiply_integers(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(), _conv("16x4x4x8") + """
+    filecheck(
+        QuantizeWeights(),
+        _conv("16x4x4x8")
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME: : tensor<16x4x4x8xi8>
     // CHECK-SAME: -> tensor<16x4x4x8x!quant.uniform<i8:f32:0, {0.015748031
     // CHECK-NOT: dequantize
     // CHECK: "tfl.conv_2d"(%x, [[W]], %b)
     // CHECK-NOT: pseudo_const
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_filters_of_few_products_stay_floats(filecheck: FileCheck) -> None:
     small = _conv("64x2x2x4")
-    filecheck(QuantizeWeights(), small + """
+    filecheck(
+        QuantizeWeights(),
+        small
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_const"()
     // CHECK: "tfl.conv_2d"(%x, [[W]], %b)
     // CHECK-NOT: pseudo_qconst
-    """)  # fmt: skip
-    filecheck(QuantizeWeights(hybrid_only=True), small + """
+    """,
+    )
+    filecheck(
+        QuantizeWeights(hybrid_only=True),
+        small
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-NOT: dequantize
     // CHECK: "tfl.conv_2d"(%x, [[W]], %b)
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_one_scale_is_enough_where_it_has_to_be(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(per_channel=False), _conv() + """
+    filecheck(
+        QuantizeWeights(per_channel=False),
+        _conv()
+        + """
     // CHECK: -> tensor<16x4x2x8x!quant.uniform<i8:f32, 0.015748031>>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_filters_of_groups_always_have_scales_of_their_own(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(per_channel=False), _conv("64x6x6x4") + """
+    filecheck(
+        QuantizeWeights(per_channel=False),
+        _conv("64x6x6x4")
+        + """
     // CHECK: -> tensor<64x6x6x4x!quant.uniform<i8:f32:0, {0.015748031,
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("mode", ["dynamic", "weights"])
@@ -117,51 +137,75 @@ def test_depthwise_filters_stay_floats_or_become_floats_again(filecheck: FileChe
     // CHECK-SAME: -> tensor<1x3x3x128x!quant.uniform<i8:f32:3, {
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.dequantize"([[Q]])""",
     )
-    filecheck(QuantizeWeights(mode), DEPTHWISE + f"""
+    filecheck(
+        QuantizeWeights(mode),
+        DEPTHWISE
+        + f"""
     // CHECK: {stays if mode == "dynamic" else dequantized}
     // CHECK: "tfl.depthwise_conv_2d"(%x, [[W]], %b)
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_depthwise_filters_may_stay_integers_but_not_with_one_scale(filecheck: FileCheck, per_channel: bool) -> None:
-    filecheck(QuantizeWeights(hybrid_only=True, per_channel=per_channel), DEPTHWISE + """
+    filecheck(
+        QuantizeWeights(hybrid_only=True, per_channel=per_channel),
+        DEPTHWISE
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME: -> tensor<1x3x3x128x!quant.uniform<i8:f32:3, {
     // CHECK-NOT: dequantize
     // CHECK: "tfl.depthwise_conv_2d"(%x, [[W]], %b)
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_products_take_asymmetric_inputs(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(), _product() + """
+    filecheck(
+        QuantizeWeights(),
+        _product()
+        + """
     // CHECK: -> tensor<16x64x!quant.uniform<i8:f32:0, {
     // CHECK: "tfl.fully_connected"
     // CHECK-SAME: asymmetric_quantize_inputs = true
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_products_and_tables_gain_by_four_bits(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(weights=4), _product() + """
+    filecheck(
+        QuantizeWeights(weights=4),
+        _product()
+        + """
     // CHECK: dense<7> : tensor<16x64xi4>
     // CHECK-SAME: -> tensor<16x64x!quant.uniform<i4:f32:0, {0.2857143,
-    """)  # fmt: skip
+    """,
+    )
     filecheck(QuantizeWeights(weights=4), _conv() + "// CHECK: !quant.uniform<i8:f32:0, {")
-    filecheck(QuantizeWeights(weights=4), _gather("100x16", "2x?", "2x?x16") + """
+    filecheck(
+        QuantizeWeights(weights=4),
+        _gather("100x16", "2x?", "2x?x16")
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME: -> tensor<100x16x!quant.uniform<i4:f32:0, {
     // CHECK: [[I:%[0-9a-z_]+]] = "tfl.reshape"(%i, {{.*}} -> tensor<?xi32>
     // CHECK-NEXT: [[Y:%[0-9a-z_]+]] = "tfl.embedding_lookup"([[I]], [[W]]) : {{.*}} -> tensor<?x16xf32>
     // CHECK: "tfl.reshape"([[Y]], {{.*}}new_shape = [2 : i32, -1 : i32, 16 : i32]{{.*}} -> tensor<2x?x16xf32>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_vectors_of_indices_look_up_rows(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(), _gather("100x16", "?", "?x16") + """
+    filecheck(
+        QuantizeWeights(),
+        _gather("100x16", "?", "?x16")
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME: -> tensor<100x16x!quant.uniform<i8:f32, 0.015748031>>
     // CHECK-NEXT: "tfl.embedding_lookup"(%i, [[W]]) : {{.*}} -> tensor<?x16xf32>
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,10 +221,14 @@ def test_vectors_of_indices_look_up_rows(filecheck: FileCheck) -> None:
 def test_other_indices_take_integers_that_become_floats(
     filecheck: FileCheck, table: str, indices: str, result: str, axis: int, element: str
 ) -> None:
-    filecheck(QuantizeWeights(), _gather(table, indices, result, axis, element) + f"""
+    filecheck(
+        QuantizeWeights(),
+        _gather(table, indices, result, axis, element)
+        + f"""
     // CHECK: [[Y:%[0-9a-z_]+]] = "tfl.gather"({{{{.*}}}} -> tensor<{result}x!quant.uniform<i8:f32, 0.015748031>>
     // CHECK-NEXT: "tfl.dequantize"([[Y]]) : {{{{.*}}}} -> tensor<{result}xf32>
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("element", ["i32", "i64"])
@@ -195,12 +243,16 @@ def test_a_table_that_is_multiplied_by_too_is_stored_once(filecheck: FileCheck, 
       func.return %y : tensor<2x3x100xf32>
     }}
     """
-    filecheck(QuantizeWeights(), text + """
+    filecheck(
+        QuantizeWeights(),
+        text
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-NOT: "tfl.pseudo_qconst"()
     // CHECK: "tfl.embedding_lookup"({{.*}}, [[W]])
     // CHECK: "tfl.fully_connected"({{.*}}, [[W]],
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,14 +287,18 @@ def _recurrent(features: int, value: str = "2.0") -> str:
 
 
 def test_recurrent_operators_take_all_or_none_as_integers(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(), _recurrent(32) + """
+    filecheck(
+        QuantizeWeights(),
+        _recurrent(32)
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME: -> tensor<32x32x!quant.uniform<i8:f32, 0.015748031>>
     // CHECK: [[R:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME: -> tensor<32x32x!quant.uniform<i8:f32, 0.015748031>>
     // CHECK: "tfl.unidirectional_sequence_rnn"(%x, [[W]], [[R]], %b, %h)
     // CHECK-SAME: asymmetric_quantize_inputs = true
-    """)  # fmt: skip
+    """,
+    )
     assert not _counts(QuantizeWeights(), _recurrent(8))
     assert not QuantizeWeights().apply(module := IRParser(_recurrent(32, "0x7F800000")).parse_module()).counts
     assert "pseudo_qconst" not in str(module)
@@ -259,11 +315,15 @@ def test_in_the_mode_weights_all_operators_get_floats(filecheck: FileCheck) -> N
 
 
 def test_constants_become_halves(filecheck: FileCheck) -> None:
-    module = filecheck(QuantizeWeights("float16"), _product() + """
+    module = filecheck(
+        QuantizeWeights("float16"),
+        _product()
+        + """
     // CHECK: [[H:%[0-9a-z_]+]] = "tfl.pseudo_const"() <{value = {{.*}} : tensor<16x64xf16>}>
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.dequantize"([[H]]) : (tensor<16x64xf16>) -> tensor<16x64xf32>
     // CHECK: "tfl.fully_connected"(%x, [[W]]
-    """)  # fmt: skip
+    """,
+    )
     assert str(module.attributes[tfl_file.REDUCED_PRECISION]) == '"fp16accfp32"'
 
 
@@ -279,11 +339,15 @@ def _sum(shape: str, value: str = "2.0") -> str:
 
 
 def test_uses_share_what_is_turned_to_floats(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights("float16"), _sum("128") + """
+    filecheck(
+        QuantizeWeights("float16"),
+        _sum("128")
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.dequantize"
     // CHECK-NEXT: "tfl.add"(%x, [[W]])
     // CHECK-NEXT: "tfl.mul"({{.*}}, [[W]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_small_constants_stay_32_bit_floats() -> None:
@@ -331,25 +395,40 @@ LOOP = f"""
 
 
 def test_bodies_of_loops_are_quantized_too_and_a_weight_used_twice_once(filecheck: FileCheck) -> None:
-    module = filecheck(QuantizeWeights(), LOOP + """
+    module = filecheck(
+        QuantizeWeights(),
+        LOOP
+        + """
     // CHECK: @body
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK: "tfl.fully_connected"(%x, [[W]],
     // CHECK: "tfl.fully_connected"({{.*}}, [[W]],
-    """)  # fmt: skip
+    """,
+    )
     assert "tfl.pseudo_qconst" in str(module)
     assert _counts(QuantizeWeights(), LOOP) == {"int8 per channel": 1}
 
 
 def test_who_else_uses_a_weight_keeps_the_floats(filecheck: FileCheck) -> None:
-    text = _product().replace("func.return %y : tensor<1x16xf32>", """
+    text = (
+        _product()
+        .replace(
+            "func.return %y : tensor<1x16xf32>",
+            """
       %s = "tfl.mul"(%w, %w) : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<16x64xf32>
       func.return %y, %s : tensor<1x16xf32>, tensor<16x64xf32>
-    """).replace("-> tensor<1x16xf32> {", "-> (tensor<1x16xf32>, tensor<16x64xf32>) {")  # fmt: skip
-    filecheck(QuantizeWeights(), text + """
+    """,
+        )
+        .replace("-> tensor<1x16xf32> {", "-> (tensor<1x16xf32>, tensor<16x64xf32>) {")
+    )
+    filecheck(
+        QuantizeWeights(),
+        text
+        + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_const"()
     // CHECK: "tfl.mul"([[W]], [[W]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("pattern", ["CONV_2D", "*/Conv2D", "model/first/*", "CONV_*"])
@@ -381,8 +460,9 @@ def test_options_can_be_written() -> None:
     assert run == QuantizeWeights("weights", 4, False, ("*/a", "SOFTMAX"))
 
 
-@pytest.mark.parametrize("options", [QuantizeWeights("int7"), QuantizeWeights(weights=5),
-                                     QuantizeWeights("float16", weights=4)])  # fmt: skip
+@pytest.mark.parametrize(
+    "options", [QuantizeWeights("int7"), QuantizeWeights(weights=5), QuantizeWeights("float16", weights=4)]
+)
 def test_wrong_options_are_refused(options: QuantizeWeights) -> None:
     with pytest.raises(ConversionError) as caught:
         options.apply(ModuleOp.of([]))

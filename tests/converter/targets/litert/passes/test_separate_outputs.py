@@ -139,7 +139,9 @@ def test_quantized_models(io: Any, run_tflite: RunTFLite, tmp_path: Path) -> Non
 
 
 def test_loops_are_left_alone(run_tflite: RunTFLite, tmp_path: Path) -> None:
-    model = _convert(tmp_path, """
+    model = _convert(
+        tmp_path,
+        """
     func.func @main(%n: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
       %0:2 = "tf.While"(%n, %x) <{cond = @cond, body = @body, is_stateless = true}>
           : (tensor<i32>, tensor<2xf32>) -> (tensor<i32>, tensor<2xf32>)
@@ -156,7 +158,8 @@ def test_loops_are_left_alone(run_tflite: RunTFLite, tmp_path: Path) -> None:
       %2 = "tf.AddV2"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
       func.return %1, %2 : tensor<i32>, tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
     assert "RESHAPE" not in model.report.operators
     x = np.array([1, 2], np.float32)
     _expect(model, run_tflite, [np.array(3, np.int32), x], [8 * x])

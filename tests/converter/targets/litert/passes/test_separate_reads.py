@@ -25,10 +25,14 @@ def test_every_operand_has_a_read_of_its_own(filecheck: FileCheck) -> None:
       func.return %j : tensor<8xf32>""",
         "tensor<8xf32>",
     )
-    filecheck(SeparateReads(), source + """
+    filecheck(
+        SeparateReads(),
+        source
+        + """
     // CHECK-COUNT-3: tfl.read_variable
     // CHECK: "tfl.concatenation"([[A:%[0-9a-z_]+]], %x, [[B:%[0-9a-z_]+]], [[C:%[0-9a-z_]+]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_several_operators_may_share_a_read_and_results_too(filecheck: FileCheck) -> None:

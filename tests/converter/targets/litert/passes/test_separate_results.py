@@ -33,17 +33,24 @@ BRANCHES = """
 
 
 def test_a_variable_that_stays_needs_no_copy(filecheck: FileCheck) -> None:
-    filecheck(SeparateResults(), LOOP.replace("KIND", "tensor<2xf32>") + """
+    filecheck(
+        SeparateResults(),
+        LOOP.replace("KIND", "tensor<2xf32>")
+        + """
     // CHECK: func.func private @body
     // CHECK-NEXT: func.return %x, %x
     func.func private @body(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
       func.return %x, %x : tensor<2xf32>, tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_variables_that_change_places_are_copied_whatever_their_shape(filecheck: FileCheck) -> None:
-    filecheck(SeparateResults(), LOOP.replace("KIND", "tensor<?x3x?xf32>") + """
+    filecheck(
+        SeparateResults(),
+        LOOP.replace("KIND", "tensor<?x3x?xf32>")
+        + """
     // CHECK: func.func private @body
     // CHECK-NEXT: [[SIZES:%[0-9a-z_]+]] = "tfl.shape"(%y) <{out_type = "INT32"}> : (tensor<?x3x?xf32>) -> tensor<3xi32>
     // CHECK-NEXT: [[Y:%[0-9a-z_]+]] = "tfl.reshape"(%y, [[SIZES]])
@@ -53,11 +60,15 @@ def test_variables_that_change_places_are_copied_whatever_their_shape(filecheck:
     func.func private @body(%x: tensor<?x3x?xf32>, %y: tensor<?x3x?xf32>) -> (tensor<?x3x?xf32>, tensor<?x3x?xf32>) {
       func.return %y, %x : tensor<?x3x?xf32>, tensor<?x3x?xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_text_is_copied_even_where_it_stays(filecheck: FileCheck) -> None:
-    filecheck(SeparateResults(), LOOP.replace("KIND", "tensor<?x!tf_type.string>") + """
+    filecheck(
+        SeparateResults(),
+        LOOP.replace("KIND", "tensor<?x!tf_type.string>")
+        + """
     // CHECK: func.func private @body
     // CHECK-NEXT: [[SIZES:%[0-9a-z_]+]] = "tfl.pseudo_const"() <{value = dense<-1> : tensor<1xi32>}>
     // CHECK-NEXT: "tfl.reshape"(%x, [[SIZES]]) <{new_shape = [-1 : i32]}>
@@ -66,11 +77,15 @@ def test_text_is_copied_even_where_it_stays(filecheck: FileCheck) -> None:
         -> (tensor<?x!tf_type.string>, tensor<?x!tf_type.string>) {
       func.return %x, %y : tensor<?x!tf_type.string>, tensor<?x!tf_type.string>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_of_equal_results_of_a_branch_only_computed_ones_are_copied(filecheck: FileCheck) -> None:
-    filecheck(SeparateResults(), BRANCHES + """
+    filecheck(
+        SeparateResults(),
+        BRANCHES
+        + """
     // CHECK: func.func private @then
     // CHECK-NEXT: func.return %x, %x
     // CHECK: func.func private @else
@@ -83,13 +98,18 @@ def test_of_equal_results_of_a_branch_only_computed_ones_are_copied(filecheck: F
       %0 = "tfl.exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
       func.return %0, %0 : tensor<2xf32>, tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_results_that_follow_from_shapes_are_computed_at_each_run(filecheck: FileCheck) -> None:
-    filecheck(SeparateResults(), BRANCHES.replace("%0#0 : tensor<2xf32>", "%0#0 : tensor<2xi32>")
-              .replace("(tensor<2xf32>, tensor<2xf32>)", "(tensor<2xi32>, tensor<2xi32>)")
-              .replace("-> tensor<2xf32> {", "-> tensor<2xi32> {").replace("tensor<2xf32>", "tensor<?x2xf32>") + """
+    filecheck(
+        SeparateResults(),
+        BRANCHES.replace("%0#0 : tensor<2xf32>", "%0#0 : tensor<2xi32>")
+        .replace("(tensor<2xf32>, tensor<2xf32>)", "(tensor<2xi32>, tensor<2xi32>)")
+        .replace("-> tensor<2xf32> {", "-> tensor<2xi32> {")
+        .replace("tensor<2xf32>", "tensor<?x2xf32>")
+        + """
     // CHECK: func.func private @then
     // CHECK: [[TWICE:%[0-9a-z_]+]] = "tfl.mul"
     // CHECK: [[FIRST:%[0-9a-z_]+]] = "tfl.maximum"([[TWICE]],
@@ -111,7 +131,8 @@ def test_results_that_follow_from_shapes_are_computed_at_each_run(filecheck: Fil
       %3 = "tfl.cast"(%2) <{in_data_type = "FLOAT32", out_data_type = "INT32"}> : (tensor<2xf32>) -> tensor<2xi32>
       func.return %0, %3 : tensor<2xi32>, tensor<2xi32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_shapes_come_out_of_a_branch(run_tflite: RunTFLite, tmp_path: Path) -> None:

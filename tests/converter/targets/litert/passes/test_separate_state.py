@@ -35,33 +35,49 @@ def _rnn(batch: str, state: str, makes: str = "", size: str = "i32") -> str:
 
 
 def test_any_value_of_known_shape_is_copied(filecheck: FileCheck) -> None:
-    filecheck(SeparateState(), _rnn("1", "%h") + """
+    filecheck(
+        SeparateState(),
+        _rnn("1", "%h")
+        + """
     // CHECK: [[H:%[0-9a-z_]+]] = "tfl.cast"(%h) <{in_data_type = "FLOAT32", out_data_type = "FLOAT32"}>
     // CHECK-NEXT: "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, [[H]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_zeros_are_kept_as_a_variable_of_the_file(filecheck: FileCheck) -> None:
     keeps = SeparateState("kept")
     zeros = '%z = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1x4xf32>}> : () -> tensor<1x4xf32>'
-    filecheck(keeps, _rnn("1", "%z", zeros) + """
+    filecheck(
+        keeps,
+        _rnn("1", "%z", zeros)
+        + """
     // CHECK: [[H:%[0-9a-z_]+]] = "tfl.pseudo_const"() {{.*}} {tfl.is_variable}
     // CHECK-NEXT: "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, [[H]])
-    """)  # fmt: skip
+    """,
+    )
     for state, makes in (("%h", ""), ("%z", zeros.replace("0.0", "1.0"))):
-        filecheck(keeps, _rnn("1", state, makes) + """
+        filecheck(
+            keeps,
+            _rnn("1", state, makes)
+            + """
         // CHECK: "tfl.cast"
         // CHECK-NOT: tfl.is_variable
-        """)  # fmt: skip
+        """,
+        )
 
 
 def test_any_value_of_open_shape_is_broadcast_to_its_own(filecheck: FileCheck) -> None:
-    filecheck(SeparateState(), _rnn("?", "%h") + """
+    filecheck(
+        SeparateState(),
+        _rnn("?", "%h")
+        + """
     // CHECK: [[SIZES:%[0-9a-z_]+]] = "tfl.shape"(%h)
     // CHECK: [[HIDDEN:%[0-9a-z_]+]] = "tfl.maximum"([[SIZES]]
     // CHECK-NEXT: [[H:%[0-9a-z_]+]] = "tfl.broadcast_to"(%h, [[HIDDEN]]) : (tensor<?x4xf32>, tensor<2xi32>)
     // CHECK-NEXT: "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, [[H]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_who_else_uses_what_made_a_state_keeps_it(filecheck: FileCheck) -> None:
@@ -70,14 +86,18 @@ def test_who_else_uses_what_made_a_state_keeps_it(filecheck: FileCheck) -> None:
         %s = "tfl.broadcast_to"(%v, %n) : (tensor<4xf32>, tensor<2xi64>) -> tensor<?x4xf32>
         %t = "tfl.neg"(%s) : (tensor<?x4xf32>) -> tensor<?x4xf32>
     """
-    filecheck(SeparateState(), _rnn("?", "%s", makes, "i64") + """
+    filecheck(
+        SeparateState(),
+        _rnn("?", "%s", makes, "i64")
+        + """
     // CHECK: [[SEEN:%[0-9a-z_]+]] = "tfl.broadcast_to"([[V:%[0-9a-z_]+]], %n)
     // CHECK-NEXT: "tfl.neg"([[SEEN]])
     // CHECK-NEXT: [[ZERO:%[0-9a-z_]+]] = "tfl.pseudo_const"() <{value = dense<0> : tensor<i64>}>
     // CHECK-NEXT: [[HIDDEN:%[0-9a-z_]+]] = "tfl.maximum"(%n, [[ZERO]])
     // CHECK-NEXT: [[OWN:%[0-9a-z_]+]] = "tfl.broadcast_to"([[V]], [[HIDDEN]])
     // CHECK-NEXT: "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, [[OWN]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize("batch", ["1", "?"])
@@ -99,10 +119,14 @@ STEP = """
 
 def test_steps_keep_a_state_that_begins_with_zeros(filecheck: FileCheck) -> None:
     filecheck(SeparateState(), STEP.replace("VALUE", "0.0") + '// CHECK-NOT: "tfl.cast"')
-    filecheck(SeparateState(), STEP.replace("VALUE", "1.0") + """
+    filecheck(
+        SeparateState(),
+        STEP.replace("VALUE", "1.0")
+        + """
     // CHECK: [[H:%[0-9a-z_]+]] = "tfl.cast"
     // CHECK-NEXT: "tfl.rnn"(%x, %w, %r, %b, [[H]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_large_states_are_in_the_file_only_once() -> None:

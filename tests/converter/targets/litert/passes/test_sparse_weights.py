@@ -54,11 +54,20 @@ def _runs(content: bytes, x: Array) -> list[Array]:
     return results
 
 
-@pytest.mark.parametrize(("form", "mode", "expected"), [
-    ("numbers", None, "by number"), ("blocks", None, "in blocks"), ("large blocks", "int8", "in blocks"),
-    ("large blocks", "int8 per tensor", "in blocks"), ("numbers", "dynamic", ""), ("few", None, ""),
-    ("large blocks", "dynamic", ""), ("large blocks", "float16", ""), ("blocks", "int8", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "mode", "expected"),
+    [
+        ("numbers", None, "by number"),
+        ("blocks", None, "in blocks"),
+        ("large blocks", "int8", "in blocks"),
+        ("large blocks", "int8 per tensor", "in blocks"),
+        ("numbers", "dynamic", ""),
+        ("few", None, ""),
+        ("large blocks", "dynamic", ""),
+        ("large blocks", "float16", ""),
+        ("blocks", "int8", ""),
+    ],
+)
 def test_results_and_size(tf: ModuleType, form: str, mode: Any, expected: str) -> None:
     weights, x = _weights(form), RANDOM.uniform(-1, 1, (3, 64)).astype(np.float32)
     quantize = None
@@ -99,16 +108,25 @@ def test_indices_of_many_columns(tf: ModuleType) -> None:
     weights[2900, 1] = 2
     content = bytes(_converted(tf, weights, None))
     np.testing.assert_allclose(_runs(content, x)[1], np.maximum(x @ weights + 0.5, 0), rtol=1e-6)
-    (sparsity,) = [tensor["sparsity"].tree() for tensor in read_model(content)["subgraphs"][0]["tensors"]
-                   if tensor["sparsity"] is not None]  # fmt: skip
+    (sparsity,) = [
+        tensor["sparsity"].tree()
+        for tensor in read_model(content)["subgraphs"][0]["tensors"]
+        if tensor["sparsity"] is not None
+    ]
     assert sparsity["dim_metadata"][1]["array_indices"][0] == "Uint16Vector"
 
 
-@pytest.mark.parametrize("other", [
-    '"tfl.abs"(%0) : (tensor<2x4xf32>)', '"tfl.fully_connected"(%0, %0, %1) : (tensor<2x4xf32>, tensor<2x4xf32>, none)',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [
+        '"tfl.abs"(%0) : (tensor<2x4xf32>)',
+        '"tfl.fully_connected"(%0, %0, %1) : (tensor<2x4xf32>, tensor<2x4xf32>, none)',
+    ],
+)
 def test_matrices_with_other_users_stay_whole(filecheck: FileCheck, other: str) -> None:
-    filecheck(SparseWeights(), """
+    filecheck(
+        SparseWeights(),
+        """
     // CHECK: tfl.pseudo_const
     func.func @main(%x: tensor<3x4xf32>) -> (tensor<3x2xf32>, tensor<*xf32>) {
       %0 = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<2x4xf32>}> : () -> tensor<2x4xf32>
@@ -117,4 +135,5 @@ def test_matrices_with_other_users_stay_whole(filecheck: FileCheck, other: str) 
       %3 = OTHER -> tensor<*xf32>
       func.return %2, %3 : tensor<3x2xf32>, tensor<*xf32>
     }
-    """.replace("OTHER", other))  # fmt: skip
+    """.replace("OTHER", other),
+    )

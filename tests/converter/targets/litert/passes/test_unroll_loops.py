@@ -202,19 +202,28 @@ func.func @main(%x: tensor<3x2xf32>) -> RESULT {
 }
 """
 _WHOLE = ("tensor<3x2xf32>", "func.return %c : tensor<3x2xf32>")
-_SWAPPED = ("tensor<2x3xf32>", """
+_SWAPPED = (
+    "tensor<2x3xf32>",
+    """
   %t = "tf.Transpose"(%c, %axes) : (tensor<3x2xf32>, tensor<2xi32>) -> tensor<2x3xf32>
   func.return %t : tensor<2x3xf32>
-""")  # fmt: skip
-_REVERSED = ("tensor<3x2xf32>", """
+""",
+)
+_REVERSED = (
+    "tensor<3x2xf32>",
+    """
   %t = "tf.ReverseV2"(%c, %first) : (tensor<3x2xf32>, tensor<1xi32>) -> tensor<3x2xf32>
   func.return %t : tensor<3x2xf32>
-""")  # fmt: skip
-_READ_AGAIN = ("tensor<2xf32>", """
+""",
+)
+_READ_AGAIN = (
+    "tensor<2xf32>",
+    """
   %t = "tf.ReverseV2"(%c, %first) : (tensor<3x2xf32>, tensor<1xi32>) -> tensor<3x2xf32>
   %u = "tf.GatherV2"(%t, %one, %zero) : (tensor<3x2xf32>, tensor<i32>, tensor<i32>) -> tensor<2xf32>
   func.return %u : tensor<2xf32>
-""")  # fmt: skip
+""",
+)
 
 
 @pytest.mark.parametrize(

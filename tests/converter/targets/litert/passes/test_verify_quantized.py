@@ -101,54 +101,72 @@ def test_what_the_kernels_take_passes_unchanged(filecheck: FileCheck, text: str)
     ("text", "expected"),
     [
         # Same-scale operators.
-        (_binary("maximum", I8, WIDE, I8),
-         "LiteRT computes nonsense from i8, i8 -> i8: " + SAME),
-        (_unary("reshape", I8, WIDE, RESHAPED),
-         "LiteRT computes nonsense from i8 -> i8: " + SAME),
-        (_binary("concatenation", I16, WIDE_16, I16, JOINED),
-         "LiteRT computes nonsense from i16 -> i16: " + SAME),
-        (_binary("concatenation", I8, WIDE, I8, JOINED),
-         "LiteRT refuses i8 -> i8: " + SAME),
-        (_unary("space_to_depth", I8, WIDE, "block_size = 1 : i32"),
-         "LiteRT's own kernels compute nonsense from i8 -> i8, and XNNPACK refuses it: " + SAME),
+        (_binary("maximum", I8, WIDE, I8), "LiteRT computes nonsense from i8, i8 -> i8: " + SAME),
+        (_unary("reshape", I8, WIDE, RESHAPED), "LiteRT computes nonsense from i8 -> i8: " + SAME),
+        (_binary("concatenation", I16, WIDE_16, I16, JOINED), "LiteRT computes nonsense from i16 -> i16: " + SAME),
+        (_binary("concatenation", I8, WIDE, I8, JOINED), "LiteRT refuses i8 -> i8: " + SAME),
+        (
+            _unary("space_to_depth", I8, WIDE, "block_size = 1 : i32"),
+            "LiteRT's own kernels compute nonsense from i8 -> i8, and XNNPACK refuses it: " + SAME,
+        ),
         # Results of a fixed scale.
-        (_unary("softmax", I8, WIDE, "beta = 1.0 : f32"),
-         "LiteRT refuses i8 -> i8: the result's scale must be 0.00390625 and its zero point -128"),
-        (_unary("tanh", I16, WIDE_16),
-         "LiteRT refuses i16 -> i16: the result's scale must be 3.0517578125e-05 and its zero point 0"),
-        (_unary("logistic", I8, WIDE),
-         "LiteRT's own kernels refuse i8 -> i8, and XNNPACK takes it: "
-         "the result's scale must be 0.00390625 and its zero point -128"),
+        (
+            _unary("softmax", I8, WIDE, "beta = 1.0 : f32"),
+            "LiteRT refuses i8 -> i8: the result's scale must be 0.00390625 and its zero point -128",
+        ),
+        (
+            _unary("tanh", I16, WIDE_16),
+            "LiteRT refuses i16 -> i16: the result's scale must be 3.0517578125e-05 and its zero point 0",
+        ),
+        (
+            _unary("logistic", I8, WIDE),
+            "LiteRT's own kernels refuse i8 -> i8, and XNNPACK takes it: "
+            "the result's scale must be 0.00390625 and its zero point -128",
+        ),
         # Types that a kernel does not know, or believes to know.
         (_unary("sin", I8, I8), "LiteRT refuses i8 -> i8"),
         (_unary("rsqrt", I16, I16), "LiteRT computes nonsense from i16 -> i16"),
-        (_unary("dequantize", "!quant.uniform<i32:f32, 0.5>", "f32"),
-         "LiteRT refuses i32 -> f32"),
+        (_unary("dequantize", "!quant.uniform<i32:f32, 0.5>", "f32"), "LiteRT refuses i32 -> f32"),
         # Weights.
-        (_product("conv_2d", I8, W_OFFSET, B, I8),
-         "LiteRT refuses i8, constant i8, constant i32 -> i8: a constant's zero point is not 0"),
-        (_product("conv_2d", "f32", W_OFFSET, "f32", "f32"),
-         "LiteRT computes nonsense from f32, constant i8, f32 -> f32: a zero point is not 0"),
-        (_product("conv_2d", "f32", W, "f32", "f32", w_shape="2x1x1x2"),
-         "LiteRT's own kernels refuse f32, constant i8, f32 -> f32, and XNNPACK takes it: "
-         "the convolution is in groups"),
-        (_product("conv_2d", "f32", "!quant.uniform<u8:f32, 0.25:128>", "f32", "f32"),
-         "LiteRT computes nonsense from f32, constant u8, f32 -> f32"),
-        (_product("depthwise_conv_2d", "f32", W, "f32", "f32", DEPTHWISE, "1x1x1x4"),
-         "LiteRT computes nonsense from f32, constant i8, f32 -> f32"),
-        (_product("depthwise_conv_2d", I16, "!quant.uniform<i4:f32, 0.25>", B_64, I16, DEPTHWISE, "1x1x1x4"),
-         "LiteRT computes nonsense from i16, constant i4, constant i64 -> i16"),
+        (
+            _product("conv_2d", I8, W_OFFSET, B, I8),
+            "LiteRT refuses i8, constant i8, constant i32 -> i8: a constant's zero point is not 0",
+        ),
+        (
+            _product("conv_2d", "f32", W_OFFSET, "f32", "f32"),
+            "LiteRT computes nonsense from f32, constant i8, f32 -> f32: a zero point is not 0",
+        ),
+        (
+            _product("conv_2d", "f32", W, "f32", "f32", w_shape="2x1x1x2"),
+            "LiteRT's own kernels refuse f32, constant i8, f32 -> f32, and XNNPACK takes it: "
+            "the convolution is in groups",
+        ),
+        (
+            _product("conv_2d", "f32", "!quant.uniform<u8:f32, 0.25:128>", "f32", "f32"),
+            "LiteRT computes nonsense from f32, constant u8, f32 -> f32",
+        ),
+        (
+            _product("depthwise_conv_2d", "f32", W, "f32", "f32", DEPTHWISE, "1x1x1x4"),
+            "LiteRT computes nonsense from f32, constant i8, f32 -> f32",
+        ),
+        (
+            _product("depthwise_conv_2d", I16, "!quant.uniform<i4:f32, 0.25>", B_64, I16, DEPTHWISE, "1x1x1x4"),
+            "LiteRT computes nonsense from i16, constant i4, constant i64 -> i16",
+        ),
         # Biases.
         (_product("conv_2d", I8, W, "", I8), "LiteRT refuses i8, constant i8, absent -> i8"),
-        (_product("conv_2d", I16, W, B, I16),
-         "LiteRT computes nonsense from i16, constant i8, constant i32 -> i16"),
-        (_product("conv_2d", I8, W, B_OTHER, I8),
-         "LiteRT computes nonsense from i8, constant i8, constant i32 -> i8: "
-         "the bias's scale is not that of the operand times that of the weights"),
-        (_product("fully_connected", I8, W, B, I16, DENSE, "2x4"),
-         "LiteRT computes nonsense from i8, constant i8, constant i32 -> i16"),
+        (_product("conv_2d", I16, W, B, I16), "LiteRT computes nonsense from i16, constant i8, constant i32 -> i16"),
+        (
+            _product("conv_2d", I8, W, B_OTHER, I8),
+            "LiteRT computes nonsense from i8, constant i8, constant i32 -> i8: "
+            "the bias's scale is not that of the operand times that of the weights",
+        ),
+        (
+            _product("fully_connected", I8, W, B, I16, DENSE, "2x4"),
+            "LiteRT computes nonsense from i8, constant i8, constant i32 -> i16",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_the_kernels_do_not_take_is_an_error(text: str, expected: str) -> None:
     with pytest.raises(ConversionError) as caught:
         VerifyQuantized().apply(parse(text, with_relations=False))

@@ -142,53 +142,119 @@ _PADS = np.array([[0, 0], [1, 1], [0, 2]], np.int32)
 _IDS = np.array([2, 0, 1, 2], np.int32)
 
 CASES: Mapping[str, Case] = {
-    "conv_2d:relu6": Case([(2, 5, 5, 3)], lambda g, x, d: g.conv(
-        x[0], d.weight((4, 3, 3, 3), 0), d.bias(4), padding="VALID", fused_activation_function="RELU6")),
+    "conv_2d:relu6": Case(
+        [(2, 5, 5, 3)],
+        lambda g, x, d: g.conv(
+            x[0], d.weight((4, 3, 3, 3), 0), d.bias(4), padding="VALID", fused_activation_function="RELU6"
+        ),
+    ),
     "conv_2d:groups": Case([(2, 5, 5, 4)], lambda g, x, d: g.conv(x[0], d.weight((6, 3, 3, 2), 0), d.bias(6))),
-    "depthwise_conv_2d:multiplier": Case([(2, 5, 5, 3)], lambda g, x, d: g.op(
-        "depthwise_conv_2d", x[0], d.weight((1, 3, 3, 6), 3), d.bias(6), shape=(2, 5, 5, 6), depth_multiplier=2,
-        **_CONV)),
-    "fully_connected:no bias": Case([(4, 6)], lambda g, x, d: g.op(
-        "fully_connected", x[0], d.weight((5, 6), 0), None, shape=(4, 5))),
-    "fully_connected:rank 3": Case([(4, 2, 6)], lambda g, x, d: g.op(
-        "fully_connected", x[0], d.weight((5, 6), 0), shape=(4, 2, 5), keep_num_dims=True)),
-    "transpose_conv:no bias": Case([(1, 3, 3, 2)], lambda g, x, d: g.op(
-        "transpose_conv", [1, 6, 6, 4], d.weight((4, 3, 3, 2), 0), x[0], shape=(1, 6, 6, 4), padding="SAME",
-        stride_h=2, stride_w=2)),
-    "batch_matmul:constant": Case([(2, 3, 4)], lambda g, x, d: g.op(
-        "batch_matmul", x[0], d.values((2, 4, 5), 1), shape=(2, 3, 5), adj_x=False, adj_y=False)),
-    "batch_matmul:adjoint": Case([(2, 3, 4), (2, 5, 4)], lambda g, x, d: g.op(
-        "batch_matmul", *x, shape=(2, 3, 5), adj_x=False, adj_y=True)),
+    "depthwise_conv_2d:multiplier": Case(
+        [(2, 5, 5, 3)],
+        lambda g, x, d: g.op(
+            "depthwise_conv_2d",
+            x[0],
+            d.weight((1, 3, 3, 6), 3),
+            d.bias(6),
+            shape=(2, 5, 5, 6),
+            depth_multiplier=2,
+            **_CONV,
+        ),
+    ),
+    "fully_connected:no bias": Case(
+        [(4, 6)], lambda g, x, d: g.op("fully_connected", x[0], d.weight((5, 6), 0), None, shape=(4, 5))
+    ),
+    "fully_connected:rank 3": Case(
+        [(4, 2, 6)],
+        lambda g, x, d: g.op("fully_connected", x[0], d.weight((5, 6), 0), shape=(4, 2, 5), keep_num_dims=True),
+    ),
+    "transpose_conv:no bias": Case(
+        [(1, 3, 3, 2)],
+        lambda g, x, d: g.op(
+            "transpose_conv",
+            [1, 6, 6, 4],
+            d.weight((4, 3, 3, 2), 0),
+            x[0],
+            shape=(1, 6, 6, 4),
+            padding="SAME",
+            stride_h=2,
+            stride_w=2,
+        ),
+    ),
+    "batch_matmul:constant": Case(
+        [(2, 3, 4)],
+        lambda g, x, d: g.op("batch_matmul", x[0], d.values((2, 4, 5), 1), shape=(2, 3, 5), adj_x=False, adj_y=False),
+    ),
+    "batch_matmul:adjoint": Case(
+        [(2, 3, 4), (2, 5, 4)], lambda g, x, d: g.op("batch_matmul", *x, shape=(2, 3, 5), adj_x=False, adj_y=True)
+    ),
     "add:constant": Case([(2, 3)], lambda g, x, d: g.op("add", x[0], d.values((2, 3), 1))),
     "sub:constant": Case([(2, 3)], lambda g, x, d: g.op("sub", d.values((2, 3), 1), x[0])),
     "mul:one number": Case([(2, 3)], lambda g, x, d: g.op("mul", x[0], -1.0)),
     "maximum:constant": Case([(2, 3)], lambda g, x, d: g.op("maximum", x[0], 0.5)),
-    "concatenation:constant": Case([(2, 3)], lambda g, x, d: g.op(
-        "concatenation", x[0], d.values((2, 3), 1), shape=(2, 6), axis=1)),
+    "concatenation:constant": Case(
+        [(2, 3)], lambda g, x, d: g.op("concatenation", x[0], d.values((2, 3), 1), shape=(2, 6), axis=1)
+    ),
     "conv_2d": Case([(2, 5, 5, 3)], lambda g, x, d: g.conv(x[0], d.weight((4, 3, 3, 3), 0), d.bias(4))),
-    "depthwise_conv_2d": Case([(2, 5, 5, 3)], lambda g, x, d: g.op(
-        "depthwise_conv_2d", x[0], d.weight((1, 3, 3, 3), 3), d.bias(3), depth_multiplier=1, **_CONV)),
-    "fully_connected": Case([(4, 6)], lambda g, x, d: g.op(
-        "fully_connected", x[0], d.weight((5, 6), 0), d.bias(5), shape=(4, 5))),
-    "transpose_conv": Case([(1, 3, 3, 2)], lambda g, x, d: g.op(
-        "transpose_conv", [1, 6, 6, 4], d.weight((4, 3, 3, 2), 0), x[0], d.bias(4), shape=(1, 6, 6, 4), padding="SAME",
-        stride_h=2, stride_w=2)),
-    "add": _pair("add"), "sub": _pair("sub"), "mul": _pair("mul"), "squared_difference": _pair("squared_difference"),
-    **{name: _plain(name) for name in (
-        "abs", "relu", "relu6", "relu_n1_to_1", "relu_0_to_1", "elu", "exp", "hard_swish", "logistic", "tanh",
-        "log_softmax", "l2_normalization",
-    )},
+    "depthwise_conv_2d": Case(
+        [(2, 5, 5, 3)],
+        lambda g, x, d: g.op(
+            "depthwise_conv_2d", x[0], d.weight((1, 3, 3, 3), 3), d.bias(3), depth_multiplier=1, **_CONV
+        ),
+    ),
+    "fully_connected": Case(
+        [(4, 6)], lambda g, x, d: g.op("fully_connected", x[0], d.weight((5, 6), 0), d.bias(5), shape=(4, 5))
+    ),
+    "transpose_conv": Case(
+        [(1, 3, 3, 2)],
+        lambda g, x, d: g.op(
+            "transpose_conv",
+            [1, 6, 6, 4],
+            d.weight((4, 3, 3, 2), 0),
+            x[0],
+            d.bias(4),
+            shape=(1, 6, 6, 4),
+            padding="SAME",
+            stride_h=2,
+            stride_w=2,
+        ),
+    ),
+    "add": _pair("add"),
+    "sub": _pair("sub"),
+    "mul": _pair("mul"),
+    "squared_difference": _pair("squared_difference"),
+    **{
+        name: _plain(name)
+        for name in (
+            "abs",
+            "relu",
+            "relu6",
+            "relu_n1_to_1",
+            "relu_0_to_1",
+            "elu",
+            "exp",
+            "hard_swish",
+            "logistic",
+            "tanh",
+            "log_softmax",
+            "l2_normalization",
+        )
+    },
     **{name: _plain(name, positive=True) for name in ("sqrt", "log", "rsqrt")},
-    "leaky_relu": _plain("leaky_relu", alpha=0.25), "gelu": _plain("gelu", approximate=False),
+    "leaky_relu": _plain("leaky_relu", alpha=0.25),
+    "gelu": _plain("gelu", approximate=False),
     "softmax": _plain("softmax", beta=1.0),
     "prelu": Case([(2, 3, 5)], lambda g, x, d: g.op("prelu", x[0], d.weight((1, 1, 5), 2))),
     **{name: _reduce(name) for name in ("mean", "sum", "reduce_max", "reduce_min")},
     "reduce_prod": Case([(2, 2, 3)], lambda g, x, d: g.op("reduce_prod", x[0], [1], shape=(2, 3), keep_dims=False)),
-    "batch_matmul": Case([(2, 3, 4), (2, 4, 5)], lambda g, x, d: g.op(
-        "batch_matmul", *x, shape=(2, 3, 5), adj_x=False, adj_y=False)),
+    "batch_matmul": Case(
+        [(2, 3, 4), (2, 4, 5)], lambda g, x, d: g.op("batch_matmul", *x, shape=(2, 3, 5), adj_x=False, adj_y=False)
+    ),
     **{name: _compare(name) for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")},
-    "arg_max": _arg("arg_max"), "arg_min": _arg("arg_min"),
-    "maximum": _same_pair("maximum"), "minimum": _same_pair("minimum"),
+    "arg_max": _arg("arg_max"),
+    "arg_min": _arg("arg_min"),
+    "maximum": _same_pair("maximum"),
+    "minimum": _same_pair("minimum"),
     "reshape": _shaped("reshape", (2, 6), (3, 4), [3, 4], new_shape=[3, 4]),
     "squeeze": _shaped("squeeze", (2, 1, 6), (2, 6), squeeze_dims=[1]),
     "expand_dims": _shaped("expand_dims", (2, 6), (2, 1, 6), [1]),
@@ -205,25 +271,29 @@ CASES: Mapping[str, Case] = {
     "concatenation": Case([(2, 3), (2, 4)], lambda g, x, d: g.op("concatenation", *x, shape=(2, 7), axis=1)),
     "gather": _shaped("gather", (3, 4), (4, 4), _IDS, axis=0, batch_dims=0),
     "gather_nd": _shaped("gather_nd", (3, 4), (2, 4), np.array([[2], [0]], np.int32)),
-    "embedding_lookup": Case([(3, 4)], lambda g, x, d: g.op(
-        "embedding_lookup", _IDS, x[0], shape=(4, 4), element=types.F32)),
+    "embedding_lookup": Case(
+        [(3, 4)], lambda g, x, d: g.op("embedding_lookup", _IDS, x[0], shape=(4, 4), element=types.F32)
+    ),
     "tile": _shaped("tile", (2, 3), (4, 3), [2, 1]),
     "reverse_v2": _shaped("reverse_v2", (2, 6), (2, 6), [1]),
-    "reverse_sequence": _shaped("reverse_sequence", (2, 4, 3), (2, 4, 3), np.array([2, 4], np.int32), seq_dim=1,
-                                batch_dim=0),
+    "reverse_sequence": _shaped(
+        "reverse_sequence", (2, 4, 3), (2, 4, 3), np.array([2, 4], np.int32), seq_dim=1, batch_dim=0
+    ),
     "broadcast_to": _shaped("broadcast_to", (1, 6), (3, 6), [3, 6]),
-    "select": _chosen("select"), "select_v2": _chosen("select_v2"),
+    "select": _chosen("select"),
+    "select_v2": _chosen("select_v2"),
     "fill": Case([(6,)], _fill),
     "dynamic_update_slice": Case([(2, 5), (1, 2)], lambda g, x, d: g.op("dynamic_update_slice", *x, [1, 2])),
     "topk_v2": Case([(2, 6)], _topk),
-    "max_pool_2d": _pool("max_pool_2d"), "average_pool_2d": _pool("average_pool_2d"),
+    "max_pool_2d": _pool("max_pool_2d"),
+    "average_pool_2d": _pool("average_pool_2d"),
     "resize_bilinear": _shaped("resize_bilinear", (1, 4, 4, 3), (1, 8, 8, 3), [8, 8], **_HALF),
     "resize_nearest_neighbor": _shaped("resize_nearest_neighbor", (1, 4, 4, 3), (1, 8, 8, 3), [8, 8], **_HALF),
     "space_to_batch_nd": _shaped("space_to_batch_nd", (1, 4, 4, 3), (4, 2, 2, 3), [2, 2], np.zeros((2, 2), np.int32)),
     "batch_to_space_nd": _shaped("batch_to_space_nd", (4, 2, 2, 3), (1, 4, 4, 3), [2, 2], np.zeros((2, 2), np.int32)),
     "space_to_depth": _shaped("space_to_depth", (1, 4, 4, 3), (1, 2, 2, 12), block_size=2),
     "depth_to_space": _shaped("depth_to_space", (1, 2, 2, 12), (1, 4, 4, 3), block_size=2),
-}  # fmt: skip
+}
 
 
 def build(case: Case, storage: IntegerType) -> tuple[Graph, list[Array]]:

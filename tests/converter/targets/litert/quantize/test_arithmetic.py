@@ -54,16 +54,19 @@ def test_wider_ranges_have_larger_scales(one: Range, other: Range, storage: Any)
     assert narrow.scales[0] <= wide.scales[0] or narrow.scales == (1.0,)
 
 
-@pytest.mark.parametrize(("values", "expected"), [
-    (Range(-1, 1), (2 / 255, -1)),
-    (Range(0, 6), (6 / 255, -128)),
-    (Range(2, 6), (6 / 255, -128)),
-    (Range(-6, -2), (6 / 255, 127)),
-    (Range(-1, 3), (4 / 255, -64)),
-    (Range(0, 0), (1.0, 0)),
-    (Range(0, 1e-45), (1.0, 0)),
-    (Range(-3.4e38, 3.4e38), (6.8e38 / 255, -1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (Range(-1, 1), (2 / 255, -1)),
+        (Range(0, 6), (6 / 255, -128)),
+        (Range(2, 6), (6 / 255, -128)),
+        (Range(-6, -2), (6 / 255, 127)),
+        (Range(-1, 3), (4 / 255, -64)),
+        (Range(0, 0), (1.0, 0)),
+        (Range(0, 1e-45), (1.0, 0)),
+        (Range(-3.4e38, 3.4e38), (6.8e38 / 255, -1)),
+    ],
+)
 def test_figures_of_bytes(values: Range, expected: tuple[float, int]) -> None:
     assert uniform_of(values, I8) == Uniform(I8, (float(np.float32(expected[0])),), (expected[1],))
 
@@ -260,7 +263,10 @@ def test_patterns_are_of_nodes_and_operators() -> None:
     }
     """)
     op = next(op for op in module.walk() if op.name == "tfl.softmax")
-    assert [pattern for pattern in ("SOFTMAX", "SOFT*", "softmax", "*/head/*", "net", "net/*", "*")
-            if Exclusion([pattern]).excludes(op)] == ["SOFTMAX", "SOFT*", "*/head/*", "net/*", "*"]  # fmt: skip
+    assert [
+        pattern
+        for pattern in ("SOFTMAX", "SOFT*", "softmax", "*/head/*", "net", "net/*", "*")
+        if Exclusion([pattern]).excludes(op)
+    ] == ["SOFTMAX", "SOFT*", "*/head/*", "net/*", "*"]
     assert Exclusion(["ADD", "SOFTMAX"]).excludes(op)
     assert not Exclusion([]).excludes(op)

@@ -75,8 +75,9 @@ def test_by_the_class(folder: Path, kind: Any) -> None:
     converter.representative_dataset = lambda: ([image] for image in IMAGES)
     converter.target_spec.supported_types = [np.int16]
     converter.target_spec.supported_ops = [
-        tfconvert.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8, tfconvert.OpsSet.TFLITE_BUILTINS,
-    ]  # fmt: skip
+        tfconvert.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8,
+        tfconvert.OpsSet.TFLITE_BUILTINS,
+    ]
     converter._experimental_full_integer_quantization_bias_type = kind
     _check(folder, converter.convert(), "int32" if kind is np.int32 else "int64")
 
@@ -95,11 +96,15 @@ def test_sums_have_room(tf: ModuleType, tmp_path: Path) -> None:
     np.testing.assert_allclose(run_model(content, [x]), [[4097, 4095]], rtol=0.02)
 
 
-@pytest.mark.parametrize(("settings", "message"), [
-    ({"mode": "int8", "bias": "int64"}, "not int64 in the mode"), ({"mode": "int16", "bias": "float32"}, "can't be"),
-    ({"mode": "int8", "accumulation": "float16"}, "accumulation doesn't go"),
-    ({"mode": "float16", "accumulation": "int8"}, "accumulation can't be"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mode": "int8", "bias": "int64"}, "not int64 in the mode"),
+        ({"mode": "int16", "bias": "float32"}, "can't be"),
+        ({"mode": "int8", "accumulation": "float16"}, "accumulation doesn't go"),
+        ({"mode": "float16", "accumulation": "int8"}, "accumulation can't be"),
+    ],
+)
 def test_wrong_settings(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         Quantize(**settings).check()

@@ -57,7 +57,11 @@ def test_what_stores_numbers_otherwise_is_no_layer(folder: Path) -> None:
     quantize = tfconvert.Quantize("int8", samples=samples)
     layers = layers_of(BytesContent(bytes(tfconvert.convert(folder, quantize=quantize))))
     assert [each.operator for each in layers if each.operator in ("CONV_2D", "FULLY_CONNECTED", "SOFTMAX")] == [
-        "CONV_2D", "FULLY_CONNECTED", "FULLY_CONNECTED", "SOFTMAX"]  # fmt: skip
+        "CONV_2D",
+        "FULLY_CONNECTED",
+        "FULLY_CONNECTED",
+        "SOFTMAX",
+    ]
     assert not {"QUANTIZE", "DEQUANTIZE"} & {each.operator for each in layers}
     assert layers[0].shapes == ((1, 4, 4, 4),)
 

@@ -71,8 +71,12 @@ def test_losses_are_those_of_the_layer_itself() -> None:
     good = Measured(60, 60, 0, 1, 1, 0.0, 0.1)
     bad = good._replace(snr=0, lost=0.9)
     worse = bad._replace(lost=1.0)
-    steps = [Step("a", "CONV_2D", (0,), (1,)), Step("b", "CONV_2D", (1,), (2,)), Step("c", "RESHAPE", (2,), (3,)),
-             Step("d", "CONV_2D", (3,), (4,))]  # fmt: skip
+    steps = [
+        Step("a", "CONV_2D", (0,), (1,)),
+        Step("b", "CONV_2D", (1,), (2,)),
+        Step("c", "RESHAPE", (2,), (3,)),
+        Step("d", "CONV_2D", (3,), (4,)),
+    ]
     rows = layers(steps, {1: good, 2: bad, 4: worse}, {2: (-2.0, 2.0)})
     assert [(row.node, round(row.lost, 3)) for row in rows] == [("b", 0.9), ("d", 0.1), ("a", 0.0)]
     assert (rows[0].low, rows[0].high, rows[0].used) == (-2.0, 2.0, 0.25)

@@ -65,8 +65,13 @@ def _calibrate(graph: Graph, inputs: list[Array]) -> None:
     found = _run(export(graph.module).to_bytes(), inputs, "builtin")
     end.set_operands(returned)
     seen = dict(zip([*block.args, *values], [*inputs, *found], strict=True))
-    set_ranges({value: Range(float(each.min()), float(each.max())) for value, each in seen.items()
-                if types.element_of(value.type) is types.F32})  # fmt: skip
+    set_ranges(
+        {
+            value: Range(float(each.min()), float(each.max()))
+            for value, each in seen.items()
+            if types.element_of(value.type) is types.F32
+        }
+    )
 
 
 def _steps(graph: Graph) -> list[float]:
@@ -103,12 +108,23 @@ def test_integers_compute_what_floats_do(case: str, storage: IntegerType) -> Non
                 np.testing.assert_array_equal(one, other, kernels)
 
 
-@pytest.mark.parametrize(("case", "storage", "operands", "results"), [
-    ("add", I8, 0, -24), ("add", I16, 0, -24), ("squared_difference", I8, 0, -24), ("squared_difference", I8, 12, 0),
-    ("hard_swish", I8, 0, -10), ("conv_2d", I8, 0, -24), ("conv_2d:relu6", I16, 0, -24),
-    ("fully_connected", I8, 0, -24), ("depthwise_conv_2d", I8, 0, -24), ("transpose_conv", I8, 0, -24),
-    ("less", I8, 5, 0), ("equal", I16, 12, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("case", "storage", "operands", "results"),
+    [
+        ("add", I8, 0, -24),
+        ("add", I16, 0, -24),
+        ("squared_difference", I8, 0, -24),
+        ("squared_difference", I8, 12, 0),
+        ("hard_swish", I8, 0, -10),
+        ("conv_2d", I8, 0, -24),
+        ("conv_2d:relu6", I16, 0, -24),
+        ("fully_connected", I8, 0, -24),
+        ("depthwise_conv_2d", I8, 0, -24),
+        ("transpose_conv", I8, 0, -24),
+        ("less", I8, 5, 0),
+        ("equal", I16, 12, 0),
+    ],
+)
 def test_no_range_makes_a_kernel_fail(case: str, storage: IntegerType, operands: int, results: int) -> None:
     # The runtime aborts, or refuses the file, if scales are out of proportion. The ranges are those of a model that
     # multiplies its inputs, or whose results cancel each other out.
@@ -116,8 +132,13 @@ def test_no_range_makes_a_kernel_fail(case: str, storage: IntegerType, operands:
     _calibrate(graph, inputs)
     seen = {value: (operands, range_of(value)) for value in graph.inputs}
     seen |= {result: (results, range_of(result)) for op in graph.ops for result in op.results}
-    set_ranges({value: Range(each.low * 2.0**power, each.high * 2.0**power)
-                for value, (power, each) in seen.items() if each is not None})  # fmt: skip
+    set_ranges(
+        {
+            value: Range(each.low * 2.0**power, each.high * 2.0**power)
+            for value, (power, each) in seen.items()
+            if each is not None
+        }
+    )
     QuantizeOps(Quantize("int8" if storage is I8 else "int16")).apply(graph.module)
     with Runtime() as runtime:
         fed = {str(number): value * np.float32(2**operands) for number, value in enumerate(inputs)}

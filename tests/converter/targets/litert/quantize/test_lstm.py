@@ -69,8 +69,9 @@ def test_weights_and_states_become_integers(filecheck: FileCheck) -> None:
     filecheck(QuantizeOps(), _layer() + text)
 
 
-@pytest.mark.parametrize(("cell", "scale"), [("-0.1, 0.1", "0.00048828125"), ("-16.5, 1.0", "0.0009765625"),
-                                             ("0.0, 63.9", "0.001953125")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cell", "scale"), [("-0.1, 0.1", "0.00048828125"), ("-16.5, 1.0", "0.0009765625"), ("0.0, 63.9", "0.001953125")]
+)
 def test_the_scale_of_the_cell_state_is_a_power_of_two(filecheck: FileCheck, cell: str, scale: str) -> None:
     filecheck(QuantizeOps(), _layer(cell) + f"// CHECK: tensor<1x4x!quant.uniform<i16:f32, {scale}>>")
 
@@ -105,9 +106,18 @@ def test_one_operator_creates_equal_states_of_integers(filecheck: FileCheck) -> 
     filecheck(SeparateState(), text)
 
 
-def _lstm(graph: Graph, x: Value, *states: Value | float, seed: int = 0, absent: tuple[int, ...] = (),
-          peepholes: bool = False, projection: int = 0, time_major: bool = False, activation: str = "TANH",
-          clip: float = 0.0) -> Value:  # fmt: skip
+def _lstm(
+    graph: Graph,
+    x: Value,
+    *states: Value | float,
+    seed: int = 0,
+    absent: tuple[int, ...] = (),
+    peepholes: bool = False,
+    projection: int = 0,
+    time_major: bool = False,
+    activation: str = "TANH",
+    clip: float = 0.0,
+) -> Value:
     """Adds a layer; `absent` are operands without which it has no input gate of its own."""
     first, second, features = types.shape_of(x.type) or ()
     batch = second if time_major else first
@@ -118,9 +128,18 @@ def _lstm(graph: Graph, x: Value, *states: Value | float, seed: int = 0, absent:
     operands += [random(UNITS, seed=seed + 11 + k, scale=0.3) for k in range(4)]
     operands += [random(projection, UNITS, seed=seed + 15, scale=0.4) if projection else None, None]
     operands = [None if index + 1 in absent else value for index, value in enumerate(operands)]
-    return graph.op("unidirectional_sequence_lstm", x, *operands, *(states or begin), *[None] * 4,
-                    shape=(first, second, projection or UNITS), fused_activation_function=activation,
-                    cell_clip=clip, proj_clip=0.0, time_major=time_major)  # fmt: skip
+    return graph.op(
+        "unidirectional_sequence_lstm",
+        x,
+        *operands,
+        *(states or begin),
+        *[None] * 4,
+        shape=(first, second, projection or UNITS),
+        fused_activation_function=activation,
+        cell_clip=clip,
+        proj_clip=0.0,
+        time_major=time_major,
+    )
 
 
 Samples = list[list[np.ndarray]]
@@ -157,9 +176,12 @@ def _inputs(*shape: int, count: int = 4) -> list[np.ndarray]:
 
 
 FORMS: dict[str, dict[str, Any]] = {
-    "plain": {}, "clipped": {"clip": 0.4}, "no input gate": {"absent": (1, 5, 12)}, "peepholes": {"peepholes": True},
+    "plain": {},
+    "clipped": {"clip": 0.4},
+    "no input gate": {"absent": (1, 5, 12)},
+    "peepholes": {"peepholes": True},
     "no input gate, peepholes": {"absent": (1, 5, 9, 12), "peepholes": True},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -31,9 +31,13 @@ def _weights(*shape: int) -> Array:
 def _image_net(tf: ModuleType) -> Any:
     """A convolution, a depthwise one, a residual sum, branches that are joined, and a dense layer."""
     first, deep, point, left, right, dense = (
-        _weights(3, 3, 3, 16), _weights(3, 3, 16, 1), _weights(1, 1, 16, 16), _weights(1, 1, 16, 8),
-        _weights(3, 3, 16, 8), _weights(256, 10),
-    )  # fmt: skip
+        _weights(3, 3, 3, 16),
+        _weights(3, 3, 16, 1),
+        _weights(1, 1, 16, 16),
+        _weights(1, 1, 16, 8),
+        _weights(3, 3, 16, 8),
+        _weights(256, 10),
+    )
     deep *= 4
     biases = [_weights(16), _weights(16), _weights(10)]
 
@@ -181,8 +185,10 @@ def test_inputs_and_outputs_may_be_integers(image_net: Path, io: Any) -> None:
     fed = IMAGES
     if ends[0] != "float32":
         (scale, zero), limits = taken["quantization"], np.iinfo(ends[0])
-        fed = [{"image": np.clip(np.rint(each["image"] / scale) + zero, limits.min, limits.max).astype(ends[0])}
-               for each in IMAGES]  # fmt: skip
+        fed = [
+            {"image": np.clip(np.rint(each["image"] / scale) + zero, limits.min, limits.max).astype(ends[0])}
+            for each in IMAGES
+        ]
     result = _run(bytes(model), "serving_default", fed).astype(np.float64)
     if ends[1] != "float32":
         scale, zero = given["quantization"]

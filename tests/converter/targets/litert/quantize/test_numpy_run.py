@@ -145,8 +145,14 @@ def test_a_sample_that_the_model_can_t_be_run_on_is_named(without_litert: None) 
 
 def test_state_starts_anew_with_each_sample(without_litert: None) -> None:
     gates = ", ".join(["%w"] * 8 + ["%no"] * 3 + ["%b"] * 4 + ["%no"] * 2 + ["%s"] * 2 + ["%no"] * 4)
-    kinds = ", ".join(["tensor<1x1xf32>"] * 9 + ["none"] * 3 + ["tensor<1xf32>"] * 4 + ["none"] * 2
-                      + ["tensor<1x1xf32>"] * 2 + ["none"] * 4)  # fmt: skip
+    kinds = ", ".join(
+        ["tensor<1x1xf32>"] * 9
+        + ["none"] * 3
+        + ["tensor<1xf32>"] * 4
+        + ["none"] * 2
+        + ["tensor<1x1xf32>"] * 2
+        + ["none"] * 4
+    )
     text = f"""
     func.func @main(%x: tensor<1x1xf32>) -> tensor<1x1xf32> {ENTRY} {{
       %w = "tfl.pseudo_const"() <{{value = dense<1.0> : tensor<1x1xf32>}}> : () -> tensor<1x1xf32>

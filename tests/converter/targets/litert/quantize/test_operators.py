@@ -77,9 +77,22 @@ def _lstm(graph: Graph, x: Value, peepholes: bool = False, projected: int = 0, c
         kernels[0] = recurrent[0] = bias[0] = holes[0] = None
     projection = [_random(projected, units), _random(projected)] if projected else [None, None]
     states = [_zeros(2, outputs), _zeros(2, units)]
-    return graph.op("unidirectional_sequence_lstm", x, *kernels, *recurrent, *holes, *bias, *projection, *states,
-                    *[None] * 4, shape=(2, 5, outputs), fused_activation_function="TANH", cell_clip=0.0, proj_clip=0.0,
-                    time_major=False)  # fmt: skip
+    return graph.op(
+        "unidirectional_sequence_lstm",
+        x,
+        *kernels,
+        *recurrent,
+        *holes,
+        *bias,
+        *projection,
+        *states,
+        *[None] * 4,
+        shape=(2, 5, outputs),
+        fused_activation_function="TANH",
+        cell_clip=0.0,
+        proj_clip=0.0,
+        time_major=False,
+    )
 
 
 def _bidirectional_lstm(graph: Graph, x: Value) -> Value:
@@ -89,28 +102,72 @@ def _bidirectional_lstm(graph: Graph, x: Value) -> Value:
         kernels = [*_random(4, units, features, seed=seed), *_random(4, units, units, seed=seed)]
         layers += [*kernels, *_random(3, units, seed=seed), *_random(4, units, seed=seed), None, None]
     # Time first: LiteRT reads what nobody has written where several sequences go backwards one by one.
-    return graph.op("bidirectional_sequence_lstm", x, *layers, *[_zeros(5, units)] * 4, *[None] * 9,
-                    shape=(2, 5, 2 * units), fused_activation_function="TANH", cell_clip=0.0, proj_clip=0.0,
-                    merge_outputs=True, time_major=True)  # fmt: skip
+    return graph.op(
+        "bidirectional_sequence_lstm",
+        x,
+        *layers,
+        *[_zeros(5, units)] * 4,
+        *[None] * 9,
+        shape=(2, 5, 2 * units),
+        fused_activation_function="TANH",
+        cell_clip=0.0,
+        proj_clip=0.0,
+        merge_outputs=True,
+        time_major=True,
+    )
 
 
 def _rnn(graph: Graph, x: Value) -> Value:
-    return graph.op("unidirectional_sequence_rnn", x, _random(33, 32), _random(33, 33), _random(33), _zeros(2, 33),
-                    shape=(2, 5, 33), time_major=False, fused_activation_function="TANH")  # fmt: skip
+    return graph.op(
+        "unidirectional_sequence_rnn",
+        x,
+        _random(33, 32),
+        _random(33, 33),
+        _random(33),
+        _zeros(2, 33),
+        shape=(2, 5, 33),
+        time_major=False,
+        fused_activation_function="TANH",
+    )
 
 
 def _bidirectional_rnn(graph: Graph, x: Value) -> Value:
     layers: list[Any] = []
     for seed in range(2):
         layers += [_random(33, 32, seed=seed), _random(33, 33, seed=seed), _random(33, seed=seed), _zeros(2, 33)]
-    return graph.op("bidirectional_sequence_rnn", x, *layers, None, None, None, shape=(2, 5, 66), time_major=False,
-                    fused_activation_function="TANH", merge_outputs=True)  # fmt: skip
+    return graph.op(
+        "bidirectional_sequence_rnn",
+        x,
+        *layers,
+        None,
+        None,
+        None,
+        shape=(2, 5, 66),
+        time_major=False,
+        fused_activation_function="TANH",
+        merge_outputs=True,
+    )
 
 
 def _lstm_step(graph: Graph, x: Value) -> Value:
-    return graph.op("lstm", x, *_random(4, 33, 32), *_random(4, 33, 33), *[None] * 3, *_random(4, 33), None, None,
-                    _zeros(2, 33), _zeros(2, 33), *[None] * 4, shape=(2, 33), fused_activation_function="TANH",
-                    cell_clip=0.0, proj_clip=0.0, kernel_type="FULL")  # fmt: skip
+    return graph.op(
+        "lstm",
+        x,
+        *_random(4, 33, 32),
+        *_random(4, 33, 33),
+        *[None] * 3,
+        *_random(4, 33),
+        None,
+        None,
+        _zeros(2, 33),
+        _zeros(2, 33),
+        *[None] * 4,
+        shape=(2, 33),
+        fused_activation_function="TANH",
+        cell_clip=0.0,
+        proj_clip=0.0,
+        kernel_type="FULL",
+    )
 
 
 def _gather(graph: Graph, indices: Value, table: Array, axis: int = 0) -> Value:
@@ -136,26 +193,41 @@ IMAGE, VECTORS, STEPS = (2, 8, 8, 16), (3, 64), (2, 5, 32)
 
 CASES = {
     "convolution": Case("conv_2d", lambda g, x: g.conv(x, _random(32, 3, 3, 16)), IMAGE),
-    "dilated": Case("conv_2d", lambda g, x: g.conv(x, _random(32, 3, 3, 16), dilation_w_factor=2, dilation_h_factor=2),
-                    IMAGE),
+    "dilated": Case(
+        "conv_2d", lambda g, x: g.conv(x, _random(32, 3, 3, 16), dilation_w_factor=2, dilation_h_factor=2), IMAGE
+    ),
     "in groups": Case("conv_2d", lambda g, x: g.conv(x, _random(32, 3, 3, 4)), IMAGE),
-    "in space": Case("conv_3d", lambda g, x: g.op("conv_3d", x, _random(2, 2, 2, 16, 16), _zeros(16), stride_d=1,
-                                                  **_SAME), (1, 4, 4, 4, 16)),
-    "depthwise": Case("depthwise_conv_2d", lambda g, x: g.op(
-        "depthwise_conv_2d", x, np.moveaxis(_random(16, 1, 9, 9), 0, 3), _zeros(16), depth_multiplier=1, **_SAME),
-        IMAGE),
+    "in space": Case(
+        "conv_3d",
+        lambda g, x: g.op("conv_3d", x, _random(2, 2, 2, 16, 16), _zeros(16), stride_d=1, **_SAME),
+        (1, 4, 4, 4, 16),
+    ),
+    "depthwise": Case(
+        "depthwise_conv_2d",
+        lambda g, x: g.op(
+            "depthwise_conv_2d", x, np.moveaxis(_random(16, 1, 9, 9), 0, 3), _zeros(16), depth_multiplier=1, **_SAME
+        ),
+        IMAGE,
+    ),
     "transposed": Case("transpose_conv", _transposed, IMAGE),
     "transposed without a bias": Case("transpose_conv", lambda g, x: _transposed(g, x, bias=False), IMAGE),
-    "product": Case("fully_connected", lambda g, x: g.op("fully_connected", x, _random(40, 64), _random(40),
-                                                         shape=(3, 40)), VECTORS),
-    "product without a bias": Case("fully_connected", lambda g, x: g.op("fully_connected", x, _random(40, 64), None,
-                                                                        shape=(3, 40)), VECTORS),
-    "products": Case("batch_matmul", lambda g, x: g.op("batch_matmul", x, _random(2, 64, 40), shape=(2, 3, 40)),
-                     (2, 3, 64)),
-    "products with columns": Case("batch_matmul", lambda g, x: g.op(
-        "batch_matmul", x, _random(2, 40, 64), shape=(2, 3, 40), adj_y=True), (2, 3, 64)),
-    "products with one matrix": Case("batch_matmul", lambda g, x: g.op(
-        "batch_matmul", x, _random(1, 64, 40), shape=(2, 3, 40)), (2, 3, 64)),
+    "product": Case(
+        "fully_connected", lambda g, x: g.op("fully_connected", x, _random(40, 64), _random(40), shape=(3, 40)), VECTORS
+    ),
+    "product without a bias": Case(
+        "fully_connected", lambda g, x: g.op("fully_connected", x, _random(40, 64), None, shape=(3, 40)), VECTORS
+    ),
+    "products": Case(
+        "batch_matmul", lambda g, x: g.op("batch_matmul", x, _random(2, 64, 40), shape=(2, 3, 40)), (2, 3, 64)
+    ),
+    "products with columns": Case(
+        "batch_matmul",
+        lambda g, x: g.op("batch_matmul", x, _random(2, 40, 64), shape=(2, 3, 40), adj_y=True),
+        (2, 3, 64),
+    ),
+    "products with one matrix": Case(
+        "batch_matmul", lambda g, x: g.op("batch_matmul", x, _random(1, 64, 40), shape=(2, 3, 40)), (2, 3, 64)
+    ),
     "lstm": Case("unidirectional_sequence_lstm", _lstm, STEPS),
     "lstm with peepholes": Case("unidirectional_sequence_lstm", lambda g, x: _lstm(g, x, peepholes=True), STEPS),
     "lstm with a projection": Case("unidirectional_sequence_lstm", lambda g, x: _lstm(g, x, projected=32), STEPS),
@@ -164,10 +236,35 @@ CASES = {
     "lstm's step": Case("lstm", _lstm_step, (2, 32)),
     "rnn": Case("unidirectional_sequence_rnn", _rnn, STEPS),
     "rnn both ways": Case("bidirectional_sequence_rnn", _bidirectional_rnn, STEPS),
-    "rnn's step": Case("rnn", lambda g, x: g.op("rnn", x, _random(33, 32), _random(33, 33), _random(33), _zeros(2, 33),
-                                                shape=(2, 33), fused_activation_function="TANH"), (2, 32)),
-    "svdf": Case("svdf", lambda g, x: g.op("svdf", x, _random(110, 32), _random(110, 10), _random(55), _zeros(2, 1100),
-                                           shape=(2, 55), rank=2, fused_activation_function="NONE"), (2, 32)),
+    "rnn's step": Case(
+        "rnn",
+        lambda g, x: g.op(
+            "rnn",
+            x,
+            _random(33, 32),
+            _random(33, 33),
+            _random(33),
+            _zeros(2, 33),
+            shape=(2, 33),
+            fused_activation_function="TANH",
+        ),
+        (2, 32),
+    ),
+    "svdf": Case(
+        "svdf",
+        lambda g, x: g.op(
+            "svdf",
+            x,
+            _random(110, 32),
+            _random(110, 10),
+            _random(55),
+            _zeros(2, 1100),
+            shape=(2, 55),
+            rank=2,
+            fused_activation_function="NONE",
+        ),
+        (2, 32),
+    ),
     "row": Case("gather", lambda g, i: _gather(g, i, _random(60, 20)), (), types.I32),
     "rows": Case("gather", lambda g, i: _gather(g, i, _random(60, 20)), (5,), types.I32),
     "rows by i64": Case("gather", lambda g, i: _gather(g, i, _random(60, 20)), (5,), types.I64),
@@ -177,7 +274,7 @@ CASES = {
     "faces": Case("gather", lambda g, i: _gather(g, i, _random(60, 5, 4)), (5,), types.I32),
     "rows of a table that is multiplied by": Case("fully_connected", _tied, (2, 3), types.I32),
     "rows of a table that is multiplied by, by i64": Case("fully_connected", _tied, (2, 3), types.I64),
-}  # fmt: skip
+}
 
 NARROW = {"fully_connected", "gather"}
 """Operators with weights of 4 bits, if the tables are matrices."""

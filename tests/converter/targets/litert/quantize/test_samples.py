@@ -26,11 +26,26 @@ def _read(given: Any, *entries: Entry) -> list[tuple[int, list[Any]]]:
     return [(each.entry, [value.tolist() for value in each.values]) for each in samples.read(given, entries)]
 
 
-@pytest.mark.parametrize("given", [
-    [{"x": ONE}], ({"x": [[1, 1]]},), [[ONE]], [(ONE,)], [ONE], [ONE.astype(np.float64)], [ONE.astype(np.uint8)],
-    np.ones((1, 1, 2)), lambda: [{"x": ONE}], {"image": [ONE]}, {"image": lambda: iter([ONE])},
-    lambda: {"image": [ONE]}, [UserDict(x=ONE, other=3)], iter([ONE]), [{"x": ONE, "unknown": None}],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        [{"x": ONE}],
+        ({"x": [[1, 1]]},),
+        [[ONE]],
+        [(ONE,)],
+        [ONE],
+        [ONE.astype(np.float64)],
+        [ONE.astype(np.uint8)],
+        np.ones((1, 1, 2)),
+        lambda: [{"x": ONE}],
+        {"image": [ONE]},
+        {"image": lambda: iter([ONE])},
+        lambda: {"image": [ONE]},
+        [UserDict(x=ONE, other=3)],
+        iter([ONE]),
+        [{"x": ONE, "unknown": None}],
+    ],
+)
 def test_forms_of_one_sample(given: Any) -> None:
     assert _read(given, IMAGE) == [(0, [[[1.0, 1.0]]])]
 
@@ -94,24 +109,40 @@ def test_samples_are_counted_where_that_is_known(tmp_path: Path) -> None:
         assert samples.count(given) is None
 
 
-@pytest.mark.parametrize(("given", "expected"), [
-    (np.ones(2), [[1, 1]]), (np.ones((1, 1, 2)), [[1, 1]]), (np.ones((3, 1, 2)), [[1, 1]] * 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "expected"), [(np.ones(2), [[1, 1]]), (np.ones((1, 1, 2)), [[1, 1]]), (np.ones((3, 1, 2)), [[1, 1]] * 3)]
+)
 def test_a_dimension_of_one_more_or_less_is_fitted(given: Any, expected: list[Any]) -> None:
     assert _read([[given]], IMAGE) == [(0, [expected])]
 
 
 WRONG = [
-    ([{"y": ONE}], "no value for 'x'"), ([{}], "no value for 'x'"), ([[]], "has 0 values, and the model takes 1"),
-    ([[ONE, ONE]], "has 2 values"), ([ONE, np.ones(3)], r"sample 1 of 'x' has the shape \[3\]"),
+    ([{"y": ONE}], "no value for 'x'"),
+    ([{}], "no value for 'x'"),
+    ([[]], "has 0 values, and the model takes 1"),
+    ([[ONE, ONE]], "has 2 values"),
+    ([ONE, np.ones(3)], r"sample 1 of 'x' has the shape \[3\]"),
     ([np.ones((1, 3))], r"has the shape \[1, 3\], and the model takes \[-1, 2\]"),
-    ([[[[1, 2], [3]]]], "can't be read"), ([None], "is of object"), ([np.array([["a", "b"]])], "is of <U1"),
-    ([ONE * 1j], "is of complex"), ([ONE * np.nan], "that are not finite"), ([[[[1, np.inf]]]], "that are not finite"),
-    ([ONE.astype(np.float64) * 1e300], "that are not finite"), (5, "can't be read"), (lambda x: [ONE], "can't be read"),
-    (lambda: 5, "can't be read"), ({"image": 5}, "can't be read"), ({"x": [ONE]}, "the signatures are 'image'"),
-    ({}, "the signatures are 'image'"), ("none.npz", "can't be read"), (["none.npy"], "can't be read"),
-    (iter(["a.npz"]), "has 5 values"), ([b"ab"], "has 2 values"), ([{1, 2}], "is of object"), (dict, "signatures are"),
-]  # fmt: skip
+    ([[[[1, 2], [3]]]], "can't be read"),
+    ([None], "is of object"),
+    ([np.array([["a", "b"]])], "is of <U1"),
+    ([ONE * 1j], "is of complex"),
+    ([ONE * np.nan], "that are not finite"),
+    ([[[[1, np.inf]]]], "that are not finite"),
+    ([ONE.astype(np.float64) * 1e300], "that are not finite"),
+    (5, "can't be read"),
+    (lambda x: [ONE], "can't be read"),
+    (lambda: 5, "can't be read"),
+    ({"image": 5}, "can't be read"),
+    ({"x": [ONE]}, "the signatures are 'image'"),
+    ({}, "the signatures are 'image'"),
+    ("none.npz", "can't be read"),
+    (["none.npy"], "can't be read"),
+    (iter(["a.npz"]), "has 5 values"),
+    ([b"ab"], "has 2 values"),
+    ([{1, 2}], "is of object"),
+    (dict, "signatures are"),
+]
 
 
 @pytest.mark.parametrize(("given", "message"), WRONG)
@@ -121,10 +152,15 @@ def test_other_samples_are_refused(given: Any, message: str) -> None:
     assert caught.value.code == "wrong-sample"
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ([[[1, 2], 1.5]], "'b' is of float64, and the model takes int32"), ([[[1, 2], 2**40]], "too large for int32"),
-    ([[[1, 2], np.uint32(2**32 - 1)]], "too large for int32"), ([ONE], "has 1 values, and the model takes 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([[[1, 2], 1.5]], "'b' is of float64, and the model takes int32"),
+        ([[[1, 2], 2**40]], "too large for int32"),
+        ([[[1, 2], np.uint32(2**32 - 1)]], "too large for int32"),
+        ([ONE], "has 1 values, and the model takes 2"),
+    ],
+)
 def test_integers_must_fit(given: Any, message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         _read(given, PAIR)
@@ -151,10 +187,16 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     empty = tmp_path / "folder"
     empty.mkdir()
     files: dict[str, bytes | dict[str, Any]] = {
-        "empty.npy": b"", "text.npz": b"hello", "short.npz": content[: len(content) // 2],
-        "damaged.npz": bytes(damaged), "zip.npz": b"PK\x03\x04rubbish", "objects.npz": {"x": np.array([None], object)},
-        "number.npz": {"x": np.float32(3)}, "names.npz": {"y": ONE}, "text.npy": b"\x93NUMPYrubbish",
-    }  # fmt: skip
+        "empty.npy": b"",
+        "text.npz": b"hello",
+        "short.npz": content[: len(content) // 2],
+        "damaged.npz": bytes(damaged),
+        "zip.npz": b"PK\x03\x04rubbish",
+        "objects.npz": {"x": np.array([None], object)},
+        "number.npz": {"x": np.float32(3)},
+        "names.npz": {"y": ONE},
+        "text.npy": b"\x93NUMPYrubbish",
+    }
     for name, held in files.items():
         if isinstance(held, bytes):
             (tmp_path / name).write_bytes(held)

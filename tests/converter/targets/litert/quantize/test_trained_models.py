@@ -132,8 +132,12 @@ def test_normalization_goes_into_filters_and_their_ranges(
     trained = Trained(tf, tmp_path, _network)
     model = tfconvert.convert(trained.folder, verify=True, check_passes=True)
     assert model.report.operators == {
-        "FAKE_QUANT": 5, "CONV_2D": 2, "DEPTHWISE_CONV_2D": 1, "RESHAPE": 1, "FULLY_CONNECTED": 1,
-    }  # fmt: skip
+        "FAKE_QUANT": 5,
+        "CONV_2D": 2,
+        "DEPTHWISE_CONV_2D": 1,
+        "RESHAPE": 1,
+        "FULLY_CONNECTED": 1,
+    }
     assert [note.code for note in model.report.notes if note.code.startswith("fake")] == ["fake-quant-kept"]
     trained.check(model, run_tflite, 16 / 255)
 
@@ -191,10 +195,19 @@ def test_widths_and_constants_of_all_kinds_become_integers(
 
 
 RANGES = [
-    (-1.0, 1.0, 8, False), (-1.0, 1.0, 8, True), (-0.5, 6.0, 8, False), (-0.5, 6.0, 8, True), (0.5, 6.0, 8, False),
-    (-3.0, -0.2, 8, False), (-1.234567, 2.345678, 8, False), (-1.234567, 2.345678, 8, True), (0.0, 6.0, 8, False),
-    (-1.2, 2.3, 4, False), (-1.2, 2.3, 4, True), (-1.2, 2.3, 16, False),
-]  # fmt: skip
+    (-1.0, 1.0, 8, False),
+    (-1.0, 1.0, 8, True),
+    (-0.5, 6.0, 8, False),
+    (-0.5, 6.0, 8, True),
+    (0.5, 6.0, 8, False),
+    (-3.0, -0.2, 8, False),
+    (-1.234567, 2.345678, 8, False),
+    (-1.234567, 2.345678, 8, True),
+    (0.0, 6.0, 8, False),
+    (-1.2, 2.3, 4, False),
+    (-1.2, 2.3, 4, True),
+    (-1.2, 2.3, 16, False),
+]
 
 
 def _quantizes(least: float, greatest: float, bits: int, narrow: bool) -> Uniform:

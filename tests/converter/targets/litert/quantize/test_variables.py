@@ -64,11 +64,20 @@ def _function(body: str, result: str = "%0") -> str:
 
 def test_a_variable_has_one_scale_in_all_functions(filecheck: FileCheck) -> None:
     # -3 is assigned by another function, so there is one scale for all, and the product is computed in it.
-    filecheck(INT8, _function(_read(-1, 1) + _of_one("mul", -1, 1, "%x, %x") + _assign("%0")
-                              + _of_one("add", -2, 2).replace("%0", "%1"), "%1") + """
-    func.func private @first() {""" + HANDLE + """
+    filecheck(
+        INT8,
+        _function(
+            _read(-1, 1) + _of_one("mul", -1, 1, "%x, %x") + _assign("%0") + _of_one("add", -2, 2).replace("%0", "%1"),
+            "%1",
+        )
+        + """
+    func.func private @first() {"""
+        + HANDLE
+        + """
       %c = "tfl.pseudo_const"() <{value = dense<[[0.0, -3.0, 1.0, 0.0]]> : tensor<1x4xf32>}> : () -> tensor<1x4xf32>
-      """ + _assign("%c") + """
+      """
+        + _assign("%c")
+        + """
       func.return
     }
     // CHECK: "tfl.var_handle"
@@ -81,32 +90,44 @@ def test_a_variable_has_one_scale_in_all_functions(filecheck: FileCheck) -> None
     // CHECK: "tfl.pseudo_qconst"() <{{.*}}dense<{{\\[\\[}}63, -128, 127, 63]]> : tensor<1x4xi8>
     // CHECK-SAME: !quant.uniform<i8:f32, [[S]]>
     // CHECK-NEXT: "tfl.assign_variable"
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_cannot_have_the_scale_is_converted(filecheck: FileCheck) -> None:
     # The kernel of TANH has a scale of its own, and the variable holds more than that has room for.
-    filecheck(STRICT, _function(_read(-5, 5) + _of_one("add", -6, 6) + _of_one("tanh", -1, 1, "%x").replace("%0", "%1")
-                                .replace('<{fused_activation_function = "NONE"}> ', "") + _assign("%1")) + """
+    filecheck(
+        STRICT,
+        _function(
+            _read(-5, 5)
+            + _of_one("add", -6, 6)
+            + _of_one("tanh", -1, 1, "%x").replace("%0", "%1").replace('<{fused_activation_function = "NONE"}> ', "")
+            + _assign("%1")
+        )
+        + """
     // CHECK: [[T:%[0-9]+]] = "tfl.tanh"
     // CHECK-SAME: -> tensor<1x4x!quant.uniform<i8:f32, 0.0078125>>
     // CHECK: [[Q:%[0-9]+]] = "tfl.quantize"([[T]])
     // CHECK-SAME: -> tensor<1x4x!quant.uniform<i8:f32, 0.039215688:-1>>
     // CHECK: "tfl.assign_variable"(%{{[0-9a-z]+}}, [[Q]])
-    """)  # fmt: skip
+    """,
+    )
 
 
 SUM = _function(_read(-5, 5) + _of_one("add", -5, 5) + _assign("%0"))
 
 
-@pytest.mark.parametrize(("wanted", "is_integers"), [
-    (Quantize("int8"), False),
-    (Quantize("int8", io="int8"), False),
-    (Quantize("int8", strict=True), True),
-    (Quantize("int8", variables="integers"), True),
-    (Quantize("int16", variables="integers"), True),
-    (Quantize("int8", variables="integers", exclude=["ASSIGN_VARIABLE"]), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wanted", "is_integers"),
+    [
+        (Quantize("int8"), False),
+        (Quantize("int8", io="int8"), False),
+        (Quantize("int8", strict=True), True),
+        (Quantize("int8", variables="integers"), True),
+        (Quantize("int16", variables="integers"), True),
+        (Quantize("int8", variables="integers", exclude=["ASSIGN_VARIABLE"]), False),
+    ],
+)
 def test_sums_stay_floats_unless_integers_are_requested(wanted: Quantize, is_integers: bool) -> None:
     module = parse(SUM)
     QuantizeOps(wanted).apply(module)
@@ -116,14 +137,19 @@ def test_sums_stay_floats_unless_integers_are_requested(wanted: Quantize, is_int
 
 def test_a_variable_stays_float_where_nothing_gains(filecheck: FileCheck) -> None:
     cos = '%0 = "tfl.cos"(%r) : (tensor<1x4xf32>) -> tensor<1x4xf32>'
-    filecheck(INT8, _function(_read(-5, 5) + _assign("%x") + cos) + """
+    filecheck(
+        INT8,
+        _function(_read(-5, 5) + _assign("%x") + cos)
+        + """
     // CHECK-NOT: quant
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_range_that_no_sample_has_shown_is_an_error() -> None:
     text = SUM + _function(_assign("%x").join((HANDLE, "")), "%x").replace("@main", "@other").replace(
-        "attributes {tfl.ranges = array<f32: -1.0, 1.0>}", "")  # fmt: skip
+        "attributes {tfl.ranges = array<f32: -1.0, 1.0>}", ""
+    )
     with pytest.raises(ConversionError, match=r"(?s)read_variable.*unknown.*assign_variable.*unknown"):
         STRICT.apply(parse(text))
 
@@ -190,14 +216,23 @@ def _types_of_variables(content: bytes) -> set[str]:
     interpreter = Interpreter(model_content=content)
     interpreter.allocate_tensors()
     types = {detail["index"]: np.dtype(detail["dtype"]).name for detail in interpreter.get_tensor_details()}
-    return {types[index] for op in interpreter._get_ops_details() if op["op_name"] == "READ_VARIABLE"
-            for index in op["outputs"]}  # fmt: skip
+    return {
+        types[index]
+        for op in interpreter._get_ops_details()
+        if op["op_name"] == "READ_VARIABLE"
+        for index in op["outputs"]
+    }
 
 
-@pytest.mark.parametrize(("mode", "more", "held", "least"), [
-    ("int8", (), {"int8"}, 40), ("int8", ("--strict", "--io", "int8"), {"int8"}, 38),
-    ("int8", ("--variables", "float32"), {"float32"}, 40), ("int16", ("--strict",), {"int16"}, 50),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "more", "held", "least"),
+    [
+        ("int8", (), {"int8"}, 40),
+        ("int8", ("--strict", "--io", "int8"), {"int8"}, 38),
+        ("int8", ("--variables", "float32"), {"float32"}, 40),
+        ("int16", ("--strict",), {"int16"}, 50),
+    ],
+)
 def test_a_streaming_model_by_the_command(
     stream: tuple[Path, list[Array]], tmp_path: Path, mode: str, more: tuple[str, ...], held: set[str], least: float
 ) -> None:

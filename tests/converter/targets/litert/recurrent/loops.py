@@ -141,9 +141,7 @@ def lstm(
     if is_coupled:
         entry = block.op("Sub", (block.constant(1.0), forget), block.kinds[forget])
     state = block.binary(
-        "AddV2",
-        block.binary("Mul", block.unary(activation, gates["g"]), entry),
-        block.binary("Mul", c, forget),
+        "AddV2", block.binary("Mul", block.unary(activation, gates["g"]), entry), block.binary("Mul", c, forget)
     )
     if clip:
         state = block.binary("Minimum", state, block.constant(clip))
@@ -180,8 +178,11 @@ def _initial(main: Block, states: int, axis: int, stack: str, runs: Callable[[Bl
     count = main.op("StridedSlice", (length, *picked), "tensor<i32>", f"{masks}, shrink_axis_mask = 1 : i64")
     zero = main.constant(0, "i32")
     rows = main.op("Shape", ("%s0",), "tensor<2xi32>")
-    sizes = main.op("ConcatV2", (main.op("Reshape", (count, main.constant([1], "i32")), "tensor<1xi32>"), rows, zero),
-                    "tensor<3xi32>")  # fmt: skip
+    sizes = main.op(
+        "ConcatV2",
+        (main.op("Reshape", (count, main.constant([1], "i32")), "tensor<1xi32>"), rows, zero),
+        "tensor<3xi32>",
+    )
     empty = main.op("Fill", (sizes, main.constant(0.0)), stack)
     return [zero, runs(main, count), empty, "%x", *(f"%s{index}" for index in range(states))]
 
@@ -262,8 +263,11 @@ def lstm_loop(*, results: Sequence[int] = (0,), time: int = 4, batch: int = 2, a
     """Returns the module of an LSTM; `options` are those of `lstm`."""
     return loop(
         lambda block, x, states: list(lstm(block, x, *states, **options)),
-        results=results, time=time, batch=batch, axis=axis,
-    )  # fmt: skip
+        results=results,
+        time=time,
+        batch=batch,
+        axis=axis,
+    )
 
 
 def rnn_loop(*, activation: str = "Tanh", **options: Any) -> str:

@@ -86,8 +86,9 @@ def test_the_shape_of_a_transposed_sequence_is_that_of_the_sequence(tmp_path: Pa
     source = source.replace("@main(%x:", "@main(%batches:", 1).replace('"y0"}} {', f'"y0,y1"}}}} {turned}', 1)
     source = re.sub(r"-> \((.*?)\)\n", r"-> (\1, tensor<3xi32>)\n", source, count=1)
     source = re.sub(r"func.return (%0#\d) : (.*)", r"func.return \1, %whole : \2, tensor<3xi32>", source, count=1)
-    model = compare(tmp_path, source, *([(batch, time, FEATURES), (batch, UNITS)] for batch, time in ((2, 3), (1, 4))),
-                    **{RNN: 1})  # fmt: skip
+    model = compare(
+        tmp_path, source, *([(batch, time, FEATURES), (batch, UNITS)] for batch, time in ((2, 3), (1, 4))), **{RNN: 1}
+    )
     assert model.report.operators["TRANSPOSE"] == 0
 
 

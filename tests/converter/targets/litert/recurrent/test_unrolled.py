@@ -57,8 +57,9 @@ def _unrolled(
     kinds = {"x": kind(shape)} | {f"s{index}": state for index in range(0 if are_zeros else states)}
     block = Block(**kinds)
     row = kind((batch, FEATURES))
-    block.lines.append(f'%rows:{time} = "tf.Unpack"(%x) <{{axis = {axis} : i64}}> : ({kind(shape)}) -> '
-                       f"({', '.join([row] * time)})")  # fmt: skip
+    block.lines.append(
+        f'%rows:{time} = "tf.Unpack"(%x) <{{axis = {axis} : i64}}> : ({kind(shape)}) -> ({", ".join([row] * time)})'
+    )
     block.kinds |= {f"%rows#{index}": row for index in range(time)}
     values = [block.constant([[0.0] * UNITS] * BATCH) if are_zeros else f"%s{index}" for index in range(states)]
     after = []

@@ -61,8 +61,8 @@ from tfconvert.schema.ir.values import Value
 _WHILE = "stablehlo.while"
 _HOLDERS = frozenset({_WHILE, "stablehlo.if", "stablehlo.case"})
 
+# The type of results that tell whether an assertion holds; IREE 3.13 fails to compile loops that carry `i1`.
 _FLAG = types.tensor(types.I32, ())
-"""The type of results that tell whether an assertion holds; IREE 3.13 fails to compile loops that carry `i1`."""
 
 
 class LiftAssertions:

@@ -65,9 +65,12 @@ class WeightsToParameters:
             symbol = globals_[weight].properties["sym_name"]
             assert isinstance(symbol, StringAttr)
             load = upstream.build(
-                "util.global.load", (), [op.results[0].type], {"global": SymbolRefAttr.get(symbol.data)},
+                "util.global.load",
+                (),
+                [op.results[0].type],
+                {"global": SymbolRefAttr.get(symbol.data)},
                 location=op.location,
-            )  # fmt: skip
+            )
             block.insert_op_before(load, op)
             replace_op(op, load.results[0])
             loads += 1

@@ -20,14 +20,14 @@ from tfconvert.schema.ir.values import Value
 
 _HOLDERS = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while"})
 
+# The bits that the bytes of a tensor may take; some are left for the sum of several.
 _BITS = 58
-"""The bits that the bytes of a tensor may take; some are left for the sum of several."""
 
+# The bits of the largest size that TensorFlow's own integers for sizes have.
 _SIZE_BITS = 31
-"""The bits of the largest size that TensorFlow's own integers for sizes have."""
 
-_LEAST_BITS = 12
-"""The bits of the least bound: sizes of that many are common, so that nothing is bounded by less."""
+# The bits of the least bound: sizes of that many are common, so that nothing is bounded by less.
+_MIN_BITS = 12
 
 
 def bound(function: FuncOp) -> bool:
@@ -41,7 +41,7 @@ def bound(function: FuncOp) -> bool:
     # A size may be the product of all others: a tensor of few open dimensions may be one of many that was reshaped.
     width = (_BITS - max(map(_known_bits, open_))) // max([shape_of(value).count(-1) for value in open_])
     width = min(width, _SIZE_BITS)
-    if width < _LEAST_BITS:
+    if width < _MIN_BITS:
         return False
     emit = Emit(block.first_op)
     for argument in block.args:

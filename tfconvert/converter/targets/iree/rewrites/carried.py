@@ -64,8 +64,8 @@ def _removable(loop: Operation, step: Block, changed: Sequence[int], values: Seq
     return found
 
 
+# The op that reads no element; the size is often known from elsewhere.
 _SIZE = "stablehlo.get_dimension_size"
-"""The op that reads no element; the size is often known from elsewhere."""
 
 
 def _varying(step: Block, changed: Sequence[int]) -> set[Value]:

@@ -16,7 +16,6 @@ _ASSERTION = "shape_assertion"
 
 
 def optimization_barrier(op: Operation, context: Context) -> Sequence[Value]:
-    """Returns the operands."""
     return op.operands
 
 

@@ -14,15 +14,15 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_MOST = 16
-"""How many columns are chosen from; of more, each choice would cost more than writing them one after another."""
+# How many columns are chosen from; of more, each choice would cost more than writing them one after another.
+_MAX = 16
 
 
 def concatenate(op: Operation, context: Context) -> Value | None:
     """Returns vectors, or columns of one element each, as a loop nest that chooses by the place along the axis."""
     axis, shape = int_of(op, "dimension"), shape_of(op.results[0])
     element = types.element_of(op.results[0].type)
-    if not is_open(op.results[0]) or not 1 < len(op.operands) <= _MOST or not is_number(element):
+    if not is_open(op.results[0]) or not 1 < len(op.operands) <= _MAX or not is_number(element):
         return None
     if len(shape) == 1:
         return _vectors(op, context)

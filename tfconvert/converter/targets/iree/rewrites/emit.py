@@ -88,11 +88,9 @@ class Emit(OpBuilder):
         return self.create(ConstantOp, properties={"value": IntegerAttr.get(number, INDEX)}).results[0]
 
     def real(self, number: float, element: FloatType) -> Value:
-        """Returns a float as a value."""
         return self.create(ConstantOp, properties={"value": FloatAttr.get(number, element)}).results[0]
 
     def scalar(self, number: float, element: Attribute) -> Value:
-        """Inserts a scalar tensor."""
         array = np.array(number).astype(types.numpy_dtype(element))
         return self.insert(stablehlo.constant(tensor_data.of_array(array, element))).results[0]
 
@@ -154,13 +152,7 @@ class Emit(OpBuilder):
         properties = {"operandSegmentSizes": segments(1, 1)}
         return self.one("linalg.fill", (self.element(number), into), into.type, properties, (Region(block),))
 
-    def loops(
-        self,
-        inputs: Sequence[tuple[Value, Map]],
-        into: tuple[Value, Map],
-        iterators: str,
-        body: Body,
-    ) -> Value:
+    def loops(self, inputs: Sequence[tuple[Value, Map]], into: tuple[Value, Map], iterators: str, body: Body) -> Value:
         """Inserts a loop nest.
 
         Args:

@@ -21,8 +21,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
 from tfconvert.schema.ir.values import OpResult, Value
 
+# How long a computation is followed.
 _DEEPEST = 64
-"""How long a computation is followed."""
 
 _BINARY = {
     "stablehlo.add": "addi",
@@ -37,12 +37,8 @@ NUMERIC = frozenset({"stablehlo.get_dimension_size", *_BINARY})
 _OF_TRUTHS = {"stablehlo.and": "arith.andi", "stablehlo.or": "arith.ori"}
 _COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
 
-_SHAPE_OPERAND = {
-    "stablehlo.dynamic_broadcast_in_dim": 1,
-    "stablehlo.dynamic_iota": 0,
-    "stablehlo.dynamic_reshape": 1,
-}
-"""The operand that holds the result's sizes."""
+# The operand that holds the result's sizes.
+_SHAPE_OPERAND = {"stablehlo.dynamic_broadcast_in_dim": 1, "stablehlo.dynamic_iota": 0, "stablehlo.dynamic_reshape": 1}
 
 
 class Numbers:
@@ -243,6 +239,7 @@ def _second_group_end(op: Operation) -> int:
     return 1 + int(counts.values[1])
 
 
+# The number of the first of the operands that are the result's open sizes.
 _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
     "flow.tensor.reshape": _second_group_end,
     "flow.tensor.tie_shape": lambda op: 1,
@@ -250,7 +247,6 @@ _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
     "tensor.expand_shape": lambda op: 1,
     "tensor.extract_slice": _second_group_end,
 }
-"""The number of the first of the operands that are the result's open sizes."""
 
 
 def after(value: Value) -> Emit:
@@ -338,6 +334,7 @@ def _spread(op: Operation, at: int) -> tuple[Value, int] | None:
     return (op.operands[0], 0) if types.shape_of(op.operands[0].type) == () else None
 
 
+# Where the elements of small tensors come from.
 _ELEMENTS: Mapping[str, Callable[[Operation, int], tuple[Value, int] | None]] = {
     "stablehlo.broadcast_in_dim": _spread,
     "stablehlo.concatenate": _piece,
@@ -345,4 +342,3 @@ _ELEMENTS: Mapping[str, Callable[[Operation, int], tuple[Value, int] | None]] = 
     "stablehlo.reshape": _reshaped,
     "stablehlo.slice": _part,
 }
-"""Where the elements of small tensors come from."""

@@ -76,6 +76,7 @@ def _same(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
     return op.operands[0], axis
 
 
+# Where the sizes of results come from.
 _SOURCES: Mapping[str, Source] = {
     "stablehlo.bitcast_convert": _same,
     "stablehlo.clamp": lambda op, value, axis: (op.operands[1], axis),
@@ -94,7 +95,6 @@ _SOURCES: Mapping[str, Source] = {
     "linalg.generic": lambda op, value, axis: (op.operands[-1], axis),
     "linalg.fill": lambda op, value, axis: (op.operands[1], axis),
 }
-"""Where the sizes of results come from."""
 
 
 def int_of(op: Operation, name: str) -> int:

@@ -83,12 +83,12 @@ def _add_powers(inside: Emit, arguments: Sequence[Value]) -> Value:
     return inside.one("arith.addf", (most, inside.one("math.log1p", (power,), kind)), kind)
 
 
+# The comparison of equal floats, by its number in `arith.cmpf`.
 _EQUAL = 1
-"""The comparison of equal floats, by its number in `arith.cmpf`."""
 
+# How elements are combined, and what changes nothing.
 _COMBINES: Mapping[str, tuple[Combine, float]] = {
     ADD.name: (_arithmetic("add"), ADD.initial),
     MULTIPLY.name: (_arithmetic("mul"), MULTIPLY.initial),
     ADD_POWERS.name: (_add_powers, ADD_POWERS.initial),
 }
-"""How elements are combined, and what changes nothing."""

@@ -41,10 +41,12 @@ def scatter(op: Operation, context: Context) -> Value | None:
     moved = _moved(places, last, sizes[first], dims, context)
     high: list[Index] = [parts[axis] if axis == first else 0 for axis in range(len(sizes))]
     own = shape_of(value)
-    shape = tuple([
-        dim if axis != first else dim + more if dim >= 0 and isinstance(more := high[axis], int) else -1
-        for axis, dim in enumerate(own)
-    ])  # fmt: skip
+    shape = tuple(
+        [
+            dim if axis != first else dim + more if dim >= 0 and isinstance(more := high[axis], int) else -1
+            for axis, dim in enumerate(own)
+        ]
+    )
     wide = _widened(value, high, shape, context)
     body = op.regions[0].detach_block(op.regions[0].block)
     properties = {**op.properties, "unique_indices": FALSE, "indices_are_sorted": FALSE}

@@ -80,9 +80,11 @@ def extract(
     """Inserts a slice."""
     (low, one), (count, other), (step, last) = map(split, (starts, sizes, strides))
     properties: dict[str, attrs.Value] = {
-        "static_offsets": low, "static_sizes": count, "static_strides": step,
+        "static_offsets": low,
+        "static_sizes": count,
+        "static_strides": step,
         "operandSegmentSizes": segments(1, len(one), len(other), len(last)),
-    }  # fmt: skip
+    }
     kind = types.tensor(types.element_of(value.type), shape)
     return emit.one("tensor.extract_slice", (value, *one, *other, *last), kind, properties)
 
@@ -101,9 +103,11 @@ def dynamic_update_slice(op: Operation, context: Context) -> Value | None:
         within(context, 0, part, size)
     (low, one), (count, other) = split(starts), split(_as_typed(parts, shape_of(update), emit))
     properties: dict[str, attrs.Value] = {
-        "static_offsets": low, "static_sizes": count, "static_strides": (1,) * len(sizes),
+        "static_offsets": low,
+        "static_sizes": count,
+        "static_strides": (1,) * len(sizes),
         "operandSegmentSizes": segments(1, 1, len(one), len(other), 0),
-    }  # fmt: skip
+    }
     return emit.one("tensor.insert_slice", (update, value, *one, *other), value.type, properties)
 
 
@@ -164,8 +168,10 @@ def grown(
     Emit.at_block_end(block, emit.location).op("tensor.yield", (filling,), ())
     (first, one), (last, other) = split(low), split(high)
     properties: dict[str, attrs.Value] = {
-        "static_low": first, "static_high": last, "operandSegmentSizes": segments(1, len(one), len(other)),
-    }  # fmt: skip
+        "static_low": first,
+        "static_high": last,
+        "operandSegmentSizes": segments(1, len(one), len(other)),
+    }
     own = shape_of(value)
     found = tuple(
         [

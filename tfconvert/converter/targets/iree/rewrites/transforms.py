@@ -18,8 +18,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType
 from tfconvert.schema.ir.values import Value
 
+# The longest transform that becomes a product: its matrices have as many rows and columns.
 _LONGEST = 4096
-"""The longest transform that becomes a product: its matrices have as many rows and columns."""
 
 Parts = tuple[Value, Value | None]
 """Real and imaginary parts; real numbers have only those."""

@@ -9,13 +9,24 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import OpResult, Value
 
-_MOVING = frozenset({
-    f"stablehlo.{name}" for name in (
-        "concatenate", "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_pad", "dynamic_reshape",
-        "dynamic_update_slice", "gather", "get_dimension_size", "pad", "real_dynamic_slice",
-    )
-})  # fmt: skip
-"""Ops that don't look at the elements that they move, and that IREE or a rewrite takes to other ops."""
+# Ops that don't look at the elements that they move, and that IREE or a rewrite takes to other ops.
+_MOVING = frozenset(
+    {
+        f"stablehlo.{name}"
+        for name in (
+            "concatenate",
+            "dynamic_broadcast_in_dim",
+            "dynamic_gather",
+            "dynamic_pad",
+            "dynamic_reshape",
+            "dynamic_update_slice",
+            "gather",
+            "get_dimension_size",
+            "pad",
+            "real_dynamic_slice",
+        )
+    }
+)
 
 _WITHOUT = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.return", "stablehlo.subtract"})
 

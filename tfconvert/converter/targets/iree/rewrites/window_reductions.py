@@ -17,16 +17,16 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import Value
 
+# The op of `arith` on floats and on integers.
 _BODIES = {
     "stablehlo.add": ("addf", "addi"),
     "stablehlo.maximum": ("maximumf", "maxsi"),
     "stablehlo.minimum": ("minimumf", "minsi"),
     "stablehlo.multiply": ("mulf", "muli"),
 }
-"""The op of `arith` on floats and on integers."""
 
+# The comparison of equal floats, by its number in `arith.cmpf`.
 _EQUAL = 1
-"""The comparison of equal floats, by its number in `arith.cmpf`."""
 
 
 class _Windows(NamedTuple):

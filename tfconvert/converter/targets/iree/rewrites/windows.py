@@ -129,12 +129,17 @@ def padded(
     known = [each for each in (*low, *high) if isinstance(each, int)]
     if len(known) == 2 * rank and min(known, default=0) >= 0:
         if any(known) or any(inside):
-            shape = tuple([-1 if dim < 0 or not isinstance(size, int) else size
-                           for dim, size in zip(shape_of(value), sizes, strict=True)])  # fmt: skip
+            shape = tuple(
+                [
+                    -1 if dim < 0 or not isinstance(size, int) else size
+                    for dim, size in zip(shape_of(value), sizes, strict=True)
+                ]
+            )
             properties = {
-                "edge_padding_low": tuple(known[:rank]), "edge_padding_high": tuple(known[rank:]),
+                "edge_padding_low": tuple(known[:rank]),
+                "edge_padding_high": tuple(known[rank:]),
                 "interior_padding": tuple(inside),
-            }  # fmt: skip
+            }
             kind = types.tensor(types.element_of(value.type), shape)
             value = emit.one("stablehlo.pad", (value, filling), kind, properties)
         return value, sizes
@@ -213,9 +218,10 @@ class _Convolution:
         inside = Emit.at_block_end(block, emit.location)
         inside.op("linalg.yield", (multiply_add(self._element)(inside, block.args),), ())
         properties: dict[str, attrs.Value] = {
-            "strides": _vector(self._strides), "dilations": _vector(self._dilations),
+            "strides": _vector(self._strides),
+            "dilations": _vector(self._dilations),
             "operandSegmentSizes": segments(2, 1),
-        }  # fmt: skip
+        }
         return emit.one(name, (self._value, kernel, into), into.type, properties, (Region(block),))
 
     def _loops(self) -> Value:

@@ -44,9 +44,15 @@ STEPS: Mapping[str, Callable[[tfl.TFLOp], Steps | None]] = {
 _U8, _U16, _U32 = (IntegerType.get(width, Signedness.UNSIGNED) for width in (8, 16, 32))
 
 WIDER: Mapping[Attribute, Attribute] = {
-    types.F16: types.F32, types.BF16: types.F32, types.I1: types.I8, types.I8: types.I32, _U8: types.I32,
-    types.I16: types.I32, _U16: types.I32, _U32: types.I64,
-}  # fmt: skip
+    types.F16: types.F32,
+    types.BF16: types.F32,
+    types.I1: types.I8,
+    types.I8: types.I32,
+    _U8: types.I32,
+    types.I16: types.I32,
+    _U16: types.I32,
+    _U32: types.I64,
+}
 """Element type -> the one that it is computed in; the low bits of a result are the narrow type's."""
 
 
@@ -163,8 +169,8 @@ def _reshaped(builder: TflBuilder, value: Value, shape: Shape | Array | None) ->
     return builder.tfl("reshape", (value, builder.ints(shape)), kind, {"new_shape": shape})
 
 
+# Operators whose results are the same in a wider type: such as the least number of all.
 _NOT_WIDER = ("bitcast", "cast", "unsorted_segment_max", "unsorted_segment_min")
-"""Operators whose results are the same in a wider type: such as the least number of all."""
 
 
 def _has_wider(op: tfl.TFLOp, call: Call, narrow: Attribute) -> bool:
@@ -178,10 +184,7 @@ def _has_wider(op: tfl.TFLOp, call: Call, narrow: Attribute) -> bool:
     ]
     casts = [
         (one, other)
-        for one, other in (
-            *zip(call.inputs, widened[0], strict=True),
-            *zip(widened[1], call.outputs, strict=True),
-        )
+        for one, other in (*zip(call.inputs, widened[0], strict=True), *zip(widened[1], call.outputs, strict=True))
         if one.type != other.type
     ]
     return _is_right(op.op_name.upper(), Call(tuple(widened[0]), tuple(widened[1]), call.options)) and all(

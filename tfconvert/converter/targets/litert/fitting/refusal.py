@@ -14,8 +14,8 @@ from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG, Outcome
 
 CODE = "unfit-kernel"
 
+# How the forms of types begin whose numbers are stored as they are.
 _PLAIN = ("f", "b", "int", "uint", "complex", "string")
-"""How the forms of types begin whose numbers are stored as they are."""
 
 _DOES: Mapping[str, str] = {REFUSED: "refuses", WRONG: "computes nonsense from", CRASHES: "crashes on"}
 

@@ -39,8 +39,9 @@ def vector_of_strings(*texts: bytes) -> bytes:
     root_width = _width_of(root)
     padding = _padding(len(buffer), _WIDTHS[root_width])
     root_size = _WIDTHS[root_width]
-    return bytes(buffer + padding + (root + len(padding)).to_bytes(root_size, "little")
-                 + bytes([_VECTOR | width, root_size]))  # fmt: skip
+    return bytes(
+        buffer + padding + (root + len(padding)).to_bytes(root_size, "little") + bytes([_VECTOR | width, root_size])
+    )
 
 
 def _width_of(number: int) -> int:

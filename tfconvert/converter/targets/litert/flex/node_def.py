@@ -22,11 +22,7 @@ class UnwritableError(ValueError):
 
 
 def node_def(op: tf.TFOp) -> pb.NodeDef:
-    """Returns the NodeDef of an op, without a name and with nameless inputs, as the Flex delegate takes it.
-
-    Raises:
-        UnwritableError: An attribute is not known, or is not a plain value.
-    """
+    """Returns the NodeDef of an op, without a name and with nameless inputs, as the Flex delegate takes it."""
     op_def = op.op_def
     node = pb.NodeDef(op=op.op_name, input=[""] * len(op.operands))
     if op_def is not None:
@@ -146,6 +142,7 @@ def _shape_attribute(value: Attribute) -> pb.AttrValue:
     return _shape(value.shape)
 
 
+# How attributes are written, by the OpDef's name of their kind; functions and tensors are not.
 _KINDS: Mapping[str, Callable[[Attribute], pb.AttrValue]] = {
     "string": _string,
     "int": lambda value: pb.AttrValue(i=_number(value)),
@@ -154,12 +151,11 @@ _KINDS: Mapping[str, Callable[[Attribute], pb.AttrValue]] = {
     "type": lambda value: pb.AttrValue(type=_type(value)),
     "shape": _shape_attribute,
 }
-"""How attributes are written, by the OpDef's name of their kind; functions and tensors are not."""
 
+# Kinds of attributes that their classes tell.
 _CLASSES: Mapping[str, tuple[type[Attribute], ...]] = {
     "float": (FloatAttr,),
     "string": (StringAttr, BytesAttr),
     "shape": (tf.ShapeAttr,),
     "function": (tf.FunctionAttr, SymbolRefAttr),
 }
-"""Kinds of attributes that their classes tell."""

@@ -10,11 +10,11 @@ from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion, first_of
 from tfconvert.schema.ir.values import Value
 
+# The numbers that LiteRT's pooling parameters have for kinds of padding.
 _PADDINGS: Mapping[str, int] = {"SAME": 1, "VALID": 2}
-"""The numbers that LiteRT's pooling parameters have for kinds of padding."""
 
+# LiteRT's pooling parameters: padding, stride (width, height), window (width, height), activation, four offsets.
 _POOL_PARAMETERS = struct.Struct("<10i")
-"""LiteRT's pooling parameters: padding, stride (width, height), window (width, height), activation, four offsets."""
 
 
 def _check_warp(composite: Composite) -> str | None:

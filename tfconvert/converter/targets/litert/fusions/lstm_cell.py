@@ -23,18 +23,18 @@ from tfconvert.schema.ir.values import Value
 
 _INPUTS, _WEIGHTS, _BIAS, _PROJECTION, _SCALES = range(5)
 _COLUMNS = "cifo"
+# The order of the gates in the weights' columns, with and without an input gate.
 _COUPLED = "cfo"
-"""The order of the gates in the weights' columns, with and without an input gate."""
 _GATES = {gate[0]: gate for gate in GATES}
 
+# The interface's own limit of a cell's state.
 _CELL_CLIP = 10.0
-"""The interface's own limit of a cell's state."""
 
+# A note for those who run the model.
 _KEEPS_STATE = (
     "each run of the model is a step of a sequence, and the operator's state lasts to the next: before each new "
     "sequence reset the interpreter's variables (reset_all_variables)"
 )
-"""A note for those who run the model."""
 
 
 def _check(composite: Composite, *, gates: str, is_normalized: bool) -> str | None:

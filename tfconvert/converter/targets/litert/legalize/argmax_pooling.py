@@ -15,8 +15,8 @@ from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Largest number of places in a window: each is a slice of its own.
 _MAX_TAPS = 64
-"""Largest number of places in a window: each is a slice of its own."""
 
 
 def _constraint(op: Operation) -> Failure | None:
@@ -62,8 +62,10 @@ def _max_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
     steps = emit.tf(
         "GatherV2", (emit.constant(within), found, emit.scalar(0, types.I32)), found_type, {"batch_dims": 0}
     )
-    corners = [np.arange(count) * stride - before for count, stride, before in
-               ((rows, strides[0], top), (columns, strides[1], left))]  # fmt: skip
+    corners = [
+        np.arange(count) * stride - before
+        for count, stride, before in ((rows, strides[0], top), (columns, strides[1], left))
+    ]
     corner = (corners[0][:, None, None] * width + corners[1][:, None]) * channels + np.arange(channels)
     places = emit.binary("AddV2", steps, emit.constant(corner.astype(np.int32)))
     if tf.get(op, "include_batch_in_index", False):
@@ -100,6 +102,12 @@ def _slices(
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("MaxPoolWithArgmax", "StridedSlice Pack ArgMax GatherV2 MaxPool", _max_with_argmax, "f32", _constraint,
-             note="where all of a window is minus infinity or NaN, the place that is reported may be another"),
-)  # fmt: skip
+    Lowering(
+        "MaxPoolWithArgmax",
+        "StridedSlice Pack ArgMax GatherV2 MaxPool",
+        _max_with_argmax,
+        "f32",
+        _constraint,
+        note="where all of a window is minus infinity or NaN, the place that is reported may be another",
+    ),
+)

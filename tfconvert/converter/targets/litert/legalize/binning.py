@@ -11,14 +11,14 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Element types in which LiteRT both writes ones and adds them up.
 _COUNTED = ("f32", "i32", "i64")
-"""Element types in which LiteRT both writes ones and adds them up."""
 
+# Largest number of ones and zeros of a row before it is cheaper to add up segments; 0.5 MB of floats.
 _ONE_HOT_LIMIT = 1 << 17
-"""Largest number of ones and zeros of a row before it is cheaper to add up segments; 0.5 MB of floats."""
 
+# The number of values of a row that this limit assumes where it is not known.
 _GUESS = 64
-"""The number of values of a row that this limit assumes where it is not known."""
 
 
 def _has_weights(op: Operation) -> bool:
@@ -115,8 +115,13 @@ def _count_segments(op: Operation, emit: Emit, size: Value, width: int) -> Value
     shape = types.shape_of(values.type) or ()
     rows, places, count = shape[:-1], values, size
     if rows:
-        start = emit.binary("Mul", emit.tf("ExpandDims", (numbers(emit, values, 0), emit.scalar(1, types.I32)),
-                                           types.tensor(types.I32, (*rows, 1))), size)  # fmt: skip
+        start = emit.binary(
+            "Mul",
+            emit.tf(
+                "ExpandDims", (numbers(emit, values, 0), emit.scalar(1, types.I32)), types.tensor(types.I32, (*rows, 1))
+            ),
+            size,
+        )
         places = emit.binary("AddV2", values, start)
         count = emit.binary("Mul", emit.reshape(size_of(emit, values, 0), ()), size)
     places = emit.select(emit.compare("Less", values, size), places, -1)

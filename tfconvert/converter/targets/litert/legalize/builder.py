@@ -43,14 +43,9 @@ class Emit(TflBuilder):
         self.rewriter = rewriter
 
     def insert(self, op: Op) -> Op:
-        """Inserts an op; the rewriter sets its location."""
         return self.rewriter.insert(op)
 
     def i32(self, value: Value) -> Value:
-        """Returns an integer operand as `i32`: a constant is converted now, anything else at run time.
-
-        A constant that doesn't fit becomes the nearest number that does.
-        """
         constant = None if types.element_of(value.type) == types.I32 else tensor_data.constant_of(value)
         if constant is not None:
             return self.constant(np.asarray(tensor_data.to_array(constant).clip(*INT32), np.int32))
@@ -98,7 +93,6 @@ class Emit(TflBuilder):
         return self.tfl("reshape", (value, self.ints(shape)), result_type, {"new_shape": tuple(shape)})
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
-        """Inserts a transpose; a constant is transposed when it is read."""
         permutation = tuple(permutation)
         if permutation == tuple(range(len(permutation))):
             return value
@@ -121,7 +115,6 @@ class Emit(TflBuilder):
         return self.tf(name, (value, self.ints(axes)), result_type, {"keep_dims": keep_dims})
 
     def shape(self, value: Value, rank: int | None = None) -> Value:
-        """Inserts the shape of a value as `i32`: a constant where it is known."""
         shape = types.shape_of(value.type)
         if shape is not None and -1 not in shape:
             return self.ints(shape)

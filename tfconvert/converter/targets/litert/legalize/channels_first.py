@@ -104,9 +104,20 @@ def _merge_transposes(op: Operation, emit: Emit) -> Value:
 
 
 _FIRST = (
-    "Conv2D", "DepthwiseConv2dNative", "Conv3D", "MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D", "BiasAdd",
-    "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "SpaceToDepth", "DepthToSpace",
-)  # fmt: skip
+    "Conv2D",
+    "DepthwiseConv2dNative",
+    "Conv3D",
+    "MaxPool",
+    "AvgPool",
+    "MaxPool3D",
+    "AvgPool3D",
+    "BiasAdd",
+    "FusedBatchNorm",
+    "FusedBatchNormV2",
+    "FusedBatchNormV3",
+    "SpaceToDepth",
+    "DepthToSpace",
+)
 
 ENTRIES: tuple[Entry, ...] = (
     *(

@@ -217,11 +217,6 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Conv2DBackpropInput", "transpose_conv", _transpose_conv, _FLOAT, _transpose_conv_constraint, typed=2),
     Lowering("Conv3D", "conv_3d", _conv_3d, _FLOAT, _conv_3d_constraint),
     Lowering(
-        "Conv3DBackpropInputV2",
-        "conv_3d_transpose",
-        _conv_3d_transpose,
-        _FLOAT,
-        _conv_3d_transpose_constraint,
-        typed=2,
+        "Conv3DBackpropInputV2", "conv_3d_transpose", _conv_3d_transpose, _FLOAT, _conv_3d_transpose_constraint, typed=2
     ),
 )

@@ -55,13 +55,13 @@ def _points(emit: Emit, edges: tuple[Formula, Formula], pixels: Scalar, samples:
     at = middle
     if samples != 1:
         # A constant divisor would become a factor, which moves the last point beyond the edge now and then.
-        gaps = start * 0 + (samples - 1 if isinstance(samples, int) else (number(emit, samples) - 1).greatest(1))
+        gaps = start * 0 + (samples - 1 if isinstance(samples, int) else (number(emit, samples) - 1).maximum(1))
         numbers = count(emit, samples).reshape((1, samples if isinstance(samples, int) else -1))
         at = start * last + numbers * ((end - start) * last / gaps)
     if not isinstance(samples, int):
         at = at.where(number(emit, samples).compare("Greater", 1), middle)
     is_inside = both(emit, at.compare("GreaterEqual", 0), at.compare("LessEqual", last))
-    return _Points(at.greatest(0).least(last), is_inside)
+    return _Points(at.maximum(0).minimum(last), is_inside)
 
 
 def _crop(op: Operation, emit: Emit) -> Value:

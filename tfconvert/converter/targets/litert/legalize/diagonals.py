@@ -89,8 +89,10 @@ def _masked_diagonal(op: Operation, emit: Emit) -> Value:
     columns = emit.reshape(numbers(emit, matrix, len(batch) + 1), (1, width))
     is_meant = emit.compare("Equal", emit.binary("Sub", columns, rows), offset)
     summed = emit.reduce("Sum", emit.select(is_meant, matrix, 0), (len(batch),))
-    below, right = (emit.binary("AddV2", size_of(emit, matrix, axis), by)
-                    for axis, by in ((len(batch), min(offset, 0)), (len(batch) + 1, -max(offset, 0))))  # fmt: skip
+    below, right = (
+        emit.binary("AddV2", size_of(emit, matrix, axis), by)
+        for axis, by in ((len(batch), min(offset, 0)), (len(batch) + 1, -max(offset, 0)))
+    )
     length = emit.binary("Minimum", below, right)
     sizes = (emit.ints([-1] * len(batch)), length, emit.scalar(0, types.I32))
     size = emit.tf("ConcatV2", sizes, types.tensor(types.I32, (len(batch) + 1,))) if batch else length
@@ -146,13 +148,18 @@ ENTRIES: tuple[Entry, ...] = (
     Row("MatrixSetDiag", "matrix_set_diag", _DIAGONAL),
     Row("MatrixSetDiagV2", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
     Row("MatrixSetDiagV3", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
-    *(Lowering(op, "reshape StridedSlice", _diagonal, _ELEMENTS, _diagonal_is_known)
-      for op in ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")),
-    *(Lowering(op, "Equal SelectV2 Sum Slice", _masked_diagonal, "f32 i32 i64", _rank_and_diagonal_are_known, benefit=0)
-      for op in ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")),
-    *(Lowering(op, f"Cast {op}", _set_flags, "i1")
-      for op in ("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")),
+    *(
+        Lowering(op, "reshape StridedSlice", _diagonal, _ELEMENTS, _diagonal_is_known)
+        for op in ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
+    ),
+    *(
+        Lowering(
+            op, "Equal SelectV2 Sum Slice", _masked_diagonal, "f32 i32 i64", _rank_and_diagonal_are_known, benefit=0
+        )
+        for op in ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")
+    ),
+    *(Lowering(op, f"Cast {op}", _set_flags, "i1") for op in ("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3")),
     Lowering("DiagPart", "reshape MatrixDiagPart", _diagonal_of_tensor, _ELEMENTS, _is_static),
     Lowering("Diag", "MatrixDiag", _matrix_of_vector, _DIAGONAL, _is_vector, benefit=2),
     Lowering("Diag", "reshape MatrixDiag", _tensor_of_diagonal, _DIAGONAL, _is_static),
-)  # fmt: skip
+)

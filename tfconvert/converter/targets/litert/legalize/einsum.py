@@ -22,8 +22,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _ELLIPSIS = "..."
+# Labels for the dimensions that an ellipsis represents, letters that no equation has.
 _SPARE = "".join(map(chr, range(0x391, 0x3A0)))
-"""Labels for the dimensions that an ellipsis represents, letters that no equation has."""
 
 _MAX_BATCH = 3
 

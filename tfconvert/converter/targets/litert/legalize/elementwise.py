@@ -50,15 +50,41 @@ def _cast_constraint(op: Operation) -> Failure | None:
 
 _NARROW = frozenset(("i8", "ui8", "i16", "ui16", "ui32"))
 _FLOATS = frozenset(("f32", "f64", "f16", "bf16"))
-_LIMITED = frozenset((
-    "tf.ClipByValue", "tf.Minimum", "tf.Relu6", "tf.Sigmoid", "tf.Softmax", "tf.Tanh",
-    "tfl.logistic", "tfl.minimum", "tfl.relu6", "tfl.softmax", "tfl.tanh",
-))  # fmt: skip
-_KEEPING = frozenset((
-    "tf.Ceil", "tf.Floor", "tf.Maximum", "tf.Relu", "tf.Reshape", "tf.Rint", "tf.Round", "tf.Transpose",
-    "tfl.ceil", "tfl.floor", "tfl.maximum", "tfl.relu", "tfl.reshape", "tfl.round", "tfl.transpose",
-))  # fmt: skip
-"""Ops after which numbers are as limited as before."""
+_LIMITED = frozenset(
+    (
+        "tf.ClipByValue",
+        "tf.Minimum",
+        "tf.Relu6",
+        "tf.Sigmoid",
+        "tf.Softmax",
+        "tf.Tanh",
+        "tfl.logistic",
+        "tfl.minimum",
+        "tfl.relu6",
+        "tfl.softmax",
+        "tfl.tanh",
+    )
+)
+# Ops after which numbers are as limited as before.
+_KEEPING = frozenset(
+    (
+        "tf.Ceil",
+        "tf.Floor",
+        "tf.Maximum",
+        "tf.Relu",
+        "tf.Reshape",
+        "tf.Rint",
+        "tf.Round",
+        "tf.Transpose",
+        "tfl.ceil",
+        "tfl.floor",
+        "tfl.maximum",
+        "tfl.relu",
+        "tfl.reshape",
+        "tfl.round",
+        "tfl.transpose",
+    )
+)
 
 
 def _may_be_out_of_range(op: Operation) -> Failure | None:
@@ -113,8 +139,8 @@ def _square(op: Operation, emit: Emit) -> Value:
     return emit.tf("Mul", (op.operands[0], op.operands[0]), op.results[0].type)
 
 
-_MOST_FACTORS = 64
-"""The largest exponent for which a power is written as products, of which there are ten at most."""
+# The largest exponent for which a power is written as products, of which there are ten at most.
+_MAX_FACTORS = 64
 
 
 def _is_small_exponent(op: Operation) -> Failure | None:
@@ -122,7 +148,7 @@ def _is_small_exponent(op: Operation) -> Failure | None:
     if constant is None or types.shape_of(op.operands[1].type) != ():
         return Failure("the exponent is not a constant number")
     exponent = int(tensor_data.to_array(constant))
-    return None if 1 <= exponent <= _MOST_FACTORS else Failure("the exponent is not one of a few factors")
+    return None if 1 <= exponent <= _MAX_FACTORS else Failure("the exponent is not one of a few factors")
 
 
 def _product(op: Operation, emit: Emit) -> Value:
@@ -139,8 +165,8 @@ def _product(op: Operation, emit: Emit) -> Value:
         square = emit.binary("Mul", square, square)
 
 
+# Each step of the long division below gets about 22 of a quotient's 63 bits right.
 _QUOTIENT_STEPS = 3
-"""Each step of the long division below gets about 22 of a quotient's 63 bits right."""
 
 
 def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:

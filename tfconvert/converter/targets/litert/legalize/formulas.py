@@ -52,11 +52,11 @@ class Formula:
     def __abs__(self) -> Formula:
         return self.apply("Abs")
 
-    def least(self, other: Formula | float) -> Formula:
+    def minimum(self, other: Formula | float) -> Formula:
         """Returns the smaller one of each pair."""
         return self._binary("Minimum", other)
 
-    def greatest(self, other: Formula | float) -> Formula:
+    def maximum(self, other: Formula | float) -> Formula:
         """Returns the greater one of each pair."""
         return self._binary("Maximum", other)
 

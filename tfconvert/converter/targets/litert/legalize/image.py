@@ -16,15 +16,12 @@ from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 
+# The operand for how much overlapping boxes count.
 _SIGMA = 5
-"""The operand for how much overlapping boxes count."""
 
 _SOFT = "NonMaxSuppressionV5-soft"
 
-_RESIZE = {
-    "align_corners": Attr("align_corners", False),
-    "half_pixel_centers": Attr("half_pixel_centers", False),
-}
+_RESIZE = {"align_corners": Attr("align_corners", False), "half_pixel_centers": Attr("half_pixel_centers", False)}
 
 
 def _as_float(op: Operation, emit: Emit) -> Value:

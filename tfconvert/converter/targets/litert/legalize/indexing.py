@@ -168,8 +168,15 @@ ENTRIES: tuple[Entry, ...] = (
     Row("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
     Lowering("XlaDynamicSlice", "Minimum Maximum Slice", _dynamic_slice, _ANY),
     Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
-    Row("OneHot", "one_hot", "f32 i32 i64 ui8 i8 i1", narrow=(1,), typed=2,
-        options={"axis": Attr("axis", -1, _one_hot_axis)}, constraint=_one_hot_indices),
+    Row(
+        "OneHot",
+        "one_hot",
+        "f32 i32 i64 ui8 i8 i1",
+        narrow=(1,),
+        typed=2,
+        options={"axis": Attr("axis", -1, _one_hot_axis)},
+        constraint=_one_hot_indices,
+    ),
     Lowering("OneHot", "Cast OneHot", _one_hot, "i8 ui8"),
     Row("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),
     Lowering("TopKV2", "topk_v2", _top_k, "f32 i32 i64 ui8 i8 i16"),
@@ -177,4 +184,4 @@ ENTRIES: tuple[Entry, ...] = (
     Row("SelectV2", "select_v2", _CHOSEN, typed=1),
     Row("ReverseSequence", "reverse_sequence", "f32 i32 i64 ui8 i16", options=_REVERSE_SEQUENCE),
     Lowering("MatrixBandPart", "SelectV2", _matrix_band_part, _CHOSEN, _is_matrix),
-)  # fmt: skip
+)

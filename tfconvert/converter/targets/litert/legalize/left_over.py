@@ -20,17 +20,17 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 CONSTANT = "tf.Const"
 
+# How many further nodes of an op the error names.
 _NAMED = 3
-"""How many further nodes of an op the error names."""
 
+# How many operands or results of an op the error shows.
 _SHOWN = 6
-"""How many operands or results of an op the error shows."""
 
+# The longest attribute that the error shows.
 _LONGEST = 60
-"""The longest attribute that the error shows."""
 
+# The least benefit of patterns that recognise a special form, whose absence explains nothing.
 _SPECIAL = 3
-"""The least benefit of patterns that recognise a special form, whose absence explains nothing."""
 
 _FORWARDING = frozenset({"tfl.cast", "tfl.expand_dims", "tfl.reshape", "tfl.squeeze", "tfl.transpose"})
 _NEVER_SHOWN = frozenset({"container", "shared_name"})
@@ -39,8 +39,8 @@ _NO_OPERATOR = "LiteRT has no such operator, and no others compute the same"
 _NO_CONSTANT = "the model changes this state while it runs, or its file doesn't hold the state's value"
 _WHOLE = "include all constants in the text, and cast those of other element types to one of LiteRT's"
 
+# Ops that only prepare another one: what it is called is what the user wrote.
 _SERVANTS = frozenset({"tf.StatelessRandomGetKeyCounter", "tf.StatelessRandomGetKeyCounterAlg", "tf.RngReadAndSkip"})
-"""Ops that only prepare another one: what it is called is what the user wrote."""
 
 
 class _Cause(NamedTuple):

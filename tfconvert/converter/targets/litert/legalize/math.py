@@ -57,8 +57,8 @@ _ERFINV_TAIL = (
     2.83297682,
 )
 
+# A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing.
 _LARGE = 1e18
-"""A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing."""
 
 
 def _polynomial(emit: Emit, x: Value, coefficients: Sequence[float]) -> Value:
@@ -151,7 +151,6 @@ def _atanh(op: Operation, emit: Emit) -> Value:
 
 
 def _other_side(emit: Emit, x: Value) -> Value:
-    """Returns `sqrt(1 - x*x)`."""
     return emit.unary("Sqrt", emit.binary("Mul", emit.binary("Sub", 1.0, x), emit.binary("AddV2", x, 1.0)))
 
 
@@ -297,11 +296,11 @@ def _bias_add_grad(op: Operation, emit: Emit) -> Value:
     return emit.reduce("Sum", op.operands[0], [axis for axis in range(rank) if axis != channel])
 
 
+# The note for models that look for such numbers; what the kernels make of them is in their table, as `special`.
 _SPECIALS = (
     "before it, LiteRT's kernels may make something else of infinite numbers and NaN than TensorFlow's: convolutions, "
     "matrix products, extremes, pooling, sorting and resizing do"
 )
-"""The note for models that look for such numbers; what the kernels make of them is in their table, as `special`."""
 
 ENTRIES: tuple[Entry, ...] = (
     Lowering("Erf", "Mul AddV2 RealDiv", _erf, _FLOAT),

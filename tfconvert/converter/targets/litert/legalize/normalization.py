@@ -88,9 +88,10 @@ def _normalize_by_batch(op: Operation, emit: Emit) -> list[Value]:
     statistics = [mean, _unbiased(x, variance, emit) if op.results[2].first_use is not None else variance]
     factor_of_new = tf.get(op, "exponential_avg_factor", 1.0)
     if factor_of_new != 1:
-        statistics = [emit.binary("AddV2", emit.binary("Mul", old, 1 - factor_of_new),
-                                  emit.binary("Mul", new, factor_of_new))
-                      for old, new in zip(op.operands[3:5], statistics, strict=True)]  # fmt: skip
+        statistics = [
+            emit.binary("AddV2", emit.binary("Mul", old, 1 - factor_of_new), emit.binary("Mul", new, factor_of_new))
+            for old, new in zip(op.operands[3:5], statistics, strict=True)
+        ]
     return [result, *statistics, *([mean] * (len(op.results) - 3))]
 
 
@@ -100,8 +101,11 @@ def _unbiased(x: Value, variance: Value, emit: Emit) -> Value:
     if -1 not in shape:
         count = math.prod(shape[:-1])
         return emit.binary("Mul", variance, count / max(count - 1, 1))
-    sizes = emit.tf("Slice", (emit.shape(x), emit.ints((0,)), emit.ints((len(shape) - 1,))),
-                    types.tensor(types.I32, (len(shape) - 1,)))  # fmt: skip
+    sizes = emit.tf(
+        "Slice",
+        (emit.shape(x), emit.ints((0,)), emit.ints((len(shape) - 1,))),
+        types.tensor(types.I32, (len(shape) - 1,)),
+    )
     number = emit.cast(emit.reduce("Prod", sizes, (0,)), types.F32)
     rest = emit.binary("Maximum", emit.binary("Sub", number, 1), 1)
     return emit.binary("Mul", variance, emit.binary("RealDiv", number, rest))

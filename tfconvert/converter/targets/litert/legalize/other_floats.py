@@ -22,11 +22,11 @@ from tfconvert.schema.ir.values import Value
 _HALVES = frozenset({types.F16, types.BF16})
 _DOUBLES = frozenset({types.F64})
 
+# Part of the names of patterns that are reported to the user.
 _OF_DOUBLES = "of-doubles"
-"""Part of the names of patterns that are reported to the user."""
 
+# Ops whose element types are what they are for.
 _CASTS = frozenset({"tf.Cast", "tfl.cast"})
-"""Ops whose element types are what they are for."""
 
 
 def patterns(names: Iterable[str], declined_by: PatternSet, *, takes_doubles: bool) -> PatternSet:

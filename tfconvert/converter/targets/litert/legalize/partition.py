@@ -153,7 +153,9 @@ def _is_vector(op: Operation) -> Failure | None:
 
 ENTRIES: tuple[Entry, ...] = (
     Lowering("DynamicPartition", "Equal Where GatherNd", _partition, constraint=_parts_constraint),
-    *(Lowering(op, "UnsortedSegmentMax ConcatV2 GatherV2", _stitch, constraint=_stitch_constraint)
-      for op in ("DynamicStitch", "ParallelDynamicStitch")),
+    *(
+        Lowering(op, "UnsortedSegmentMax ConcatV2 GatherV2", _stitch, constraint=_stitch_constraint)
+        for op in ("DynamicStitch", "ParallelDynamicStitch")
+    ),
     Lowering("InvertPermutation", "ScatterNd", _invert_permutation, "i32 i64", _is_vector),
-)  # fmt: skip
+)

@@ -11,8 +11,8 @@ from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Largest number of pixels of a window whose parts are cut out one by one.
 _MAX_WINDOW = 256
-"""Largest number of pixels of a window whose parts are cut out one by one."""
 
 _ELEMENTS = "f32 i32 i64 ui8 i8"
 
@@ -40,8 +40,10 @@ def _patches(op: Operation, emit: Emit) -> Value:
     size, strides, rates = _windows(op)
     shape, result = (types.shape_of(value.type) or () for value in (op.operands[0], op.results[0]))
     element, counts = types.element_of(op.operands[0].type), result[1:3]
-    reach = [(count - 1) * step + (pixels - 1) * rate + 1
-             for count, step, pixels, rate in zip(counts, strides, size, rates, strict=True)]  # fmt: skip
+    reach = [
+        (count - 1) * step + (pixels - 1) * rate + 1
+        for count, step, pixels, rate in zip(counts, strides, size, rates, strict=True)
+    ]
     images = op.operands[0]
     missing = [max(wanted - dim, 0) for wanted, dim in zip(reach, shape[1:3], strict=True)]
     if any(missing):
@@ -54,8 +56,10 @@ def _patches(op: Operation, emit: Emit) -> Value:
     parts = []
     for down in range(0, size[0] * rates[0], rates[0]):
         for across in range(0, size[1] * rates[1], rates[1]):
-            ends = [start + (count - 1) * step + 1
-                    for start, count, step in zip((down, across), counts, strides, strict=True)]  # fmt: skip
+            ends = [
+                start + (count - 1) * step + 1
+                for start, count, step in zip((down, across), counts, strides, strict=True)
+            ]
             bounds = [emit.ints(each) for each in ((0, down, across, 0), (0, *ends, 0), (1, *strides, 1))]
             parts.append(emit.tf("StridedSlice", (images, *bounds), part, {"begin_mask": 9, "end_mask": 9}))
     return emit.tf("ConcatV2", (*parts, emit.scalar(3, types.I32)), op.results[0].type) if parts[1:] else parts[0]

@@ -104,7 +104,13 @@ def _to_sparse(op: Operation, emit: Emit) -> list[Value]:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("RaggedTensorToTensor", "Range Less SelectV2 GatherV2", _padded, "f32 i32 i64 ui8 i8 i16 i1",
-             _padded_constraint, typed=1),
+    Lowering(
+        "RaggedTensorToTensor",
+        "Range Less SelectV2 GatherV2",
+        _padded,
+        "f32 i32 i64 ui8 i8 i16 i1",
+        _padded_constraint,
+        typed=1,
+    ),
     Lowering("RaggedTensorToSparse", "UnsortedSegmentSum Cumsum Pack", _to_sparse, constraint=_sparse_constraint),
-)  # fmt: skip
+)

@@ -46,8 +46,9 @@ def _in_top_k(op: Operation, emit: Emit) -> Value:
     rows, classes = types.shape_of(predictions.type) or (-1, -1)
     width = emit.reshape(emit.slice(emit.shape(predictions), (1,), (1,)), ())
     ids = emit.limited_i32(targets)
-    columns = emit.tf("Range", (emit.scalar(0, types.I32), width, emit.scalar(1, types.I32)),
-                      types.tensor(types.I32, (classes,)))  # fmt: skip
+    columns = emit.tf(
+        "Range", (emit.scalar(0, types.I32), width, emit.scalar(1, types.I32)), types.tensor(types.I32, (classes,))
+    )
     column = emit.tf("ExpandDims", (ids, emit.scalar(1, types.I32)), types.tensor(types.I32, (rows, 1)))
     is_own = emit.compare("Equal", columns, column)
     own = emit.reduce("Sum", emit.select(is_own, predictions, 0.0), (1,), keep_dims=True)

@@ -259,17 +259,9 @@ ENTRIES: tuple[Entry, ...] = (
     Row("SpaceToBatchND", "space_to_batch_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
     Row("BatchToSpaceND", "batch_to_space_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
     Lowering(
-        "SpaceToBatchND",
-        "Pad reshape Transpose",
-        _space_to_batch,
-        _BLOCKED,
-        all_of(_blocks_constraint, max_rank(5)),
+        "SpaceToBatchND", "Pad reshape Transpose", _space_to_batch, _BLOCKED, all_of(_blocks_constraint, max_rank(5))
     ),
     Lowering(
-        "BatchToSpaceND",
-        "reshape Transpose Slice",
-        _batch_to_space,
-        _BLOCKED,
-        all_of(_blocks_constraint, max_rank(5)),
+        "BatchToSpaceND", "reshape Transpose Slice", _batch_to_space, _BLOCKED, all_of(_blocks_constraint, max_rank(5))
     ),
 )

@@ -6,14 +6,7 @@ import math
 
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import (
-    Attr,
-    Entry,
-    Lowering,
-    ResultType,
-    Row,
-    constant_operand,
-)
+from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, ResultType, Row, constant_operand
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

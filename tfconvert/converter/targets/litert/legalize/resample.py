@@ -15,8 +15,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _ELEMENTS = "f32 f16 bf16 ui8 i8 i16 ui16 i32"
+# Largest size of a matrix: 16 MiB, which is 2048 pixels on either side.
 _MAX_ELEMENTS = 1 << 22
-"""Largest size of a matrix: 16 MiB, which is 2048 pixels on either side."""
 
 
 def _sizes_are_known(op: Operation) -> Failure | None:

@@ -39,10 +39,11 @@ def matrix_of(op: Operation, emit: Emit, axis: int, inputs: Scalar, outputs: Sca
         outputs: The result's size.
     """
     sizes = _Axis(
-        number(emit, inputs), number(emit, outputs),
+        number(emit, inputs),
+        number(emit, outputs),
         count(emit, inputs).reshape((1, inputs if isinstance(inputs, int) else -1)),
         count(emit, outputs).reshape((outputs if isinstance(outputs, int) else -1, 1)),
-    )  # fmt: skip
+    )
     if op.name == "tf.ResizeArea":
         return _area(sizes).value
     if op.name == "tf.ResizeBicubic":
@@ -55,8 +56,8 @@ def matrix_of(op: Operation, emit: Emit, axis: int, inputs: Scalar, outputs: Sca
 def _area(axis: _Axis) -> Formula:
     scale = axis.inputs / axis.outputs
     start, end = axis.places * scale, (axis.places + 1) * scale
-    covered = (axis.pixels + 1).least(end) - axis.pixels.greatest(start)
-    return covered.greatest(0) / scale
+    covered = (axis.pixels + 1).minimum(end) - axis.pixels.maximum(start)
+    return covered.maximum(0) / scale
 
 
 def _bicubic(axis: _Axis, *, is_half: bool) -> Formula:
@@ -92,14 +93,16 @@ def _scaled(axis: _Axis, kernel: str, scale: Formula, translation: Formula, *, a
     distance = axis.pixels + 0.5 - at
     reach: Formula | float = radius
     if antialias:
-        width = inverse.greatest(1)
+        width = inverse.maximum(1)
         distance, reach = distance / width, width * radius
     first, last = (at - reach - 0.5).apply("Ceil"), (at + reach - 0.5).apply("Floor")
     counts = both(
         at.emit,
-        axis.pixels.compare("GreaterEqual", first), axis.pixels.compare("LessEqual", last),
-        at.compare("GreaterEqual", 0), at.compare("LessEqual", axis.inputs),
-    )  # fmt: skip
+        axis.pixels.compare("GreaterEqual", first),
+        axis.pixels.compare("LessEqual", last),
+        at.compare("GreaterEqual", 0),
+        at.compare("LessEqual", axis.inputs),
+    )
     weights = function(distance).where(counts, 0)
     total = _sum(weights)
     is_small = abs(total).compare("Less", SMALL_SUM)
@@ -113,7 +116,7 @@ def _sum(weights: Formula) -> Formula:
 def _lanczos(radius: float, x: Formula) -> Formula:
     size = abs(x)
     is_near = size.compare("LessEqual", 1e-3)
-    wide = size.greatest(1e-3) * math.pi
+    wide = size.maximum(1e-3) * math.pi
     wave = radius * (wide.apply("Sin") * (wide * (1 / radius)).apply("Sin")) / (wide * wide)
     wave = wave.where(size.compare("LessEqual", radius), 0)
     return Formula(x.emit, x.emit.select(is_near, 1.0, wave.value))
@@ -130,7 +133,7 @@ def _box(x: Formula) -> Formula:
 
 
 def _triangle(x: Formula) -> Formula:
-    return (1 - abs(x)).greatest(0)
+    return (1 - abs(x)).maximum(0)
 
 
 def _two_cubics(near: tuple[float, ...], far: tuple[float, ...], x: Formula) -> Formula:

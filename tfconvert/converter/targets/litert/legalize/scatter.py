@@ -157,8 +157,9 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("ScatterNdNonAliasingAdd", "ScatterNd AddV2", partial(_add, "AddV2"), "f32 i32 i64"),
     Lowering("TensorScatterAdd", "ScatterNd AddV2", partial(_add, "AddV2"), "f32 i32 i64"),
     Lowering("TensorScatterSub", "ScatterNd Sub", partial(_add, "Sub"), "f32 i32 i64"),
-    Lowering("TensorScatterUpdate", "UnsortedSegmentMax ConcatV2 GatherV2", _update, "f32 i32 i64 ui8 i8 i1 i16",
-             _constraint),
+    Lowering(
+        "TensorScatterUpdate", "UnsortedSegmentMax ConcatV2 GatherV2", _update, "f32 i32 i64 ui8 i8 i1 i16", _constraint
+    ),
     _extreme_entry("Max"),
     _extreme_entry("Min"),
-)  # fmt: skip
+)

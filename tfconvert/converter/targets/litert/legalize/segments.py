@@ -18,11 +18,11 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Element types that LiteRT combines.
 _NUMBERS = "f32 i32"
-"""Element types that LiteRT combines."""
 
+# The initial value of LiteRT's kernel for minima; negated, that of the kernel for maxima.
 _LIMIT = float(np.finfo(np.float32).max)
-"""The initial value of LiteRT's kernel for minima; negated, that of the kernel for maxima."""
 
 
 def segment_count(emit: Emit, ids: Value) -> Value:
@@ -138,8 +138,11 @@ def _unsorted_sum_of_longs(op: Operation, emit: Emit) -> Value:
     width = shape[rank:]
     target = height
     if width:
-        target = emit.tf("ConcatV2", (height, emit.ints(width), emit.scalar(0, types.I32)),
-                         types.tensor(types.I32, (1 + len(width),)))  # fmt: skip
+        target = emit.tf(
+            "ConcatV2",
+            (height, emit.ints(width), emit.scalar(0, types.I32)),
+            types.tensor(types.I32, (1 + len(width),)),
+        )
     summed = emit.tf("ScatterNd", (places, data, target), types.tensor(types.I64, (-1, *width)))
     begin, size = emit.ints([1, *[0] * len(width)]), emit.ints([-1] * (1 + len(width)))
     return emit.tf("Slice", (summed, begin, size), op.results[0].type)
@@ -165,10 +168,15 @@ _UNSORTED = ("Sum", "Prod", "Max", "Min")
 
 ENTRIES: tuple[Entry, ...] = (
     Row("SegmentSum", "segment_sum", _NUMBERS, narrow=(1,), constraint=_is_dense),
-    *(Lowering(f"Segment{how}", _BECOMES[how], partial(_sorted, how), _NUMBERS, rank_is_known)
-      for how in ("Sum", "Prod", "Mean", "Max", "Min")),
-    *(Lowering(f"SparseSegment{how}{count}", f"GatherV2 {_BECOMES[how]}", partial(_sparse, how), "f32", rank_is_known)
-      for how in ("Sum", "Mean", "SqrtN") for count in ("", "WithNumSegments")),
+    *(
+        Lowering(f"Segment{how}", _BECOMES[how], partial(_sorted, how), _NUMBERS, rank_is_known)
+        for how in ("Sum", "Prod", "Mean", "Max", "Min")
+    ),
+    *(
+        Lowering(f"SparseSegment{how}{count}", f"GatherV2 {_BECOMES[how]}", partial(_sparse, how), "f32", rank_is_known)
+        for how in ("Sum", "Mean", "SqrtN")
+        for count in ("", "WithNumSegments")
+    ),
     *(Row(f"UnsortedSegment{how}", f"unsorted_segment_{how.lower()}", _NUMBERS, narrow=(1, 2)) for how in _UNSORTED),
     Lowering("UnsortedSegmentSum", "ScatterNd Slice", _unsorted_sum_of_longs, "i64", _longs_constraint),
-)  # fmt: skip
+)

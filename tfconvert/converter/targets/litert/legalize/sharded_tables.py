@@ -34,19 +34,17 @@ from tfconvert.schema.ir.values import Value
 _STITCHES = ("tf.DynamicStitch", "tf.ParallelDynamicStitch")
 _GATHERS = ("tf.Gather", "tf.GatherV2")
 
+# Ops that never fall while their first operands grow, if the others are constants, and positive where they divide.
 _MONOTONE = frozenset({"Add", "AddV2", "Cast", "FloorDiv", "Maximum", "Minimum", "Sub"})
-"""Ops that never fall while their first operands grow, if the others are constants, and positive where they divide."""
 
-_ELEMENTWISE = _MONOTONE | {
-    "FloorMod", "Greater", "GreaterEqual", "Less", "LessEqual", "Mul", "Select", "SelectV2",
-}  # fmt: skip
-"""Ops that shards and rows are computed with."""
+# Ops that shards and rows are computed with.
+_ELEMENTWISE = _MONOTONE | {"FloorMod", "Greater", "GreaterEqual", "Less", "LessEqual", "Mul", "Select", "SelectV2"}
 
+# Largest number of ops that compute them.
 _MAX_OPS = 16
-"""Largest number of ops that compute them."""
 
+# Number of ids for which they are computed at a time.
 _CHUNK = 1 << 16
-"""Number of ids for which they are computed at a time."""
 
 
 class _Parts(NamedTuple):

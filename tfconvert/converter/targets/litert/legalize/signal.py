@@ -46,8 +46,8 @@ def _rfft(op: Operation, emit: Emit) -> Value:
     return emit.tf("Squeeze", (transformed,), op.results[0].type, {"squeeze_dims": [-2]})
 
 
+# Inverse transforms are products with matrices, whose size grows with the square of the length.
 _MAX_LENGTH = 1024
-"""Inverse transforms are products with matrices, whose size grows with the square of the length."""
 
 
 def _inverse_constraint(op: Operation) -> Failure | None:

@@ -49,12 +49,15 @@ def _fill_empty_rows(op: Operation, emit: Emit) -> list[Value]:
     back = types.tensor(types.I32, types.shape_of(values.type))
     back_map = emit.tf("Slice", (inverse, emit.ints((0,)), size_of(emit, values, 0)), back)
     return [
-        emit.tf("GatherV2", (_joined(emit, indices, emit.pad(empty, ((0, 0), (0, rank - 1)))), order, axis),
-                op.results[0].type),
+        emit.tf(
+            "GatherV2",
+            (_joined(emit, indices, emit.pad(empty, ((0, 0), (0, rank - 1)))), order, axis),
+            op.results[0].type,
+        ),
         emit.tf("GatherV2", (_joined(emit, values, filled), order, axis), op.results[1].type),
         is_empty,
         emit.cast(back_map, types.I64),
-    ]  # fmt: skip
+    ]
 
 
 def _joined(emit: Emit, first: Value, second: Value) -> Value:
@@ -117,8 +120,10 @@ def _without_guess(emit: Emit, old: Value, new: Value) -> Value:
 
 def _ranks_are_known(op: Operation) -> Failure | None:
     shapes = [types.shape_of(operand.type) for operand in op.operands]
-    is_known = all(shape is not None and len(shape) == rank and shape[-1] > 0
-                   for shape, rank in zip(shapes, (2, 1, 1), strict=True))  # fmt: skip
+    is_known = all(
+        shape is not None and len(shape) == rank and shape[-1] > 0
+        for shape, rank in zip(shapes, (2, 1, 1), strict=True)
+    )
     return None if is_known else Failure("the sparse tensor's rank is not known")
 
 
@@ -169,8 +174,8 @@ def _flags_to_dense(op: Operation, emit: Emit) -> Value:
     return emit.cast(emit.tf("SparseToDense", (indices, shape, *numbers), result, op.properties), types.I1)
 
 
+# Which of the old dimensions, one after the other, become each new one.
 _Runs = list[range]
-"""Which of the old dimensions, one after the other, become each new one."""
 
 _LOOKED_THROUGH = full_names(SAME_ELEMENTS | {"Cast", "Prod"})
 
@@ -219,8 +224,11 @@ def _factors(value: Value, shape: Value, rank: int) -> range | None:
 def _picked(op: Operation, rank: int) -> range | None:
     """Returns which elements of a vector an op picks."""
     constants = [tensor_data.constant_of(operand) for operand in op.operands[1:]]
-    numbers = [int(tensor_data.to_array(each).reshape(-1)[0]) for each in constants
-               if each is not None and types.shape_of(each.type) in ((), (1,))]  # fmt: skip
+    numbers = [
+        int(tensor_data.to_array(each).reshape(-1)[0])
+        for each in constants
+        if each is not None and types.shape_of(each.type) in ((), (1,))
+    ]
     if len(numbers) < len(constants):
         return None
     if op.name in ("tf.Gather", "tf.GatherV2"):
@@ -250,12 +258,23 @@ def _merge(op: Operation, runs: _Runs, rewriter: Rewriter) -> None:
 PATTERNS = (Pattern("merge-sparse-dimensions", "tf.SparseReshape", _merged, _merge, depth=3),)
 
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("SparseFillEmptyRows", "UnsortedSegmentSum Where TopKV2 GatherV2", _fill_empty_rows, _FILLED,
-             _rank_is_known, typed=1),
+    Lowering(
+        "SparseFillEmptyRows",
+        "UnsortedSegmentSum Where TopKV2 GatherV2",
+        _fill_empty_rows,
+        _FILLED,
+        _rank_is_known,
+        typed=1,
+    ),
     Lowering("SparseTensorDenseMatMul", "GatherV2 Mul UnsortedSegmentSum", _times_dense, "f32 i32", typed=1),
-    Row("SparseToDense", "sparse_to_dense", "f32 i32 i64 i8 ui8", typed=2,
-        options={"validate_indices": Attr("validate_indices", True)}),
+    Row(
+        "SparseToDense",
+        "sparse_to_dense",
+        "f32 i32 i64 i8 ui8",
+        typed=2,
+        options={"validate_indices": Attr("validate_indices", True)},
+    ),
     Lowering("SparseToDense", "Cast SparseToDense", _flags_to_dense, "i1", typed=2),
     Lowering("SparseReorder", "TopKV2 GatherV2", _reorder, constraint=_shape_is_known),
     Lowering("SparseReshape", "FloorMod FloorDiv Pack", _reshape, constraint=_ranks_are_known),
-)  # fmt: skip
+)

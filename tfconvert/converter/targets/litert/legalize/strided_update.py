@@ -117,13 +117,15 @@ def _selection(op: Operation) -> tuple[int | slice, ...]:
     assert bounds is not None
     dense = densify(bounds, masks_of(op), len(shape))
     return tuple(
-        dense.begin[axis] % max(size, 1) if dense.shrink_mask >> axis & 1 else slice(
+        dense.begin[axis] % max(size, 1)
+        if dense.shrink_mask >> axis & 1
+        else slice(
             None if dense.begin_mask >> axis & 1 else dense.begin[axis],
             None if dense.end_mask >> axis & 1 else dense.end[axis],
             dense.strides[axis],
         )
         for axis, size in enumerate(shape)
-    )  # fmt: skip
+    )
 
 
 def _picked(op: Operation) -> np.ndarray:
@@ -228,6 +230,7 @@ def _bound(op: Operation, emit: Emit, operand: int, axis: _Axis) -> Operand:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("TensorStridedSliceUpdate", "dynamic_update_slice", _update, "f32 f16 i8 ui8 i16 i32 ui32 i64 i1",
-             _constraint),
-)  # fmt: skip
+    Lowering(
+        "TensorStridedSliceUpdate", "dynamic_update_slice", _update, "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", _constraint
+    ),
+)

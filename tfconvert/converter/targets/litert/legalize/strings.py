@@ -21,16 +21,27 @@ from tfconvert.schema.ir.values import Value
 
 _STRING = "!tf_type.string"
 
+# Ops that only move elements -> which of their operands holds these.
 _MOVED: Mapping[str, int] = {
-    "BroadcastTo": 0, "Gather": 0, "GatherV2": 0, "MirrorPad": 0, "ReverseSequence": 0, "ReverseV2": 0,
-    "Split": 1, "SplitV": 0, "Transpose": 0, "Unpack": 0,
-}  # fmt: skip
-"""Ops that only move elements -> which of their operands holds these."""
+    "BroadcastTo": 0,
+    "Gather": 0,
+    "GatherV2": 0,
+    "MirrorPad": 0,
+    "ReverseSequence": 0,
+    "ReverseV2": 0,
+    "Split": 1,
+    "SplitV": 0,
+    "Transpose": 0,
+    "Unpack": 0,
+}
 
+# Ops whose results' elements are elements of some operands -> these operands.
 _CHOOSING: Mapping[str, slice] = {
-    "ConcatV2": slice(0, -1), "Pack": slice(0, None), "Select": slice(1, None), "SelectV2": slice(1, None),
-}  # fmt: skip
-"""Ops whose results' elements are elements of some operands -> these operands."""
+    "ConcatV2": slice(0, -1),
+    "Pack": slice(0, None),
+    "Select": slice(1, None),
+    "SelectV2": slice(1, None),
+}
 
 _GATHERING = ("Gather", "GatherV2")
 _JOINING = ("ConcatV2", "Pack")

@@ -25,27 +25,42 @@ class Topic(NamedTuple):
 
 
 TOPICS: tuple[Topic, ...] = (
-    Topic("image", "image",
-          "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 ResizeBilinear "
-          "ResizeNearestNeighbor"),
+    Topic(
+        "image",
+        "image",
+        "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 ResizeBilinear "
+        "ResizeNearestNeighbor",
+    ),
     Topic("einsum", "einsum", "Einsum"),
     Topic("cross_entropy", "losses", "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"),
     Topic("roll", "rolling", "Roll"),
-    Topic("scatter", "scattering",
-          "ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
-          "TensorScatterUpdate"),
-    Topic("segments", "segments",
-          "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanWithNumSegments "
-          "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
-          "UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum"),
+    Topic(
+        "scatter",
+        "scattering",
+        "ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
+        "TensorScatterUpdate",
+    ),
+    Topic(
+        "segments",
+        "segments",
+        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanWithNumSegments "
+        "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
+        "UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
+    ),
     Topic("partition", "partitions", "DynamicPartition DynamicStitch InvertPermutation ParallelDynamicStitch"),
     Topic("sharded_tables", "partitions", "DynamicStitch ParallelDynamicStitch"),
-    Topic("diagonals", "diagonals",
-          "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
-          "MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3"),
+    Topic(
+        "diagonals",
+        "diagonals",
+        "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
+        "MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3",
+    ),
     Topic("uniques", "sets", "ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2"),
-    Topic("sparse", "sparse tensors",
-          "SparseFillEmptyRows SparseReorder SparseReshape SparseTensorDenseMatMul SparseToDense"),
+    Topic(
+        "sparse",
+        "sparse tensors",
+        "SparseFillEmptyRows SparseReorder SparseReshape SparseTensorDenseMatMul SparseToDense",
+    ),
     Topic("ragged", "ragged tensors", "RaggedTensorToSparse RaggedTensorToTensor"),
     Topic("strided_update", "strided update", "TensorStridedSliceUpdate"),
     Topic("colors", "colours", "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV"),
@@ -58,17 +73,23 @@ TOPICS: tuple[Topic, ...] = (
     Topic("argmax_pooling", "pooling with places", "MaxPoolWithArgmax"),
     Topic("resample", "resampling", "ResizeArea ResizeBicubic ScaleAndTranslate"),
     Topic("crops", "resampling", "CropAndResize"),
-    Topic("fake_quant", "fake quantization",
-          "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
-          "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"),
+    Topic(
+        "fake_quant",
+        "fake quantization",
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
+        "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
+    ),
     Topic("patches", "resampling", "ExtractImagePatches"),
-    Topic("legacy", "older ops",
-          "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
-          "BatchToSpace Reverse SpaceToBatch SparseMatMul TopK"),
+    Topic(
+        "legacy",
+        "older ops",
+        "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
+        "BatchToSpace Reverse SpaceToBatch SparseMatMul TopK",
+    ),
     Topic("ranking", "ranking", "ApproxTopK InTopK InTopKV2 NthElement UnravelIndex"),
     Topic("gradients", "gradients", "EluGrad LeakyReluGrad SeluGrad SoftplusGrad SoftsignGrad"),
     Topic("bessel", "Bessel functions", "BesselI0e"),
-)  # fmt: skip
+)
 
 
 def _by_op() -> Mapping[str, frozenset[Topic]]:

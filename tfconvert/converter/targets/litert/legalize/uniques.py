@@ -50,7 +50,9 @@ def _list_diff(op: Operation, emit: Emit) -> list[Value]:
 ENTRIES: tuple[Entry, ...] = (
     Row("Unique", "unique", _ELEMENTS, options={"idx_out_type": ResultType(1)}),
     Lowering("UniqueV2", "Unique", _unique, _ELEMENTS, _is_vector),
-    *(Lowering(op, "Unique UnsortedSegmentSum", _unique, _ELEMENTS, _is_vector)
-      for op in ("UniqueWithCounts", "UniqueWithCountsV2")),
+    *(
+        Lowering(op, "Unique UnsortedSegmentSum", _unique, _ELEMENTS, _is_vector)
+        for op in ("UniqueWithCounts", "UniqueWithCountsV2")
+    ),
     Lowering("ListDiff", "Equal Any Where GatherV2", _list_diff, "f32 i32 i64 ui8 i8"),
-)  # fmt: skip
+)

@@ -14,14 +14,27 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 HELD = (
-    "f32", "f64", "f16", "bf16", "i1", "i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64", "complex<f32>",
+    "f32",
+    "f64",
+    "f16",
+    "bf16",
+    "i1",
+    "i8",
+    "ui8",
+    "i16",
+    "ui16",
+    "i32",
+    "ui32",
+    "i64",
+    "ui64",
+    "complex<f32>",
     "complex<f64>",
-)  # fmt: skip
+)
 """The element types that LiteRT's variables can have."""
 
 _KINDS = frozenset({("!tf_type.string", "i64"), ("i64", "!tf_type.string")})
+# Tables' numbers begin here: the runtime counts variables from 0, and they must not meet.
 _TABLE_IDS = 1 << 30
-"""Tables' numbers begin here: the runtime counts variables from 0, and they must not meet."""
 
 
 def _kind_is_known(op: Operation) -> Failure | None:
@@ -78,12 +91,16 @@ def _element_is_held(op: Operation) -> Failure | None:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("VarHandleOp", "var_handle", options={"container": Attr("container", ""), "shared_name": Attr("shared_name")},
-        constraint=_is_held),
+    Row(
+        "VarHandleOp",
+        "var_handle",
+        options={"container": Attr("container", ""), "shared_name": Attr("shared_name")},
+        constraint=_is_held,
+    ),
     Row("ReadVariableOp", "read_variable"),
     Lowering("AssignVariableOp", "assign_variable", _assign, constraint=_element_is_held),
     Lowering("VarIsInitializedOp", "pseudo_const", _is_initialized),
     Lowering("HashTableV2", "hashtable", _table, constraint=_kind_is_known),
     Row("LookupTableFindV2", "hashtable_find", operands=(0, 1, 2), constraint=_table_is_known),
     Lowering("LookupTableImportV2", "hashtable_import", _import),
-)  # fmt: skip
+)

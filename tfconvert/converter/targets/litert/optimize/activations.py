@@ -29,14 +29,14 @@ from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# How deep products of products are searched.
 _MAX_DEPTH = 3
-"""How deep products of products are searched."""
 
+# The ops that apply the other bound, by the op that applies one.
 _INNER = {"tfl.maximum": frozenset({"tfl.minimum"}), "tfl.minimum": frozenset({"tfl.maximum", "tfl.relu"})}
-"""The ops that apply the other bound, by the op that applies one."""
 
+# Activations by their bounds. RELU_0_TO_1 is left out: XNNPACK doesn't take it, and computes two limits faster.
 _BETWEEN = {(0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
-"""Activations by their bounds. RELU_0_TO_1 is left out: XNNPACK doesn't take it, and computes two limits faster."""
 
 
 def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
@@ -135,10 +135,7 @@ _LEAKY_RELU = rule(
     "leaky-relu",
     tfl.maximum(X, tfl.mul(X, number("alpha"), **matching.PLAIN).commutative().once()).commutative(),
     tfl.leaky_relu(X, alpha=computed(lambda alpha: alpha)),
-    where=[
-        check("the factor isn't between 0 and 1", lambda alpha: 0 < alpha < 1),
-        matching.KEEPS_SHAPE,
-    ],
+    where=[check("the factor isn't between 0 and 1", lambda alpha: 0 < alpha < 1), matching.KEEPS_SHAPE],
     benefit=1,
 )
 
@@ -147,8 +144,9 @@ def _prelu(name: str, negative: Op) -> Pattern[Any]:
     scaled = tfl.mul(constant("slope"), tfl.relu(negative.once()).once(), **matching.PLAIN).commutative().once()
     alpha = computed(_slope, "alpha")
     positive = tfl.relu(X).once()
-    return rule(name, tfl.add(positive, scaled, **matching.PLAIN).commutative(), tfl.prelu(X, alpha), where=[alpha],
-                benefit=5)  # fmt: skip
+    return rule(
+        name, tfl.add(positive, scaled, **matching.PLAIN).commutative(), tfl.prelu(X, alpha), where=[alpha], benefit=5
+    )
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (

@@ -31,6 +31,7 @@ from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
+# Ops that are folded at compile time where all operands are constant.
 _FOLDED: Mapping[str, Callable[..., Any]] = {
     "tfl.add": np.add,
     "tfl.sub": np.subtract,
@@ -45,16 +46,20 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
     "tfl.sqrt": np.sqrt,
     "tfl.exp": np.exp,
 }
-"""Ops that are folded at compile time where all operands are constant."""
 
+# Ops that are powers, by exponent; none for the first power.
 _POWERS: Mapping[float, str] = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", 1.0: ""}
-"""Ops that are powers, by exponent; none for the first power."""
 
 _BOUNDED = frozenset({"tfl.logistic", "tfl.softmax", "tfl.tanh"})
+# Ops that only forward elements of an operand.
 _MOVES: Mapping[str, int] = {
-    "tfl.reshape": 0, "tfl.slice": 0, "tfl.split": 1, "tfl.split_v": 0, "tfl.strided_slice": 0, "tfl.transpose": 0,
-}  # fmt: skip
-"""Ops that only forward elements of an operand."""
+    "tfl.reshape": 0,
+    "tfl.slice": 0,
+    "tfl.split": 1,
+    "tfl.split_v": 0,
+    "tfl.strided_slice": 0,
+    "tfl.transpose": 0,
+}
 _MAX_MOVES = 3
 
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
@@ -176,19 +181,33 @@ _NEGATIVE, _RECIPROCAL = computed(_negative, "negative"), computed(_reciprocal, 
 
 def _power(exponent: float, name: str) -> Pattern[Any]:
     """Returns the pattern of a power that has an op of its own, or is its operand."""
-    return rule(f"power-to-{name or 'operand'}", tfl.pow(_FLOATS, exponent),
-                op(f"tfl.{name}", _FLOATS) if name else _FLOATS,
-                where=[matching.KEEPS_SHAPE], benefit=1)  # fmt: skip
+    return rule(
+        f"power-to-{name or 'operand'}",
+        tfl.pow(_FLOATS, exponent),
+        op(f"tfl.{name}", _FLOATS) if name else _FLOATS,
+        where=[matching.KEEPS_SHAPE],
+        benefit=1,
+    )
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
     *(_power(exponent, name) for exponent, name in _POWERS.items()),
-    rule("sub-to-add", tfl.sub(X.varying(), C.element(np.float32), **_OPTIONS), tfl.add(X, _NEGATIVE, **_OPTIONS),
-         where=[_NEGATIVE], benefit=10),
-    rule("div-to-mul", tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
-         tfl.mul(X, _RECIPROCAL, **_OPTIONS), where=[_RECIPROCAL], benefit=10),
+    rule(
+        "sub-to-add",
+        tfl.sub(X.varying(), C.element(np.float32), **_OPTIONS),
+        tfl.add(X, _NEGATIVE, **_OPTIONS),
+        where=[_NEGATIVE],
+        benefit=10,
+    ),
+    rule(
+        "div-to-mul",
+        tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
+        tfl.mul(X, _RECIPROCAL, **_OPTIONS),
+        where=[_RECIPROCAL],
+        benefit=10,
+    ),
     *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),
     Pattern("zero-mul", "tfl.mul", _match_zero, _rewrite_neutral, benefit=25, depth=_MAX_MOVES),
     *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8, depth=2) for root in _NEUTRAL),
-)  # fmt: skip
+)

@@ -62,13 +62,20 @@ class _Cell(NamedTuple):
 _OPTIONS = ("time_major", "fused_activation_function", "asymmetric_quantize_inputs")
 _CELLS: Mapping[str, _Cell] = {
     "tfl.unidirectional_sequence_lstm": _Cell(
-        "bidirectional_sequence_lstm", range(1, 18), range(1, 18), range(18, 20), range(20, 24), 9,
-        (*_OPTIONS, "cell_clip", "proj_clip"), "diagonal_recurrent_tensors", 16,
+        "bidirectional_sequence_lstm",
+        range(1, 18),
+        range(1, 18),
+        range(18, 20),
+        range(20, 24),
+        9,
+        (*_OPTIONS, "cell_clip", "proj_clip"),
+        "diagonal_recurrent_tensors",
+        16,
     ),
     "tfl.unidirectional_sequence_rnn": _Cell(
         "bidirectional_sequence_rnn", range(1, 4), range(1, 5), range(0), range(0), 3, _OPTIONS
     ),
-}  # fmt: skip
+}
 
 
 class _Pair(NamedTuple):
@@ -127,8 +134,10 @@ def _step_of(reader: Operation, layer: Operation) -> int | None:
     """Returns which step of the sequence a slice of a backward layer's result takes, `None` if not just one."""
     axis, begin = _time_axis(layer), constant_ints(reader.operands[1])
     others = 7 & ~(1 << axis)
-    masks = {name: dialect.attribute(reader, f"{name}_mask")
-             for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}  # fmt: skip
+    masks = {
+        name: dialect.attribute(reader, f"{name}_mask")
+        for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    }
     if begin is None or len(begin) != 3 or constant_ints(reader.operands[3]) != (1, 1, 1):
         return None
     whole = masks["begin"] & others == others and masks["end"] & others == others

@@ -16,17 +16,48 @@ from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 
 _UNARY = (
-    "abs", "ceil", "cos", "exp", "floor", "log", "logical_not", "logistic", "neg", "relu", "relu6", "round", "rsqrt",
-    "sin", "sqrt", "square", "tanh",
-)  # fmt: skip
+    "abs",
+    "ceil",
+    "cos",
+    "exp",
+    "floor",
+    "log",
+    "logical_not",
+    "logistic",
+    "neg",
+    "relu",
+    "relu6",
+    "round",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "square",
+    "tanh",
+)
 _BINARY = (
-    "add", "sub", "mul", "div", "maximum", "minimum", "squared_difference", "equal", "not_equal", "less", "less_equal",
-    "greater", "greater_equal", "pow", "floor_div", "floor_mod", "logical_and", "logical_or",
-)  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "maximum",
+    "minimum",
+    "squared_difference",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "pow",
+    "floor_div",
+    "floor_mod",
+    "logical_and",
+    "logical_or",
+)
 _SOURCE = frozenset({"tfl.broadcast_to"})
 
+# All kernels of these ops broadcast tensors of this rank.
 _MAX_RANK = 4
-"""All kernels of these ops broadcast tensors of this rank."""
 
 
 class _Moved(NamedTuple):
@@ -69,9 +100,15 @@ def _rewrite(op: Operation, match: _Moved, rewriter: Rewriter) -> None:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"broadcast-behind-{name}", f"tfl.{name}", _match, _rewrite, producers={0: _SOURCE}, benefit=0)
-      for name in _UNARY),
-    *(Pattern(f"{where}-broadcast-behind-{name}", f"tfl.{name}", _match, _rewrite, producers={index: _SOURCE},
-              benefit=0)
-      for name in _BINARY for index, where in enumerate(("left", "right"))),
-)  # fmt: skip
+    *(
+        Pattern(f"broadcast-behind-{name}", f"tfl.{name}", _match, _rewrite, producers={0: _SOURCE}, benefit=0)
+        for name in _UNARY
+    ),
+    *(
+        Pattern(
+            f"{where}-broadcast-behind-{name}", f"tfl.{name}", _match, _rewrite, producers={index: _SOURCE}, benefit=0
+        )
+        for name in _BINARY
+        for index, where in enumerate(("left", "right"))
+    ),
+)

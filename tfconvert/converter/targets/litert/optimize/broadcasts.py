@@ -24,21 +24,39 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _BROADCASTING = (
-    "add", "sub", "mul", "div", "maximum", "minimum", "squared_difference", "equal", "not_equal", "less", "less_equal",
-    "greater", "greater_equal", "pow", "floor_div", "floor_mod", "logical_and", "logical_or", "select_v2", "select",
-)  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "maximum",
+    "minimum",
+    "squared_difference",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "pow",
+    "floor_div",
+    "floor_mod",
+    "logical_and",
+    "logical_or",
+    "select_v2",
+    "select",
+)
+# Ops that make a value larger, and which operand that is.
 _DATA: Mapping[str, int] = {"tfl.broadcast_to": 0, "tfl.tile": 0, "tfl.fill": 1}
-"""Ops that make a value larger, and which operand that is."""
 _SOURCES = frozenset(_DATA)
 _CHOICES = ("tfl.select", "tfl.select_v2")
+# Ops that may make a value as large as another.
 _LIKE = frozenset({"tfl.broadcast_to", "tfl.fill", "tfl.zeros_like"})
-"""Ops that may make a value as large as another."""
 
+# All kernels of these ops broadcast tensors of this rank.
 _MAX_RANK = 4
-"""All kernels of these ops broadcast tensors of this rank."""
 
+# Those that broadcast tensors of a higher rank.
 _HIGHER: Mapping[str, int] = {"tfl.add": 6, "tfl.sub": 6, "tfl.mul": 6, "tfl.div": 5, "tfl.select_v2": 5}
-"""Those that broadcast tensors of a higher rank."""
 
 
 class _Broadcast(NamedTuple):
@@ -148,9 +166,11 @@ def _rewrite(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
 PATTERNS: tuple[Pattern[_Broadcast], ...] = (
     *(Pattern(f"broadcast-into-{name}", f"tfl.{name}", _match, _rewrite, benefit=0) for name in _BROADCASTING),
     *(
-        Pattern(f"{where}-like-into-{name}", f"tfl.{name}", _match_like, _rewrite_like, depth=2,
-                producers={index: _LIKE})
-        for name in _BROADCASTING if f"tfl.{name}" not in _CHOICES
+        Pattern(
+            f"{where}-like-into-{name}", f"tfl.{name}", _match_like, _rewrite_like, depth=2, producers={index: _LIKE}
+        )
+        for name in _BROADCASTING
+        if f"tfl.{name}" not in _CHOICES
         for index, where in enumerate(("left", "right"))
     ),
-)  # fmt: skip
+)

@@ -40,11 +40,11 @@ _OPPOSITE: Mapping[str, str] = {
     "tfl.greater": "less_equal",
     "tfl.less_equal": "greater",
 }
+# Comparisons whose opposite is their negation whatever is compared.
 _EXACT = ("tfl.equal", "tfl.not_equal")
-"""Comparisons whose opposite is their negation whatever is compared."""
 
+# The value that decides the result by itself; the other one leaves it to the other operand.
 _ABSORBING: Mapping[str, bool] = {"tfl.logical_and": False, "tfl.logical_or": True}
-"""The value that decides the result by itself; the other one leaves it to the other operand."""
 
 
 def _chosen(root: Operation, condition: Array) -> Value | Failure:
@@ -96,10 +96,7 @@ def _leaky() -> Iterator[Pattern[Any]]:
         "negative": (op(_NEGATIVE, X, 0.0), (_SCALED, X)),
         "negative-mirrored": (op(_POSITIVE, 0.0, X), (_SCALED, X)),
     }
-    where = [
-        check("the factor isn't finite", lambda alpha: -math.inf < alpha < math.inf),
-        matching.KEEPS_SHAPE,
-    ]
+    where = [check("the factor isn't finite", lambda alpha: -math.inf < alpha < math.inf), matching.KEEPS_SHAPE]
     for select in _SELECTS:
         for name, (condition, values) in conditions.items():
             matched = op(f"tfl.{select}", condition.once(), *values)
@@ -110,12 +107,22 @@ def _leaky() -> Iterator[Pattern[Any]]:
 _NEGATED = [op(f"tfl.{name}", tfl.logical_not(B).once(), Y, Z) for name in _SELECTS]
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(rule(f"known-{name}", op(f"tfl.{name}", array("condition"), Y, Z), _CHOSEN, where=[_CHOSEN], benefit=20)
-      for name in _SELECTS),
+    *(
+        rule(f"known-{name}", op(f"tfl.{name}", array("condition"), Y, Z), _CHOSEN, where=[_CHOSEN], benefit=20)
+        for name in _SELECTS
+    ),
     *(rule(f"negated-{each.names[0][4:]}", each, each.rebuilt(B, Z, Y), benefit=10) for each in _NEGATED),
     *_leaky(),
     rule("twice-not", tfl.logical_not(tfl.logical_not(B)), B, benefit=20),
     rule("opposite-comparison", tfl.logical_not(_COMPARISON), _compare, where=[_HAS_OPPOSITE], benefit=5),
-    *(rule(f"decided-{name[4:]}", op(name, B.varying(), array("known")).commutative(),
-           computed(lambda decided: decided), where=[_DECIDED], benefit=15) for name in _ABSORBING),
-)  # fmt: skip
+    *(
+        rule(
+            f"decided-{name[4:]}",
+            op(name, B.varying(), array("known")).commutative(),
+            computed(lambda decided: decided),
+            where=[_DECIDED],
+            benefit=15,
+        )
+        for name in _ABSORBING
+    ),
+)

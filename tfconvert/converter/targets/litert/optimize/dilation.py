@@ -72,12 +72,7 @@ def _base(padding: str, size: int, window: int) -> pads.Window:
 def _is_exact(size: int, base: pads.Window, rate: int, padded: pads.Window, crop: pads.Window) -> bool:
     """Returns whether one dimension is padded by `base`, then filled to whole phases, and cropped back."""
     filling = padded[1] - base[1]
-    return (
-        padded[0] == base[0]
-        and crop == (0, filling)
-        and 0 <= filling < rate
-        and (size + sum(padded)) % rate == 0
-    )  # fmt: skip
+    return padded[0] == base[0] and crop == (0, filling) and 0 <= filling < rate and (size + sum(padded)) % rate == 0
 
 
 def _image(row: Value) -> types.Shape | None:
@@ -101,15 +96,18 @@ X, W, BIAS = value("x"), value("w"), rest("bias")
 _PHASES = tfl.space_to_batch_nd(X, array("block"), array("added")).once()
 _CONVOLUTIONS = ("tfl.conv_2d", "tfl.depthwise_conv_2d")
 _UNDILATED: dict[str, Any] = {
-    "padding": "VALID", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1,
-}  # fmt: skip
+    "padding": "VALID",
+    "stride_h": 1,
+    "stride_w": 1,
+    "dilation_h_factor": 1,
+    "dilation_w_factor": 1,
+}
 _CONVOLUTION = op(_CONVOLUTIONS, _PHASES, W, BIAS, **_UNDILATED).once()
 
 _PADDING = computed(_padding, "padding")
 
 _SAME_PHASES = check(
-    "the phases are joined in another way than they were cut",
-    lambda block, joined: block.tolist() == joined.tolist(),
+    "the phases are joined in another way than they were cut", lambda block, joined: block.tolist() == joined.tolist()
 )
 
 _DILATE = rule(
@@ -157,11 +155,13 @@ _DILATE_ROWS = rule(
     where=[
         _SAME_PHASES,
         check("the phases become other images than those of one row", _reshapes_rows),
-        check("more than one dimension of the rows is unknown",
-              lambda x, root: _image(x) is not None and _image(root.results[0]) is not None),
+        check(
+            "more than one dimension of the rows is unknown",
+            lambda x, root: _image(x) is not None and _image(root.results[0]) is not None,
+        ),
         _ROW_PADDING,
     ],
     benefit=1,
-)  # fmt: skip
+)
 
 PATTERNS: tuple[Pattern[Any], ...] = (_DILATE, _DILATE_ROWS)

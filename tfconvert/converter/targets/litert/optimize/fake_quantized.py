@@ -52,8 +52,22 @@ def _rewrite_reshape(op: Operation, match: Value, rewriter: Rewriter) -> None:
 
 
 PATTERNS: tuple[Pattern[Value], ...] = (
-    Pattern("transpose-below-fake-quant", "tfl.transpose", _match_transpose, _rewrite_transpose, benefit=15, depth=3,
-            producers={0: fake_quant.LAST}),
-    Pattern("reshape-below-fake-quant", "tfl.reshape", _match_reshape, _rewrite_reshape, benefit=15, depth=3,
-            producers={0: fake_quant.LAST}),
-)  # fmt: skip
+    Pattern(
+        "transpose-below-fake-quant",
+        "tfl.transpose",
+        _match_transpose,
+        _rewrite_transpose,
+        benefit=15,
+        depth=3,
+        producers={0: fake_quant.LAST},
+    ),
+    Pattern(
+        "reshape-below-fake-quant",
+        "tfl.reshape",
+        _match_reshape,
+        _rewrite_reshape,
+        benefit=15,
+        depth=3,
+        producers={0: fake_quant.LAST},
+    ),
+)

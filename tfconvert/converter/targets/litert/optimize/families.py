@@ -41,9 +41,11 @@ FAMILIES: tuple[Family, ...] = (
     Family("reductions"),
     Family("hoist_over_reshape", "reshape"),
     Family("over_reshapes", "reshape"),
-    Family("bidirectional",
-           "bidirectional_sequence_lstm bidirectional_sequence_rnn shape unidirectional_sequence_lstm "
-           "unidirectional_sequence_rnn"),
+    Family(
+        "bidirectional",
+        "bidirectional_sequence_lstm bidirectional_sequence_rnn shape unidirectional_sequence_lstm "
+        "unidirectional_sequence_rnn",
+    ),
     Family("slices", "slice strided_slice"),
     Family("fold_constants"),
     Family("broadcast_motion", "broadcast_to"),
@@ -52,7 +54,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("one_hot", "one_hot"),
     Family("rows", "concatenation cumsum gather_nd scatter_nd split split_v unpack"),
     Family("shorter", "abs div exp floor_div logistic neg pow softmax sqrt square squared_difference sub"),
-)  # fmt: skip
+)
 """In the order in which patterns of one root and one benefit are tried."""
 
 

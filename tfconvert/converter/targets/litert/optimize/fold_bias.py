@@ -40,6 +40,11 @@ def _add_to_bias(rewriter: Rewriter, root: Operation, source: Operation, bias: C
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    rule("fold-add-into-bias", tfl.add(weighted_ops.SOURCE, constant("c")).commutative(), _add_to_bias,
-         where=[weighted_ops.VECTOR, computed(_bias, "bias")], benefit=20),
-)  # fmt: skip
+    rule(
+        "fold-add-into-bias",
+        tfl.add(weighted_ops.SOURCE, constant("c")).commutative(),
+        _add_to_bias,
+        where=[weighted_ops.VECTOR, computed(_bias, "bias")],
+        benefit=20,
+    ),
+)

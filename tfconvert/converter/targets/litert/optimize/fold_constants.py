@@ -89,7 +89,13 @@ def _data(name: str) -> int:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = tuple(
-    Pattern(f"computed-{name.replace('_', '-')}", f"{tfl.PREFIX}{name}", _match, _rewrite, benefit=28,
-            producers={_data(name): ("tfl.pseudo_const",)})
+    Pattern(
+        f"computed-{name.replace('_', '-')}",
+        f"{tfl.PREFIX}{name}",
+        _match,
+        _rewrite,
+        benefit=28,
+        producers={_data(name): ("tfl.pseudo_const",)},
+    )
     for name in FOLDED
-)  # fmt: skip
+)

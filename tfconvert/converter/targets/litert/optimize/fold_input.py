@@ -27,8 +27,8 @@ _ROOTS = ("tfl.conv_2d", "tfl.depthwise_conv_2d", "tfl.fully_connected")
 _PADS = frozenset({"tfl.pad"})
 
 _MAX_SHIFT = 1 << 13
+# A shift is moved before a scale only if it grows by less than this: 32-bit floats have no more digits to spare.
 _TAME = 1e6
-"""A shift is moved before a scale only if it grows by less than this: 32-bit floats have no more digits to spare."""
 
 
 class _Scaled(NamedTuple):

@@ -80,6 +80,11 @@ def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    rule("fold-mul-into-filter", tfl.mul(weighted_ops.SOURCE, constant("c")).commutative(), _scale,
-         where=[weighted_ops.VECTOR, check("the filter can't be scaled", _can_scale)], benefit=20),
-)  # fmt: skip
+    rule(
+        "fold-mul-into-filter",
+        tfl.mul(weighted_ops.SOURCE, constant("c")).commutative(),
+        _scale,
+        where=[weighted_ops.VECTOR, check("the filter can't be scaled", _can_scale)],
+        benefit=20,
+    ),
+)

@@ -24,17 +24,27 @@ from tfconvert.schema.ir.operation import Operation
 ACTIVATIONS = ("tfl.relu", "tfl.relu6", "tfl.relu_n1_to_1")
 
 CLAMPING = (
-    "tfl.conv_2d", "tfl.depthwise_conv_2d", "tfl.fully_connected", "tfl.transpose_conv", "tfl.conv_3d",
-    "tfl.add", "tfl.sub", "tfl.mul", "tfl.div", "tfl.max_pool_2d", "tfl.average_pool_2d", "tfl.l2_pool_2d",
-)  # fmt: skip
+    "tfl.conv_2d",
+    "tfl.depthwise_conv_2d",
+    "tfl.fully_connected",
+    "tfl.transpose_conv",
+    "tfl.conv_3d",
+    "tfl.add",
+    "tfl.sub",
+    "tfl.mul",
+    "tfl.div",
+    "tfl.max_pool_2d",
+    "tfl.average_pool_2d",
+    "tfl.l2_pool_2d",
+)
 """Ops whose float kernels clamp their result."""
 
+# One activation after another, which may be none, as a single one.
 _JOINED: Mapping[str, Mapping[str, str]] = {
     "tfl.relu": {"NONE": "RELU", "RELU": "RELU", "RELU6": "RELU6"},
     "tfl.relu6": {"NONE": "RELU6", "RELU": "RELU6", "RELU6": "RELU6"},
     "tfl.relu_n1_to_1": {"NONE": "RELU_N1_TO_1", "RELU_N1_TO_1": "RELU_N1_TO_1"},
 }
-"""One activation after another, which may be none, as a single one."""
 
 _BEFORE: Mapping[str, Any] = {matching.ACTIVATION: attr("before")}
 _SOURCE = op(CLAMPING, rest("operands"), **_BEFORE).element(np.float32).once().named("source")

@@ -76,7 +76,6 @@ def same_shape(one: types.Shape | None, other: types.Shape | None) -> bool:
 
 
 def dims_of(constant: Constant) -> types.Shape:
-    """Returns a constant's shape."""
     return types.shape_of(constant.type) or ()
 
 

@@ -21,13 +21,13 @@ from tfconvert.converter.targets.litert.optimize import matching
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.values import Value
 
-_LEAST = 1e-12
+_MIN = 1e-12
 _MAX_RANK = 4
 
 X = value("x").element(np.float32)
 
+# How a square may be written.
 _SQUARES: Mapping[str, Op] = {"square": tfl.square(X), "product": tfl.mul(X, X, **matching.PLAIN)}
-"""How a square may be written."""
 
 
 def _is_over_last(x: Value, axes: Array) -> bool:
@@ -42,7 +42,7 @@ def _bounded(square: Op) -> Op:
 
 
 _CONDITIONS = (
-    check("the bound isn't the kernel's", lambda least: matching.is_close(least, _LEAST, relative=1e-4)),
+    check("the bound isn't the kernel's", lambda least: matching.is_close(least, _MIN, relative=1e-4)),
     check("the sum goes over more than the last dimension, or the rank is too high", _is_over_last),
 )
 

@@ -24,16 +24,16 @@ from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
+# Element types that the kernel writes.
 _TARGETS = ("f32", "i32", "i64", "ui8", "i8", "i1")
-"""Element types that the kernel writes."""
 
+# Ops that only forward elements of their first operand.
 _MOVES = frozenset({"tfl.reshape", "tfl.squeeze", "tfl.expand_dims", "tfl.transpose", "tfl.slice", "tfl.strided_slice"})
-"""Ops that only forward elements of their first operand."""
 
 _SMALL_TYPES = {"i1": (0, 1), "ui8": (0, 255), "i8": (-128, 127), "ui16": (0, 65535), "i16": (-32768, 32767)}
 _INT32 = (-(1 << 31), (1 << 31) - 1)
+# How far back the limits of numbers are looked for.
 _LONGEST = 6
-"""How far back the limits of numbers are looked for."""
 
 _Limits = tuple[float, float]
 _ANY: _Limits = (-math.inf, math.inf)
@@ -157,6 +157,13 @@ def _rewrite_product(op: Operation, match: _Picked, rewriter: Rewriter) -> None:
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     Pattern("one-hot-of-type", "tfl.cast", _match_cast, _rewrite_cast, benefit=10, producers={0: ("tfl.one_hot",)}),
-    Pattern("one-hot-to-gather", "tfl.fully_connected", _match_product, _rewrite_product, benefit=10,
-            depth=_LONGEST + 1, producers={0: ("tfl.one_hot",)}),
-)  # fmt: skip
+    Pattern(
+        "one-hot-to-gather",
+        "tfl.fully_connected",
+        _match_product,
+        _rewrite_product,
+        benefit=10,
+        depth=_LONGEST + 1,
+        producers={0: ("tfl.one_hot",)},
+    ),
+)

@@ -21,17 +21,40 @@ from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_ELEMENTWISE = frozenset({
-    "tfl.abs", "tfl.ceil", "tfl.cos", "tfl.elu", "tfl.exp", "tfl.floor", "tfl.gelu", "tfl.hard_swish", "tfl.leaky_relu",
-    "tfl.log", "tfl.logical_not", "tfl.logistic", "tfl.neg", "tfl.relu", "tfl.relu6", "tfl.relu_0_to_1",
-    "tfl.relu_n1_to_1", "tfl.round", "tfl.rsqrt", "tfl.sign", "tfl.sin", "tfl.sqrt", "tfl.square", "tfl.tanh",
-})  # fmt: skip
-"""Ops of one operand whose kernels take any rank."""
+# Ops of one operand whose kernels take any rank.
+_ELEMENTWISE = frozenset(
+    {
+        "tfl.abs",
+        "tfl.ceil",
+        "tfl.cos",
+        "tfl.elu",
+        "tfl.exp",
+        "tfl.floor",
+        "tfl.gelu",
+        "tfl.hard_swish",
+        "tfl.leaky_relu",
+        "tfl.log",
+        "tfl.logical_not",
+        "tfl.logistic",
+        "tfl.neg",
+        "tfl.relu",
+        "tfl.relu6",
+        "tfl.relu_0_to_1",
+        "tfl.relu_n1_to_1",
+        "tfl.round",
+        "tfl.rsqrt",
+        "tfl.sign",
+        "tfl.sin",
+        "tfl.sqrt",
+        "tfl.square",
+        "tfl.tanh",
+    }
+)
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
 
+# Of a row of elementwise ops.
 _LONGEST = 3
-"""Of a row of elementwise ops."""
 
 
 class _Passed(NamedTuple):
@@ -112,9 +135,24 @@ def _rewrite_reduction(op: Operation, match: _Passed, rewriter: Rewriter) -> Non
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    Pattern("reshape-over-elementwise", "tfl.reshape", _match_reshape, _rewrite_reshape, benefit=3,
-            depth=_LONGEST + 1, producers={0: _ELEMENTWISE}),
-    *(Pattern(f"{name}-over-reshape", f"tfl.{name}", _match_reduction, _rewrite_reduction, depth=_LONGEST + 1,
-              producers={0: {*_ELEMENTWISE, "tfl.reshape"}})
-      for name in _REDUCTIONS),
-)  # fmt: skip
+    Pattern(
+        "reshape-over-elementwise",
+        "tfl.reshape",
+        _match_reshape,
+        _rewrite_reshape,
+        benefit=3,
+        depth=_LONGEST + 1,
+        producers={0: _ELEMENTWISE},
+    ),
+    *(
+        Pattern(
+            f"{name}-over-reshape",
+            f"tfl.{name}",
+            _match_reduction,
+            _rewrite_reduction,
+            depth=_LONGEST + 1,
+            producers={0: {*_ELEMENTWISE, "tfl.reshape"}},
+        )
+        for name in _REDUCTIONS
+    ),
+)

@@ -22,12 +22,12 @@ from tfconvert.schema.ir.operation import Operation
 
 Window = tuple[int, int]
 
+# Which dimensions of the input an op slides over, their names in its options, and how far off the filter's are.
 _SPATIAL: Mapping[str, tuple[tuple[int, ...], str, int]] = {
     "tfl.conv_2d": ((1, 2), "hw", 0),
     "tfl.depthwise_conv_2d": ((1, 2), "hw", 0),
     "tfl.conv_3d": ((1, 2, 3), "dhw", -1),
 }
-"""Which dimensions of the input an op slides over, their names in its options, and how far off the filter's are."""
 
 
 def paddings_of(pad: Operation) -> tuple[Window, ...] | None:

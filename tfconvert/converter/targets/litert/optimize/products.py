@@ -70,7 +70,8 @@ def _rewrite_weights(op: Operation, match: Constant, rewriter: Rewriter) -> None
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    Pattern("weights-of-product", "tfl.batch_matmul", _match_weights, _rewrite_weights,
-            producers={1: ("tfl.pseudo_const",)}),
+    Pattern(
+        "weights-of-product", "tfl.batch_matmul", _match_weights, _rewrite_weights, producers={1: ("tfl.pseudo_const",)}
+    ),
     Pattern("transpose-into-product", "tfl.batch_matmul", _match, _rewrite, depth=2),
-)  # fmt: skip
+)

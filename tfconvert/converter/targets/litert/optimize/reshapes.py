@@ -96,17 +96,41 @@ _PRODUCT = tfl.fully_connected(X, W, REST).once().named("product")
 _OF_ROWS = tfl.fully_connected(tfl.reshape(X, ROWS), W, REST, keep_num_dims=False).once().named("product")
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    rule("no-reshape", tfl.reshape(X, DIMS), X, where=[check("the shape changes, or may change", _keeps_elements)],
-         benefit=20),
+    rule(
+        "no-reshape",
+        tfl.reshape(X, DIMS),
+        X,
+        where=[check("the shape changes, or may change", _keeps_elements)],
+        benefit=20,
+    ),
     rule("fold-reshape", tfl.reshape(constant("c"), DIMS), _RESHAPED, where=[_RESHAPED], benefit=15),
     rule("reshape-reshape", _OUTER, _OUTER.rebuilt(X, DIMS), benefit=12),
-    rule("squeeze-expand-dims", tfl.expand_dims(tfl.squeeze(X, squeeze_dims=attr("squeezed")), array("axis")), X,
-         where=[matching.KEEPS_TYPE, check("another axis went", _is_axis_that_went)], benefit=20),
-    rule("keep-dims", tfl.reshape(_REDUCTION, DIMS), _REDUCTION.rebuilt(X, W, keep_dims=True), benefit=5,
-         where=[check("the shape isn't that of the reduction with its dimensions kept", _keeps_reduced)]),
-    *(rule(name, tfl.reshape(product, DIMS), product.rebuilt(X, W, REST, keep_num_dims=True), benefit=benefit,
-           where=[check("the leading dimensions aren't the operand's", _restores_leading)])
-      for name, product, benefit in (("keep-num-dims", _PRODUCT, 5), ("unflatten", _OF_ROWS, 8))),
-    *(rule(f"{name}-to-reshape", op(f"tfl.{name}", X, REST), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5)
-      for name in ("squeeze", "expand_dims")),
-)  # fmt: skip
+    rule(
+        "squeeze-expand-dims",
+        tfl.expand_dims(tfl.squeeze(X, squeeze_dims=attr("squeezed")), array("axis")),
+        X,
+        where=[matching.KEEPS_TYPE, check("another axis went", _is_axis_that_went)],
+        benefit=20,
+    ),
+    rule(
+        "keep-dims",
+        tfl.reshape(_REDUCTION, DIMS),
+        _REDUCTION.rebuilt(X, W, keep_dims=True),
+        benefit=5,
+        where=[check("the shape isn't that of the reduction with its dimensions kept", _keeps_reduced)],
+    ),
+    *(
+        rule(
+            name,
+            tfl.reshape(product, DIMS),
+            product.rebuilt(X, W, REST, keep_num_dims=True),
+            benefit=benefit,
+            where=[check("the leading dimensions aren't the operand's", _restores_leading)],
+        )
+        for name, product, benefit in (("keep-num-dims", _PRODUCT, 5), ("unflatten", _OF_ROWS, 8))
+    ),
+    *(
+        rule(f"{name}-to-reshape", op(f"tfl.{name}", X, REST), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5)
+        for name in ("squeeze", "expand_dims")
+    ),
+)

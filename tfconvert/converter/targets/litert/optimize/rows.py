@@ -28,8 +28,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 _PARTED = ("tfl.split", "tfl.split_v", "tfl.unpack")
+# Which operand is taken apart.
 _DATA = {"tfl.split": 1, "tfl.split_v": 0, "tfl.unpack": 0}
-"""Which operand is taken apart."""
 
 
 def _parts_of(op: Operation, names: frozenset[str]) -> Operation | Failure:
@@ -142,14 +142,25 @@ def _match_single(op: Operation) -> Value | Failure:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"{name}-of-parts", f"tfl.{name}", _match_joined, _rewrite_joined, benefit=20,
-              producers={0: _PARTED}) for name in ("pack", "concatenation")),
-    Pattern("merged-parts", "tfl.concatenation", _match_merged, _rewrite_merged, benefit=15,
-            producers={0: ("tfl.unpack",)}),
+    *(
+        Pattern(f"{name}-of-parts", f"tfl.{name}", _match_joined, _rewrite_joined, benefit=20, producers={0: _PARTED})
+        for name in ("pack", "concatenation")
+    ),
+    Pattern(
+        "merged-parts", "tfl.concatenation", _match_merged, _rewrite_merged, benefit=15, producers={0: ("tfl.unpack",)}
+    ),
     Pattern("empty-parts", "tfl.concatenation", _match_empty, _rewrite_empty, benefit=12),
-    *(Pattern(f"all-rows-{name}", f"tfl.{name}", _match_all_rows, _rewrite_joined, benefit=20)
-      for name in ("gather_nd", "scatter_nd")),
-    Pattern("gather-rows", "tfl.gather_nd", _match_some_rows, _rewrite_some_rows, benefit=5,
-            producers={1: ("tfl.pseudo_const",)}),
+    *(
+        Pattern(f"all-rows-{name}", f"tfl.{name}", _match_all_rows, _rewrite_joined, benefit=20)
+        for name in ("gather_nd", "scatter_nd")
+    ),
+    Pattern(
+        "gather-rows",
+        "tfl.gather_nd",
+        _match_some_rows,
+        _rewrite_some_rows,
+        benefit=5,
+        producers={1: ("tfl.pseudo_const",)},
+    ),
     Pattern("cumsum-of-one", "tfl.cumsum", _match_single, _rewrite_joined, benefit=20),
-)  # fmt: skip
+)

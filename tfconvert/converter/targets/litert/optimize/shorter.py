@@ -26,11 +26,17 @@ from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 
 _NOT_NEGATIVE = (
-    "tfl.abs", "tfl.exp", "tfl.logistic", "tfl.softmax", "tfl.sqrt", "tfl.square", "tfl.squared_difference",
-)  # fmt: skip
+    "tfl.abs",
+    "tfl.exp",
+    "tfl.logistic",
+    "tfl.softmax",
+    "tfl.sqrt",
+    "tfl.square",
+    "tfl.squared_difference",
+)
 
+# The kernel of squared differences broadcasts tensors of this rank.
 _MAX_RANK = 4
-"""The kernel of squared differences broadcasts tensors of this rank."""
 
 
 def _filled(op: Operation, number: float) -> Array | Failure:
@@ -59,18 +65,35 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     rule("twice-negated", tfl.neg(tfl.neg(_ANY)), _ANY, benefit=20),
     rule("plus-negated", tfl.add(X, tfl.neg(Y), **_CLAMPED).commutative(), tfl.sub(X, Y, **_CLAMPED), benefit=2),
     rule("minus-negated", tfl.sub(X, tfl.neg(Y), **_CLAMPED), tfl.add(X, Y, **_CLAMPED), benefit=2),
-    rule("reciprocal-root", tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN), tfl.rsqrt(X),
-         where=[matching.KEEPS_SHAPE], benefit=2),
-    rule("squared-difference", tfl.square(tfl.sub(X, Y, **matching.PLAIN).once()), tfl.squared_difference(X, Y),
-         where=[_LOW], benefit=0),
-    rule("rectified", tfl.relu(_SOURCE), _SOURCE, benefit=3,
-         where=[check("the type changes", lambda source, root: source.results[0].type == root.results[0].type)]),
+    rule(
+        "reciprocal-root",
+        tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN),
+        tfl.rsqrt(X),
+        where=[matching.KEEPS_SHAPE],
+        benefit=2,
+    ),
+    rule(
+        "squared-difference",
+        tfl.square(tfl.sub(X, Y, **matching.PLAIN).once()),
+        tfl.squared_difference(X, Y),
+        where=[_LOW],
+        benefit=0,
+    ),
+    rule(
+        "rectified",
+        tfl.relu(_SOURCE),
+        _SOURCE,
+        benefit=3,
+        where=[check("the type changes", lambda source, root: source.results[0].type == root.results[0].type)],
+    ),
     rule("power-of-zero", tfl.pow(_ANY, C), _ONES, where=[_IS_ZERO, _ONES], benefit=2),
     rule("minus-itself", tfl.sub(_INTEGERS, _INTEGERS, **matching.PLAIN), _ZEROS, where=[_ZEROS], benefit=12),
-    *(rule(f"neutral-{matched.names[0][4:]}", matched, _INTEGERS, where=[is_neutral, matching.KEEPS_TYPE], benefit=12)
-      for matched, is_neutral in (
-          (tfl.sub(_INTEGERS, C, **matching.PLAIN), _IS_ZERO),
-          (tfl.div(_INTEGERS, C, **matching.PLAIN), _IS_ONE),
-          (tfl.floor_div(_INTEGERS, C), _IS_ONE),
-      )),
-)  # fmt: skip
+    *(
+        rule(f"neutral-{matched.names[0][4:]}", matched, _INTEGERS, where=[is_neutral, matching.KEEPS_TYPE], benefit=12)
+        for matched, is_neutral in (
+            (tfl.sub(_INTEGERS, C, **matching.PLAIN), _IS_ZERO),
+            (tfl.div(_INTEGERS, C, **matching.PLAIN), _IS_ONE),
+            (tfl.floor_div(_INTEGERS, C), _IS_ONE),
+        )
+    ),
+)

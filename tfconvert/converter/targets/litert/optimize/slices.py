@@ -24,11 +24,11 @@ from tfconvert.schema.ir.values import OpResult, Value
 _SLICES = ("tfl.slice", "tfl.strided_slice")
 _BORDERLESS = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
+# Element types that the kernels of splits refuse, unlike those of slices.
 _UNSPLITTABLE = frozenset(["f16", "bf16", "f64", "i1", "ui16", "ui32", "ui64", "complex<f32>", "!tf_type.string"])
-"""Element types that the kernels of splits refuse, unlike those of slices."""
 
+# Begin and end along each axis.
 _Bounds = Sequence[tuple[int, int]]
-"""Begin and end along each axis."""
 
 
 class _Parts(NamedTuple):

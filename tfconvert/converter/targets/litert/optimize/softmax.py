@@ -57,13 +57,24 @@ _SEARCH = tfl.arg_max(op(("tfl.softmax", "tfl.log_softmax"), _ORDERED).named("so
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     rule("softmax", tfl.div(_EXP, _SUM, **matching.PLAIN), tfl.softmax(X, beta=1.0), where=[_LAST], benefit=15),
-    rule("log-softmax", tfl.sub(X, tfl.log(_SUM).once(), **matching.PLAIN), tfl.log_softmax(X), where=[_LAST],
-         benefit=15),
-    rule("centered-softmax", tfl.softmax(_CENTERED, beta=attr("beta")), tfl.softmax(X, beta=attr("beta")),
-         where=[_LAST, check("beta is negative", lambda beta: beta > 0)], benefit=15),
+    rule(
+        "log-softmax", tfl.sub(X, tfl.log(_SUM).once(), **matching.PLAIN), tfl.log_softmax(X), where=[_LAST], benefit=15
+    ),
+    rule(
+        "centered-softmax",
+        tfl.softmax(_CENTERED, beta=attr("beta")),
+        tfl.softmax(X, beta=attr("beta")),
+        where=[_LAST, check("beta is negative", lambda beta: beta > 0)],
+        benefit=15,
+    ),
     rule("centered-log-softmax", tfl.log_softmax(_CENTERED), tfl.log_softmax(X), where=[_LAST], benefit=15),
     _sigmoid("logistic", tfl.neg(X)),
     _sigmoid("logistic-of-product", tfl.mul(X, -1.0, **matching.PLAIN).commutative()),
-    rule("order-before-softmax", _SEARCH, _SEARCH.rebuilt(_ORDERED, _AXES),
-         where=[_LAST, check("the softmax turns the order around", _keeps_order)], benefit=5),
-)  # fmt: skip
+    rule(
+        "order-before-softmax",
+        _SEARCH,
+        _SEARCH.rebuilt(_ORDERED, _AXES),
+        where=[_LAST, check("the softmax turns the order around", _keeps_order)],
+        benefit=5,
+    ),
+)

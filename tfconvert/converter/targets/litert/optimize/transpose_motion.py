@@ -23,8 +23,8 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# The producer of the first operand, wherever one of these patterns can match.
 _FROM_TRANSPOSE = {0: ("tfl.transpose",)}
-"""The producer of the first operand, wherever one of these patterns can match."""
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod")
 
@@ -132,11 +132,27 @@ def _rewrite_reduction(op: Operation, match: tuple[_Transposed, tuple[int, ...]]
 
 
 PATTERNS: tuple[Pattern[_Transposed] | Pattern[tuple[_Transposed, tuple[int, ...]]], ...] = (
-    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_pad, _rewrite_pad, depth=2, producers=_FROM_TRANSPOSE)
-      for name in ("pad", "padv2")),
-    Pattern("transpose-after-concatenation", "tfl.concatenation", _match_concatenation, _rewrite_concatenation,
-            depth=2, producers=_FROM_TRANSPOSE),
-    *(Pattern(f"no-transpose-before-{name}", f"tfl.{name}", _match_reduction, _rewrite_reduction, depth=2,
-              producers=_FROM_TRANSPOSE)
-      for name in _REDUCTIONS),
-)  # fmt: skip
+    *(
+        Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_pad, _rewrite_pad, depth=2, producers=_FROM_TRANSPOSE)
+        for name in ("pad", "padv2")
+    ),
+    Pattern(
+        "transpose-after-concatenation",
+        "tfl.concatenation",
+        _match_concatenation,
+        _rewrite_concatenation,
+        depth=2,
+        producers=_FROM_TRANSPOSE,
+    ),
+    *(
+        Pattern(
+            f"no-transpose-before-{name}",
+            f"tfl.{name}",
+            _match_reduction,
+            _rewrite_reduction,
+            depth=2,
+            producers=_FROM_TRANSPOSE,
+        )
+        for name in _REDUCTIONS
+    ),
+)

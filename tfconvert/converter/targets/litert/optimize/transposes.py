@@ -35,9 +35,22 @@ Permutation = tuple[int, ...]
 
 _TRANSPOSE = "tfl.transpose"
 _UNARY = (
-    "relu", "relu6", "relu_n1_to_1", "logistic", "tanh", "hard_swish", "leaky_relu", "elu", "exp", "neg", "abs", "sqrt",
-    "rsqrt", "square", "gelu",
-)  # fmt: skip
+    "relu",
+    "relu6",
+    "relu_n1_to_1",
+    "logistic",
+    "tanh",
+    "hard_swish",
+    "leaky_relu",
+    "elu",
+    "exp",
+    "neg",
+    "abs",
+    "sqrt",
+    "rsqrt",
+    "square",
+    "gelu",
+)
 _BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "squared_difference")
 
 
@@ -156,13 +169,31 @@ _TRANSPOSED = tfl.transpose(X, P).once().named("transpose")
 _UNARIES = tuple(op(f"tfl.{name}", _TRANSPOSED) for name in _UNARY)
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    rule("no-transpose", tfl.transpose(X, P), X, benefit=20,
-         where=[matching.KEEPS_TYPE, check("it moves dimensions", _moves_nothing)]),
+    rule(
+        "no-transpose",
+        tfl.transpose(X, P),
+        X,
+        benefit=20,
+        where=[matching.KEEPS_TYPE, check("it moves dimensions", _moves_nothing)],
+    ),
     rule("fold-transpose", tfl.transpose(C, P), _MOVED, where=[_MOVED], benefit=15),
-    rule("transpose-transpose", tfl.transpose(tfl.transpose(X, P), array("q")), tfl.transpose(X, _COMPOSED),
-         where=[_COMPOSED], benefit=12),
+    rule(
+        "transpose-transpose",
+        tfl.transpose(tfl.transpose(X, P), array("q")),
+        tfl.transpose(X, _COMPOSED),
+        where=[_COMPOSED],
+        benefit=12,
+    ),
     rule("transpose-to-reshape", tfl.transpose(X, P), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5),
-    *(rule(f"transpose-after-{each.names[0][4:]}", each, tfl.transpose(each.rebuilt(X).like(X), _ORDER),
-           where=[_ORDER], benefit=1) for each in _UNARIES),
+    *(
+        rule(
+            f"transpose-after-{each.names[0][4:]}",
+            each,
+            tfl.transpose(each.rebuilt(X).like(X), _ORDER),
+            where=[_ORDER],
+            benefit=1,
+        )
+        for each in _UNARIES
+    ),
     *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_binary, _rewrite_binary, depth=2) for name in _BINARY),
-)  # fmt: skip
+)

@@ -79,15 +79,21 @@ class Calibrate:
         elif wanted.samples is not None:
             found = self._run(module, kept)
         elif kept is not None:
-            raise error("no-samples", f"the file of ranges {kept} isn't there, and there are no samples for it",
-                        hint="pass samples")  # fmt: skip
+            raise error(
+                "no-samples",
+                f"the file of ranges {kept} isn't there, and there are no samples for it",
+                hint="pass samples",
+            )
         elif wanted.default_range is not None:
             found = dict.fromkeys(self._unknown(module), Range(*map(float, wanted.default_range)))
         elif wanted.trained_only or any(is_fake_quant(op) or RANGES in op.attributes for op in module.walk()):
             return NOTHING_DONE
         else:
-            raise error("no-samples", f"the mode {wanted.mode!r} needs samples, to see the ranges of numbers",
-                        hint="pass typical inputs as `samples`")  # fmt: skip
+            raise error(
+                "no-samples",
+                f"the mode {wanted.mode!r} needs samples, to see the ranges of numbers",
+                hint="pass typical inputs as `samples`",
+            )
         set_ranges(found)
         if wanted.samples is None and not was_kept:
             return PassResult(Counter({"values with the default range": len(found)}), [_made_up(len(found))])

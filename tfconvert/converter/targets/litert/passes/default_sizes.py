@@ -42,8 +42,8 @@ from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 
+# The sizes to try, the least first. Sizes that are too small fail at one of the first ops, at little cost.
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16384, 65536)
-"""The sizes to try, the least first. Sizes that are too small fail at one of the first ops, at little cost."""
 
 
 class DefaultSizes:

@@ -57,8 +57,8 @@ from tfconvert.schema.ir.operation import Operation
 _VARIABLE = "tf.VarHandleOp"
 _FILL = "tf.LookupTableImportV2"
 _TABLE = "tf.HashTableV2"
+# The ops that make handles, and the kind of handle; texts may have LiteRT's already.
 _HANDLES = {_VARIABLE: _VARIABLE, _TABLE: _TABLE, "tfl.var_handle": _VARIABLE, "tfl.hashtable": _TABLE}
-"""The ops that make handles, and the kind of handle; texts may have LiteRT's already."""
 _CALL_ONCE = "tfl.call_once"
 
 State = tuple[str, str]
@@ -73,12 +73,7 @@ class InitializeState:
     name: ClassVar[str] = "initialize-state"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the exported functions; returns how many variables are kept.
-
-        Raises:
-            ConversionError: Variables have no known value (`unknown-variable`), no fixed shape (`variable-shape`), or
-                elements that LiteRT's can't have (`variable-type`).
-        """
+        """Rewrites the exported functions; returns how many variables are kept."""
         initializers = initial_values.take_initializers(module)
         functions = symbol_table.functions_of(module)
         tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
@@ -123,9 +118,7 @@ def _check(variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, G
         tensor, place = tensors.get(name), place_of(handles[0].location)
         code, message, hint = _problem(handles, tensor)
         if code:
-            problems.append(Diagnostic(
-                code, message, handles[0].name, place.node or name, str(place), hint=hint
-            ))  # fmt: skip
+            problems.append(Diagnostic(code, message, handles[0].name, place.node or name, str(place), hint=hint))
     if problems:
         raise ConversionError(problems)
 
@@ -137,8 +130,11 @@ def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tup
         return initial_values.UNKNOWN
     element = types.element_of(value.type)
     if element_name(element) not in HELD:
-        return ("variable-type", f"LiteRT's variables hold {', '.join(HELD)}, not {element_name(element)}",
-                "keep the state in one of these types, or pass it in and out of the function")  # fmt: skip
+        return (
+            "variable-type",
+            f"LiteRT's variables hold {', '.join(HELD)}, not {element_name(element)}",
+            "keep the state in one of these types, or pass it in and out of the function",
+        )
     declared, first = types.shape_of(tensor.properties["type"]), types.shape_of(value.type) or ()
     if 0 in first:
         return "variable-shape", "the variable has no elements, which LiteRT's must have", "give it at least one"
@@ -146,9 +142,12 @@ def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tup
     others = initial_values.assignments_of_other_shapes(handles, first)
     changed = None if types.is_static(declared) else next(others, None)
     if changed is not None:
-        return ("variable-shape", f"the variable is a {tensor.properties['type']}, and its shape is not known to stay "
-                f"{list(first)} at {node_of(changed.location) or changed.name}; LiteRT's have a fixed shape",
-                "declare the variable with a fixed shape")  # fmt: skip
+        return (
+            "variable-shape",
+            f"the variable is a {tensor.properties['type']}, and its shape is not known to stay "
+            f"{list(first)} at {node_of(changed.location) or changed.name}; LiteRT's have a fixed shape",
+            "declare the variable with a fixed shape",
+        )
     return "", "", ""
 
 
@@ -174,10 +173,12 @@ def _initialize(
 def _hoist(module: ModuleOp, functions: Iterable[FuncOp]) -> list[str]:
     """Moves ops that fill tables with constants out of exported functions, as in graphs without an init op."""
     fills = [
-        op for function in functions if not symbol_table.is_private(function)
+        op
+        for function in functions
+        if not symbol_table.is_private(function)
         for op in function.body.walk()
         if op.name == _FILL and all(tensor_data.constant_of(value) is not None for value in op.operands[1:])
-    ]  # fmt: skip
+    ]
     block = Block()
     for op in fills:
         clones = {value: value.owner.clone() for value in op.operands if isinstance(value.owner, Operation)}

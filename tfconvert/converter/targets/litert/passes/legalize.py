@@ -133,11 +133,7 @@ class Legalize:
         return phases, left, notes
 
     def _compute_as_floats(
-        self,
-        functions: list[FuncOp],
-        names: set[str],
-        declined_by: PatternSet,
-        applied: Counter[str],
+        self, functions: list[FuncOp], names: set[str], declined_by: PatternSet, applied: Counter[str]
     ) -> list[Diagnostic] | None:
         """Rewrites ops that are left for their element type alone; returns notes, `None` if there are none."""
         # Few models leave any op, and TensorFlow's own kernels compute doubles as they are.

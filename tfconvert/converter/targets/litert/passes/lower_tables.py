@@ -61,12 +61,7 @@ class LowerTables:
     name: ClassVar[str] = "lower-tables"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many tables there are.
-
-        Raises:
-            ConversionError: A table that nothing fills is looked up (`empty-table`), its file is invalid, or the ops
-                that fill or read it contradict each other (`ambiguous-key`, `bad-table`).
-        """
+        """Rewrites every function; returns how many tables there are."""
         count = lower_tables(module, _lower)
         return PassResult.of({"tables": count}) if count else NOTHING_DONE
 

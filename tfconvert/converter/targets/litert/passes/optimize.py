@@ -60,13 +60,7 @@ class Optimize:
         self.allow_custom_ops = allow_custom_ops
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how often each pattern was applied.
-
-        Raises:
-            ConversionError: A pattern has the name of another (`wrong-option`), patterns undo each other
-                (`rewrite-cycle`), or one of the user's fails (`bad-pattern`), or makes a custom operator although it
-                may not (`wrong-option`).
-        """
+        """Rewrites every function; returns how often each pattern was applied."""
         applied: Counter[str] = Counter()
         watched = user_patterns.watched(self.patterns, "tfl.", module, allow_custom_ops=self.allow_custom_ops)
         functions = [op for op in module.ops if isinstance(op, FuncOp)]

@@ -62,8 +62,8 @@ from tfconvert.schema.ir.values import BlockArgument, Value
 
 _ALLOW = "allow custom ops if your runtime registers an operator of this name"
 
+# How many names of functions a hint lists.
 _SHOWN = 12
-"""How many names of functions a hint lists."""
 
 
 @dataclass(frozen=True, slots=True)

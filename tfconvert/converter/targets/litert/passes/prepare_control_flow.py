@@ -76,12 +76,7 @@ class PrepareControlFlow:
     name: ClassVar[str] = "prepare-control-flow"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many of each kind it has changed.
-
-        Raises:
-            ConversionError: A `Case` has no branches or names none (`no-branches`), or a function that is named is not
-                in the module (`missing-function`).
-        """
+        """Rewrites every function; returns how many of each kind it has changed."""
         maker = symbol_table.FunctionMaker(module)
         functions = maker.functions
         if len(functions) < 2:
@@ -165,8 +160,9 @@ class _Case:
     ) -> Sequence[Value]:
         is_stateless = self._op.name == "tf.StatelessCase"
         properties: dict[str, attrs.Value] = {
-            "then_branch": attrs.symbol(then_branch), "else_branch": attrs.symbol(else_branch),
-        }  # fmt: skip
+            "then_branch": attrs.symbol(then_branch),
+            "else_branch": attrs.symbol(else_branch),
+        }
         if not is_stateless:
             properties["is_stateless"] = self._op.properties.get("is_stateless", FALSE)
         name = "StatelessIf" if is_stateless else "If"

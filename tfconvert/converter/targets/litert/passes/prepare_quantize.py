@@ -56,8 +56,10 @@ def _add_n(op: Operation, builder: TflBuilder) -> Value:
 
 
 _REPLACEMENTS: Mapping[str, Callable[[Operation, TflBuilder], Value]] = {
-    "tfl.square": _square, "tfl.neg": _neg, "tfl.add_n": _add_n,
-}  # fmt: skip
+    "tfl.square": _square,
+    "tfl.neg": _neg,
+    "tfl.add_n": _add_n,
+}
 
 
 @dataclass(frozen=True, slots=True)

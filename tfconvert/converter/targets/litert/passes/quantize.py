@@ -99,19 +99,25 @@ _SLOW = Diagnostic(
     severity=WARNING,
 )
 
+# From so many classes on, a probability may well be below the smallest step of 8-bit integers, and become 0.
 _CLASSES = 256
-"""From so many classes on, a probability may well be below the smallest step of 8-bit integers, and become 0."""
 
 
 def _coarse(plan: Plan) -> list[Diagnostic]:
     """Returns warnings of probabilities whose steps are too coarse for how many they are."""
     ops = [op for op in plan.quantized if op.name == "tfl.softmax" and plan.storage is I8]
     return [
-        Diagnostic("coarse-probabilities", "probabilities below 1/512 become 0, and there are many classes",
-                   "tfl.softmax", node_of(op.location), hint="exclude the op, which costs no speed", severity=WARNING)
+        Diagnostic(
+            "coarse-probabilities",
+            "probabilities below 1/512 become 0, and there are many classes",
+            "tfl.softmax",
+            node_of(op.location),
+            hint="exclude the op, which costs no speed",
+            severity=WARNING,
+        )
         for op in ops
         if ((types.shape_of(op.results[0].type) or (0,))[-1]) >= _CLASSES
-    ]  # fmt: skip
+    ]
 
 
 def _floats(plan: Plan) -> list[Diagnostic]:

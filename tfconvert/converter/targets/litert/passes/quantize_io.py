@@ -68,11 +68,7 @@ class QuantizeIo:
     name: ClassVar[str] = "quantize-io"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the entry functions; returns how many inputs and outputs changed.
-
-        Raises:
-            ConversionError: Nothing is known of the range of one (`unknown-range`).
-        """
+        """Rewrites the entry functions; returns how many inputs and outputs changed."""
         functions = [op for op in module.ops if isinstance(op, FuncOp) and not op.is_declaration]
         counts: Counter[str] = Counter()
         if self.quantize.has_integer_ends:
@@ -104,9 +100,10 @@ class _Boundary:
 
     def _rewrite_inputs(self) -> int:
         inputs = [
-            argument for argument in self._function.body.block.args
+            argument
+            for argument in self._function.body.block.args
             if is_float(argument) and not (self._keeps_floats and self._has_floats(argument))
-        ]  # fmt: skip
+        ]
         for argument in inputs:
             self._input(argument)
         return len(inputs)
@@ -115,9 +112,10 @@ class _Boundary:
         end = self._function.body.block.last_op
         assert end is not None
         outputs = [
-            index for index, value in enumerate(end.operands)
+            index
+            for index, value in enumerate(end.operands)
             if is_float(value) and not (self._keeps_floats and not _is_dequantized(value, _storage(self._given)))
-        ]  # fmt: skip
+        ]
         for index in outputs:
             value = end.operands[index]
             end.set_operand(index, self._output(end, value))

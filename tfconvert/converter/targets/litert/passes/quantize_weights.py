@@ -97,11 +97,7 @@ class QuantizeWeights:
     name: ClassVar[str] = "quantize-weights"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many weights got each form.
-
-        Raises:
-            ConversionError: There is no such mode, or it doesn't go with the bits (`wrong-option`).
-        """
+        """Rewrites every function; returns how many weights got each form."""
         settings = self._settings()
         if settings.is_static or self.trained_only:
             return NOTHING_DONE
@@ -127,8 +123,13 @@ class QuantizeWeights:
         mode = next((each for each in modes if each == self.mode), None)
         if mode is None:
             raise error("wrong-option", f"there is no mode {self.mode!r}", hint=f"choose one of {', '.join(modes)}")
-        settings = Quantize(mode, self.weights, per_channel=self.per_channel, hybrid_only=self.hybrid_only,
-                            accumulation=self.accumulation)  # fmt: skip
+        settings = Quantize(
+            mode,
+            self.weights,
+            per_channel=self.per_channel,
+            hybrid_only=self.hybrid_only,
+            accumulation=self.accumulation,
+        )
         settings.check()
         return settings
 

@@ -118,8 +118,8 @@ _RESIZED = "resized"
 _KEPT = "kept"
 
 
+# An operator, and which of its operands is a state.
 _Use = tuple[Operation, int]
-"""An operator, and which of its operands is a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,7 @@ class SeparateState:
     name: ClassVar[str] = "separate-state"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the functions; returns how many states of known shape are copied, and of dynamic shape created.
-
-        Raises:
-            ConversionError: A state of dynamic shape should be kept (`variable-shape`).
-        """
+        """Rewrites the functions; returns how many states of known shape are copied, and of dynamic shape created."""
         applied: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):
@@ -190,8 +186,12 @@ class _Separation:
             return False
         shape = types.shape_of(value.type)
         if shape is None or not types.is_static(shape):
-            raise error_at(op, "variable-shape", "its state can't be kept from run to run: its batch is open",
-                           "fix the batch (`batch=1`, `--batch 1`), or leave `recurrent_state` out")  # fmt: skip
+            raise error_at(
+                op,
+                "variable-shape",
+                "its state can't be kept from run to run: its batch is open",
+                "fix the batch (`batch=1`, `--batch 1`), or leave `recurrent_state` out",
+            )
         zeros = tensor_data.of_array(np.zeros(shape, np.float32))
         made = _builder(op).insert(tfl.constant(zeros, result_type=value.type))
         made.attributes[tfl_file.IS_VARIABLE] = UnitAttr.intern()

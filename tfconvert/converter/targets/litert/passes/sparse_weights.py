@@ -50,8 +50,8 @@ from tfconvert.schema.ir.types import I8
 from tfconvert.schema.ir.values import OpResult, Use, Value
 
 _USER = "tfl.fully_connected"
+# Numbers in a block, by the kind of numpy's dtype.
 _BLOCKS = {"f": 4, "i": 16}
-"""Numbers in a block, by the kind of numpy's dtype."""
 
 _ZERO_BLOCKS, _ZERO_NUMBERS = 0.5, 0.75
 """The parts of a matrix that have to be zero."""
@@ -103,8 +103,11 @@ def _rewritten(value: Value) -> str:
     ]
     if size > 1:
         dimensions.append({"format": "DENSE", "dense_size": size})
-    fields: dict[str, Any] = {"traversal_order": list(range(len(dimensions))), "dim_metadata": dimensions,
-                              "block_map": [1] if size > 1 else []}  # fmt: skip
+    fields: dict[str, Any] = {
+        "traversal_order": list(range(len(dimensions))),
+        "dim_metadata": dimensions,
+        "block_map": [1] if size > 1 else [],
+    }
     stored = matrix.reshape(rows, -1, size)[kept].reshape(-1)
     _replace(value, stored, tfl_file.to_dictionary("SparsityParameters", fields))
     return form
@@ -146,8 +149,12 @@ def _vector(numbers: Sequence[int] | Array) -> tuple[str, dict[str, Any]]:
 def _replace(value: Value, stored: Array, sparsity: DictionaryAttr) -> None:
     assert isinstance(value, OpResult)
     op = value.op
-    new = tfl.create(tfl.PSEUDO_SPARSE_CONST, result_types=(value.type,),
-                     properties={"value": tensor_data.of_array(stored)}, location=op.location)  # fmt: skip
+    new = tfl.create(
+        tfl.PSEUDO_SPARSE_CONST,
+        result_types=(value.type,),
+        properties={"value": tensor_data.of_array(stored)},
+        location=op.location,
+    )
     new.attributes[tfl_file.TENSORS] = ArrayAttr.get([DictionaryAttr.get({"sparsity": sparsity})])
     assert op.parent is not None
     op.parent.insert_op_before(new, op)

@@ -82,8 +82,8 @@ from tfconvert.schema.limits import budget
 MAX_STEPS = 64
 """Loops with more steps stay loops."""
 
+# Steps beyond which they are not counted.
 _MAX_COUNTED = 1000
-"""Steps beyond which they are not counted."""
 
 
 class UnrollLoops:

@@ -44,20 +44,19 @@ from tfconvert.schema.tflite.versions import Call
 
 CODE = "quantized-kernel"
 
-_DOES: Mapping[str, str] = {
-    OK: "takes", WRONG: "computes nonsense from", REFUSED: "refuses", CRASHES: "crashes on",
-}  # fmt: skip
+_DOES: Mapping[str, str] = {OK: "takes", WRONG: "computes nonsense from", REFUSED: "refuses", CRASHES: "crashes on"}
 _DO: Mapping[str, str] = {OK: "take", WRONG: "compute nonsense from", REFUSED: "refuse", CRASHES: "crash on"}
 
 _FORM = re.compile(r"([a-z]+\d+)(?:(w)|c(\d+)|b(\d+))?")
 
+# The mistake in a call for which a condition does not hold.
 _LACKS: Mapping[str, str] = {
     "same": "the scales and zero points are not all equal",
     "centred": "a zero point is not 0",
     "adjoint": "the scales go along the wrong axis",
 }
-"""The mistake in a call for which a condition does not hold."""
 
+# The mistake in a call for which a condition holds.
 _HAS: Mapping[str, str] = {
     "offset": "a constant's zero point is not 0",
     "other-bias": "the bias's scale is not that of the operand times that of the weights",
@@ -65,7 +64,6 @@ _HAS: Mapping[str, str] = {
     "powers": "all scales are powers of two and `pot_scale_int16` is set",
     "adjoint": "the scales go along the wrong axis",
 }
-"""The mistake in a call for which a condition holds."""
 
 
 class VerifyQuantized:

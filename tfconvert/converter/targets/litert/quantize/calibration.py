@@ -27,12 +27,12 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 
+# Of the files that keep ranges.
 _VERSION = 1
-"""Of the files that keep ranges."""
 
 
+# What LiteRT says of an operator that only an app's runtime has.
 _NO_KERNEL = "unresolved custom op"
-"""What LiteRT says of an operator that only an app's runtime has."""
 
 _WITHOUT_KERNEL = (
     "only your app's runtime has this operator: quantize weights only, with the mode `dynamic`, or pass `calibration`, "
@@ -115,11 +115,7 @@ class Run:
             self._folder.cleanup()
 
     def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
-        """Runs the model on a sample.
-
-        Raises:
-            ConversionError: LiteRT can't (`calibration-failed`).
-        """
+        """Runs the model on a sample."""
         places, entry = self._inputs[sample.entry], entries[sample.entry]
         subgraph = places[0].subgraph if places else sample.entry
         header = {
@@ -211,10 +207,16 @@ def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place
             "bad-calibration", f"{path} is not a file of ranges: {problem}", hint="remove it, and pass samples"
         ) from None
     if found != (_VERSION, method):
-        raise error("bad-calibration", f"{path} holds ranges of {found[1]!r}, of version {found[0]}, not {method!r}",
-                    hint="remove it, and pass samples")  # fmt: skip
+        raise error(
+            "bad-calibration",
+            f"{path} holds ranges of {found[1]!r}, of version {found[0]}, not {method!r}",
+            hint="remove it, and pass samples",
+        )
     known = {value: table[place.name] for value, place in places.items() if place.name in table}
     if table and not known:
-        raise error("bad-calibration", f"{path} holds ranges of another model: it has none of this model's names",
-                    hint="remove it, and pass samples")  # fmt: skip
+        raise error(
+            "bad-calibration",
+            f"{path} holds ranges of another model: it has none of this model's names",
+            hint="remove it, and pass samples",
+        )
     return known

@@ -17,8 +17,8 @@ from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.fidelity import Fidelity, OutputFidelity
 
+# How many of the tensors that lose most are named.
 _WORST = 10
-"""How many of the tensors that lose most are named."""
 
 
 def compare(
@@ -39,9 +39,6 @@ def compare(
         entries: The signatures.
         nodes: The nodes of the first file's tensors, to list layers by; `None` to list none.
         inner: Whether tensors are compared that are no outputs; that takes most of the time.
-
-    Raises:
-        ConversionError: LiteRT is not installed (`litert-missing`), or can't run one of the files (`runtime-error`).
     """
     runtime.require()
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
@@ -65,8 +62,11 @@ def _ask(child: Child, header: dict[str, Any], arrays: Sequence[Array] = ()) -> 
     except ChildError as crash:
         raise failure(crash, "runtime-error", "the converted model can't be run") from crash
     if answer["problem"]:
-        raise error("runtime-error", f"LiteRT can't run the converted model: {answer['problem']}",
-                    hint="this is a defect of the converter; please report it")  # fmt: skip
+        raise error(
+            "runtime-error",
+            f"LiteRT can't run the converted model: {answer['problem']}",
+            hint="this is a defect of the converter; please report it",
+        )
     return answer
 
 
@@ -79,7 +79,9 @@ def _fidelity(answer: Mapping[str, Any], count: int, nodes: Mapping[int, str] | 
     fidelity = Fidelity(count, outputs, tuple(inner[:_WORST]))
     if nodes is None:
         return fidelity
-    steps = [Step(next((nodes[each] for each in results if nodes.get(each)), ""), operator, inputs, results)
-             for operator, inputs, results in answer["layers"]]  # fmt: skip
+    steps = [
+        Step(next((nodes[each] for each in results if nodes.get(each)), ""), operator, inputs, results)
+        for operator, inputs, results in answer["layers"]
+    ]
     measured = {index: each for index, (_, each) in found.items()}
     return fidelity._replace(layers=layers(steps, measured, dict(answer["ranges"])))

@@ -37,11 +37,15 @@ class Exclusion:
             return []
         names = {name for op in module.walk() if isinstance(op, tfl.TFLOp) for name in _names_of(op)}
         return [
-            Diagnostic("nothing-excluded", f"no node or operator has a name like {pattern!r}",
-                       hint="names are those of the model's nodes, or of operators in capitals", severity=NOTE)
+            Diagnostic(
+                "nothing-excluded",
+                f"no node or operator has a name like {pattern!r}",
+                hint="names are those of the model's nodes, or of operators in capitals",
+                severity=NOTE,
+            )
             for pattern in self._patterns
             if not any(fnmatchcase(name, pattern) for name in names)
-        ]  # fmt: skip
+        ]
 
 
 def _names_of(op: Operation) -> set[str]:

@@ -138,8 +138,8 @@ class Step(NamedTuple):
     results: Sequence[int]
 
 
+# Operators whose small results mean little, so that channels of these aren't worth as much as others.
 _PROBABILITIES = ("LOGISTIC", "SOFTMAX")
-"""Operators whose small results mean little, so that channels of these aren't worth as much as others."""
 
 
 def layers(

@@ -14,13 +14,13 @@ BINS = 2048
 CUT = 1e-4
 """The share of numbers that a percentile leaves out, half of it at each end."""
 
+# How many ends are tried on each side, from all of the range down to `_MIN` of it.
 _STEPS = 15
-"""How many ends are tried on each side, from all of the range down to `_LEAST` of it."""
 
-_LEAST = 0.3
+_MIN = 0.3
 
+# Differences of numbers this far apart overflow 32-bit floats.
 _HUGE = 1e38
-"""Differences of numbers this far apart overflow 32-bit floats."""
 
 
 class Histogram:
@@ -84,7 +84,7 @@ class Histogram:
         used = np.flatnonzero(self._counts)
         middles, counts = middles[used], self._counts[used]
         best, least = whole, math.inf
-        shares = np.linspace(1, _LEAST, _STEPS)
+        shares = np.linspace(1, _MIN, _STEPS)
         for low in dict.fromkeys(min(self.low, 0.0) * shares):
             for high in dict.fromkeys(max(self.high, 0.0) * shares):
                 step = (high - low) / (levels - 1)

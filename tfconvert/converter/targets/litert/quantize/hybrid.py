@@ -19,8 +19,8 @@ from tfconvert.settings.quantization import Quantize, has_channels
 MIN_ELEMENTS = 1024
 """Weights of fewer elements stay floats: quantizing them would save little, and lose accuracy."""
 
+# Filters of as many elements become integers even if they add up few products.
 _LARGE = 8192
-"""Filters of as many elements become integers even if they add up few products."""
 
 ASYMMETRIC = "asymmetric_quantize_inputs"
 """The option of a hybrid operator to give activations a zero point, which is more accurate."""
@@ -92,8 +92,8 @@ ROWS: Mapping[str, Row] = {
 """The operators by name. Tables that are looked up in are not among them (`tables`)."""
 
 
+# Operands with which operators stay floats: projections, which the runtime gets wrong, and a second input.
 _UNTRIED = {"bidirectional_sequence_lstm": (16, 33, 39), "bidirectional_sequence_rnn": (9,)}
-"""Operands with which operators stay floats: projections, which the runtime gets wrong, and a second input."""
 
 
 class Weight(NamedTuple):

@@ -21,8 +21,8 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# The least of no numbers; infinity would do, but kernels differ in what they make of it.
 _NOTHING = float(np.finfo(np.float32).max)
-"""The least of no numbers; infinity would do, but kernels differ in what they make of it."""
 
 
 class Extremes(NamedTuple):

@@ -14,8 +14,8 @@ from tfconvert.importers.tflite.buffers import Content
 from tfconvert.importers.tflite.operators import code
 from tfconvert.schema.tflite.reader import Allowance, View, read_model
 
+# Operators that only change how numbers are stored.
 _BETWEEN = frozenset(("QUANTIZE", "DEQUANTIZE"))
-"""Operators that only change how numbers are stored."""
 
 
 class Layer(NamedTuple):

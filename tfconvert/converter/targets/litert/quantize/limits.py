@@ -11,11 +11,11 @@ from tfconvert.converter.targets.litert.quantize.range import Range
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I16, IntegerType
 
+# Above the least, since scales are rounded.
 _MARGIN = 1.01
-"""Above the least, since scales are rounded."""
 
+# An activation's bounds, as integers, must fit into 32 bits.
 _CLIPPED_AT = 6.0 / 2**30
-"""An activation's bounds, as integers, must fit into 32 bits."""
 
 
 def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], weight: float | None) -> float:

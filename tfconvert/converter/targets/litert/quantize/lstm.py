@@ -32,8 +32,8 @@ from tfconvert.schema.ir.values import OpResult, Value
 GATES = ((1, 12), (2, 13), (3, 14), (4, 15), (5, None), (6, None), (7, None), (8, None))
 """Indices of the weights, each with that of its bias. An input gate that follows from another has none."""
 
+# Indices of the peephole weights, which multiply the cell state.
 _PEEPHOLES = (9, 10, 11)
-"""Indices of the peephole weights, which multiply the cell state."""
 
 _OUTPUT_STATE, _CELL_STATE = 18, 19
 
@@ -42,17 +42,17 @@ OTHERS = (*_PEEPHOLES, _OUTPUT_STATE, _CELL_STATE)
 
 TOO_WIDE = "the range of its cell state is too wide for its kernel"
 
+# Operands that must be absent, and why.
 _ABSENT = (
     ((16, 17), "its kernel would need the ranges of what is projected"),
     ((20, 21, 22, 23), "its kernel would need the ranges of what is normalized"),
 )
-"""Operands that must be absent, and why."""
 
 _FINEST, _COARSEST = -11, -9
 """Exponents of a cell state's scale: ranges from 16, enough for functions that saturate, to 64."""
 
+# By which factor the scales of two layers may grow, so that one operator creates both states.
 _ALIKE = 1.05
-"""By which factor the scales of two layers may grow, so that one operator creates both states."""
 
 
 def problem(op: Operation) -> str:

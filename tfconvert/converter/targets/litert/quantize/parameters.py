@@ -10,11 +10,10 @@ from tfconvert.converter.targets.litert.quantize.range import Range
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 
+# By how much 16-bit numbers may exceed those of the samples.
+#
+# Losing one bit is negligible beside the errors of 8-bit weights, while a clipped number spoils a whole result.
 _HEADROOM = 2.0
-"""By how much 16-bit numbers may exceed those of the samples.
-
-Losing one bit is negligible beside the errors of 8-bit weights, while a clipped number spoils a whole result.
-"""
 
 
 def uniform_of(values: Range, storage: IntegerType) -> Uniform:

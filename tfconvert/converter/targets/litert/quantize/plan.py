@@ -36,8 +36,8 @@ from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.settings.quantization import has_channels
 
+# How often groups are widened: once is enough unless an op shares a group with an earlier one.
 _ROUNDS = 3
-"""How often groups are widened: once is enough unless an op shares a group with an earlier one."""
 
 NOT_SEEN = "the ranges of its operands or results are unknown"
 
@@ -187,9 +187,10 @@ class Plan:
         """Returns the ops whose operands have larger scales than their kernels take."""
         self._make_room(groups)
         return [
-            op for op, rule in self.quantized.items()
+            op
+            for op, rule in self.quantized.items()
             if rule.below < math.inf and any(scale >= rule.below for scale in self._scales(op, rule, groups))
-        ]  # fmt: skip
+        ]
 
     def _make_room(self, groups: Groups) -> None:
         """Widens results whose scales are too small for their kernels, and then what they are operands of."""
@@ -333,8 +334,8 @@ class Plan:
 
 _FAKE_QUANT = Rule(Scales.SAME)
 
+# Conversions between integers and floats, which the model may contain already.
 _CONVERSIONS = frozenset(("tfl.quantize", "tfl.dequantize"))
-"""Conversions between integers and floats, which the model may contain already."""
 
 
 def _has_floats(op: Operation) -> bool:

@@ -29,15 +29,15 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I16, IntegerType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
+# The largest integer of a bias, which leaves room for the sums of products.
 _BIAS_ROOM = float(2**30)
-"""The largest integer of a bias, which leaves room for the sums of products."""
 
 _WIDE_ONLY = "its kernel takes 64-bit biases only"
 
 _UNBOUNDED = Range(math.nan, math.nan)
 
+# Operators whose 16-bit kernels require scales that are powers of two, unless an option says otherwise.
 _SCALED_BY_OPTION = frozenset(("tfl.add", "tfl.sub"))
-"""Operators whose 16-bit kernels require scales that are powers of two, unless an option says otherwise."""
 
 
 class Rewriting:
@@ -237,8 +237,9 @@ class Rewriting:
 
 
 def _non_finite(op: Operation, what: str) -> ConversionError:
-    return error_at(op, "non-finite-weight", f"its {what} has elements that are not finite",
-                    "exclude the op, or fix the model")  # fmt: skip
+    return error_at(
+        op, "non-finite-weight", f"its {what} has elements that are not finite", "exclude the op, or fix the model"
+    )
 
 
 def _bias(op: Operation, index: int) -> Array | None:

@@ -95,13 +95,17 @@ def _by_entry(samples: Any, entries: Sequence[Entry]) -> Iterator[tuple[int, Any
             yield keys[key], own
     elif isinstance(samples, Mapping):
         # One sample, or arrays whose first axis counts samples, would look the same.
-        raise _wrong("a mapping is neither samples by signature nor a list of samples",
-                     f"pass a list of mappings; the signatures are {_listed(keys)}")  # fmt: skip
+        raise _wrong(
+            "a mapping is neither samples by signature nor a list of samples",
+            f"pass a list of mappings; the signatures are {_listed(keys)}",
+        )
     elif len(entries) > 1 and _paths(samples) is None:
         raise _wrong(f"the model has several signatures: {_listed(keys)}", "pass a mapping from signature to samples")
     elif len(entries) > 1:
-        raise _wrong(f"the model has several signatures: {_listed(keys)}",
-                     "convert one with `signatures`, or pass samples in memory, by signature")  # fmt: skip
+        raise _wrong(
+            f"the model has several signatures: {_listed(keys)}",
+            "convert one with `signatures`, or pass samples in memory, by signature",
+        )
     else:
         yield 0, samples
 
@@ -132,8 +136,10 @@ def _from_files(paths: Iterable[Path], entry: Entry) -> Iterator[Mapping[str, Ar
             ) from None
         lengths = {array.shape[:1] for array in arrays.values()}
         if len(lengths) != 1 or () in lengths:
-            raise _wrong(f"the arrays in {path} hold different numbers of samples, or single numbers",
-                         "the first axis of each counts the samples")  # fmt: skip
+            raise _wrong(
+                f"the arrays in {path} hold different numbers of samples, or single numbers",
+                "the first axis of each counts the samples",
+            )
         (length,) = lengths.pop()
         for index in range(length):
             yield {name: _one(array, index, entry, name) for name, array in arrays.items()}
@@ -149,8 +155,10 @@ def _load(path: Path, entry: Entry) -> dict[str, Array]:
         names = {each.name for each in entry.inputs}
         found = {name: file[name] for name in file.files if name in names}
         if not found:
-            raise _wrong(f"none of the arrays in {path} ({_listed(file.files)}) is named as an input",
-                         f"the inputs are {_listed(each.name for each in entry.inputs)}")  # fmt: skip
+            raise _wrong(
+                f"none of the arrays in {path} ({_listed(file.files)}) is named as an input",
+                f"the inputs are {_listed(each.name for each in entry.inputs)}",
+            )
     return found
 
 

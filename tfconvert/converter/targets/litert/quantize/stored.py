@@ -25,8 +25,8 @@ HALF = Form(16, dequantized=True)
 
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
+# The contents of a constant's buffer, and the constant's type.
 _Stored = tuple[Constant, Attribute]
-"""The contents of a constant's buffer, and the constant's type."""
 
 
 class StoredConstants:

@@ -18,8 +18,8 @@ from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize
 
+# The operators that look up, and which of their operands are the table and the indices.
 _OPERANDS = {"gather": (0, 1), "embedding_lookup": (1, 0)}
-"""The operators that look up, and which of their operands are the table and the indices."""
 
 _TO_I32 = {"in_data_type": "INT64", "out_data_type": "INT32"}
 

@@ -87,8 +87,13 @@ class Operators:
         axis, rest = steps.axis, 7 - (1 << steps.axis)
         value = steps.value if before is None else self._joined(before, steps)
         begin = [index if place == axis else 0 for place in range(3)]
-        masks = {"begin_mask": rest, "end_mask": rest, "ellipsis_mask": 0, "new_axis_mask": 0,
-                 "shrink_axis_mask": 1 << axis}  # fmt: skip
+        masks = {
+            "begin_mask": rest,
+            "end_mask": rest,
+            "ellipsis_mask": 0,
+            "new_axis_mask": 0,
+            "shrink_axis_mask": 1 << axis,
+        }
         bounds = (self._insert.ints(begin), self._insert.ints([0, 0, 0]), self._insert.ints([1, 1, 1]))
         result = types.tensor(types.F32, (steps.batch, steps.features))
         return self._insert.tf("StridedSlice", (value, *bounds), result, masks)

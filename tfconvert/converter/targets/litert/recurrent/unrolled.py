@@ -23,9 +23,6 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
         chain: The steps.
         places: The new places of the outputs of layers that were replaced before; those of this one are added.
         narrow: Initial states that may have one row for the whole batch.
-
-    Raises:
-        Declined: Its inputs are not the steps of one sequence, or a value is used that the operator doesn't return.
     """
     inner = inner_ops(chain)
     for step in chain.steps:
@@ -53,11 +50,7 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
 
 
 def _sequence(taken: Sequence[Place | None]) -> tuple[Place, int, bool]:
-    """Returns any of some places, the first one read from the sequence, and whether they are read backwards.
-
-    Raises:
-        Declined: They are not places that follow each other in one sequence.
-    """
+    """Returns any of some places, the first one read from the sequence, and whether they are read backwards."""
     found = [place for place in taken if place is not None]
     same = {(place.sequence, place.axis) for place in found}
     need(len(found) == len(taken) and len(same) == 1, "its inputs are not steps of one sequence")
@@ -69,11 +62,7 @@ def _sequence(taken: Sequence[Place | None]) -> tuple[Place, int, bool]:
 
 
 def _steps(insert: Operators, place: Place, begin: int, count: int, is_descending: bool) -> Steps:
-    """Returns the steps that are read from a sequence.
-
-    Raises:
-        Declined: It is not a sequence of vectors of 32-bit floats.
-    """
+    """Returns the steps that are read from a sequence."""
     found = steps_of(place.sequence, place.axis)
     if found.length == count:
         return Steps(found.value, found.axis, found.is_reversed != is_descending)
@@ -82,11 +71,7 @@ def _steps(insert: Operators, place: Place, begin: int, count: int, is_descendin
 
 
 def _check_initial(chain: Chain, batch: int) -> None:
-    """Checks the states before the first step.
-
-    Raises:
-        Declined: They have another shape than the states.
-    """
+    """Checks the states before the first step."""
     first = chain.steps[0]
     for state, size in zip(chain.initial, (first.outputs, first.units), strict=False):
         is_state = state is None or types.shape_of(state.type) == (batch, size)

@@ -247,8 +247,10 @@ class _Walk:
             if not any(changed):
                 return carried
             self.calls, self.operations = list(calls), operations
-            new = [_open(item, f"loop{number}_{at}", axes) for at, (item, axes) in
-                   enumerate(zip(carried, changed, strict=True))]  # fmt: skip
+            new = [
+                _open(item, f"loop{number}_{at}", axes)
+                for at, (item, axes) in enumerate(zip(carried, changed, strict=True))
+            ]
             self._swap(carried, new)
             carried = new
 
@@ -330,6 +332,8 @@ def at(cost: Cost, sizes: Mapping[str, int]) -> Cost:
         for call in cost.library_calls
     ]
     return cost._replace(
-        points=tuple(points), operations=polynomials.substitute(cost.operations, sizes), library_calls=tuple(calls),
+        points=tuple(points),
+        operations=polynomials.substitute(cost.operations, sizes),
+        library_calls=tuple(calls),
         results=polynomials.substitute(cost.results, sizes),
-    )  # fmt: skip
+    )

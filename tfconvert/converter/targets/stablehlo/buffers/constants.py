@@ -89,8 +89,10 @@ class Constants:
 
 def _global(name: str, kind: MemRefType, value: Attribute | None, *, is_constant: bool) -> Operation:
     properties: dict[str, Attribute] = {
-        "sym_name": StringAttr.get(name), "sym_visibility": StringAttr.get("private"), "type": kind,
-    }  # fmt: skip
+        "sym_name": StringAttr.get(name),
+        "sym_visibility": StringAttr.get("private"),
+        "type": kind,
+    }
     # State without a value is not initialised.
     properties["initial_value"] = UNIT if value is None else value
     if is_constant:

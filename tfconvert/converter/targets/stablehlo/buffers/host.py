@@ -153,8 +153,8 @@ ARITHMETIC: Mapping[str, Arithmetic] = {
 }
 """Op -> its arithmetic."""
 
+# Ops that mean another thing for truth values than for numbers.
 _ORDERED = frozenset({"stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply", "stablehlo.add"})
-"""Ops that mean another thing for truth values than for numbers."""
 
 _OF_VECTORS = frozenset({"stablehlo.concatenate", "stablehlo.slice"})
 
@@ -221,8 +221,10 @@ def host_ops(ops: Sequence[Operation]) -> set[Operation]:
         owners = (value.owner for value in asked)
         found.update(owner for owner in owners if isinstance(owner, Operation) and can_compute(owner))
     for op in ops:
-        if (can_compute(op) and op.name != CONSTANT and all(
-            value.owner in found or getattr(value.owner, "name", "") == CONSTANT for value in op.operands
-        )) or op.name == "stablehlo.get_dimension_size":  # fmt: skip
+        if (
+            can_compute(op)
+            and op.name != CONSTANT
+            and all(value.owner in found or getattr(value.owner, "name", "") == CONSTANT for value in op.operands)
+        ) or op.name == "stablehlo.get_dimension_size":
             found.add(op)
     return found

@@ -25,8 +25,8 @@ from tfconvert.schema.ir.values import Value
 KERNEL = "dhlo.kernel"
 """The attribute of kernels: what they are made of, one op or a fusion of some kind."""
 
+# Constants of so many elements are inside of kernels.
 _INLINE = 16
-"""Constants of so many elements are inside of kernels."""
 
 
 def buffer_type(kind: Attribute) -> MemRefType:
@@ -120,8 +120,9 @@ def _body(op: Operation, fused: FuncOp | None, operands: Operands) -> Block:
         tensors[value] = builder.insert(value.owner.clone()).results[0]
     results = _inlined(op, fused, tensors, builder) if fused is not None else builder.insert(op.clone(tensors)).results
     for result, target in zip(results, block.args[len(arguments) :], strict=True):
-        builder.insert(memref.build("bufferization.materialize_in_destination", (result, target), (),
-                                    {"writable": UNIT}))  # fmt: skip
+        builder.insert(
+            memref.build("bufferization.materialize_in_destination", (result, target), (), {"writable": UNIT})
+        )
     builder.insert(ReturnOp.of())
     return block
 

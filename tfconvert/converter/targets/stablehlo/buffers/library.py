@@ -38,8 +38,8 @@ class Routine(NamedTuple):
 
 _ELEMENTS: Mapping[Attribute, str] = {types.F32: "f32", types.F64: "f64"}
 
+# The contracted dimensions of both matrices -> the end of the routine's name: n as it is, t transposed.
 _FORMS: Mapping[tuple[int, int], str] = {(1, 0): "", (1, 1): "_nt", (0, 0): "_tn"}
-"""The contracted dimensions of both matrices -> the end of the routine's name: n as it is, t transposed."""
 
 
 def _gemm(op: Operation) -> Routine | None:
@@ -56,8 +56,8 @@ def _gemm(op: Operation) -> Routine | None:
     return None if form is None else Routine(name + form, ranks, ())
 
 
+# The layouts of images, kernels and results that the routines take.
 _IMAGES = (("b", "0", "1", "f"), ("0", "1", "i", "o"), ("b", "0", "1", "f"))
-"""The layouts of images, kernels and results that the routines take."""
 
 
 def _conv2d(op: Operation) -> Routine | None:
@@ -81,11 +81,11 @@ def _conv2d(op: Operation) -> Routine | None:
     return Routine(name, (4, 4, 4), options)
 
 
+# Op -> the routine that computes it, `None` if none does.
 _ROWS: Mapping[str, Callable[[Operation], Routine | None]] = {
     "stablehlo.convolution": _conv2d,
     "stablehlo.dot_general": _gemm,
 }
-"""Op -> the routine that computes it, `None` if none does."""
 
 
 def routine_of(kernel: FuncOp) -> Routine | None:

@@ -30,8 +30,8 @@ _NOT_ELEMENTWISE = frozenset({"stablehlo.cholesky", "stablehlo.reverse"})
 
 _ELEMENTWISE = frozenset({"stablehlo.abs", "stablehlo.compare", "stablehlo.convert", "stablehlo.is_finite", CONSTANT})
 
+# Ops that are inserted in case they are needed.
 _UNUSED = ("arith.", "memref.dim", "memref.get_global", "memref.load")
-"""Ops that are inserted in case they are needed."""
 
 _STATE = "ml_program."
 
@@ -75,11 +75,7 @@ class Lowering:
         self._hosted: set[Operation] = set()
 
     def run(self) -> None:
-        """Rewrites every function but fusions, which become kernels.
-
-        Raises:
-            ConversionError: Something about an op isn't known (`unsupported-op`).
-        """
+        """Rewrites every function but fusions, which become kernels."""
         fusions = [each for each in self._functions.values() if FUSION in each.attributes]
         for function in self._functions.values():
             if function.body.blocks and FUSION not in function.attributes and not _is_shape_function(function):
@@ -179,8 +175,11 @@ class Lowering:
                 outputs.append(scope.allocate(result, each))
             scope.own(result, outputs[-1], each)
             self.counts["reused" if reused is not None else "allocated"] += 1
-        numbers = [scope.scalars.value(number, types.element_of(value.type))
-                   for value in operands.scalars for number in scope.numbers(value)]  # fmt: skip
+        numbers = [
+            scope.scalars.value(number, types.element_of(value.type))
+            for value in operands.scalars
+            for number in scope.numbers(value)
+        ]
         inputs = [held.memref for held in buffers if held is not None]
         scope.insert(CallOp.of(name, [*inputs, *numbers, *outputs], []))
 
@@ -322,8 +321,13 @@ def _captured(op: Operation) -> list[Value]:
         return []
     inside = list(op.walk())[1:]
     own: set[Value] = {result for each in inside for result in each.results}
-    own.update(argument for each in (op, *inside) for region in each.regions for block in region.blocks
-               for argument in block.args)  # fmt: skip
+    own.update(
+        argument
+        for each in (op, *inside)
+        for region in each.regions
+        for block in region.blocks
+        for argument in block.args
+    )
     return list(dict.fromkeys(value for each in inside for value in each.operands if value not in own))
 
 

@@ -52,18 +52,24 @@ class Call:
 
 _NUMBERS = counted()
 
+# All calls there are.
 _CALLS: WeakValueDictionary[tuple[str, tuple[Polynomial, ...]], Call] = WeakValueDictionary()
-"""All calls there are."""
 
+# Calls whose arguments may be such calls themselves, and are shown as one.
 _CHAINED = frozenset({"maxsi", "minsi"})
-"""Calls whose arguments may be such calls themselves, and are shown as one."""
 
 _FORMS: Mapping[str, str] = {
-    "ceildivsi": "ceil(({0}) / ({1}))", "divsi": "floor(({0}) / ({1}))",
-    "remsi": "(({0}) mod ({1}))", "select": "({1} if {0} else {2})",
-    "cmpi 0": "({0} == {1})", "cmpi 1": "({0} != {1})", "cmpi 2": "({0} < {1})", "cmpi 3": "({0} <= {1})",
-    "cmpi 4": "({0} > {1})", "cmpi 5": "({0} >= {1})",
-}  # fmt: skip
+    "ceildivsi": "ceil(({0}) / ({1}))",
+    "divsi": "floor(({0}) / ({1}))",
+    "remsi": "(({0}) mod ({1}))",
+    "select": "({1} if {0} else {2})",
+    "cmpi 0": "({0} == {1})",
+    "cmpi 1": "({0} != {1})",
+    "cmpi 2": "({0} < {1})",
+    "cmpi 3": "({0} <= {1})",
+    "cmpi 4": "({0} > {1})",
+    "cmpi 5": "({0} >= {1})",
+}
 
 Factor = str | Call
 Term = tuple[Factor, ...]
@@ -97,7 +103,6 @@ class Polynomial(NamedTuple):
 
 
 def constant(number: int) -> Polynomial:
-    """Returns the polynomial of a number."""
     return Polynomial((((), number),) if number else ())
 
 

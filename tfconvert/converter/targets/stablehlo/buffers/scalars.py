@@ -133,8 +133,9 @@ class Scalars:
 
 
 def _is_neutral(name: str, y: Number) -> bool:
-    return isinstance(y, int) and ((name in ("addi", "subi") and y == 0) or (
-        name in ("muli", "divsi", "ceildivsi") and y == 1))  # fmt: skip
+    return isinstance(y, int) and (
+        (name in ("addi", "subi") and y == 0) or (name in ("muli", "divsi", "ceildivsi") and y == 1)
+    )
 
 
 def constant_of(number: int, kind: Attribute) -> Operation:

@@ -227,12 +227,10 @@ class InlineScope(Scope):
         self._operands = operands
 
     def find(self, value: Value) -> Buffer | None:
-        """Returns the buffer of an argument, `None` of a value that only the kernel has."""
         assert self.outer is not None
         return self.outer.find(self._operands.get(value, value))
 
     def numbers(self, value: Value) -> Sequence[Number]:
-        """Returns the numbers of a small value, of an argument those of the caller's."""
         assert self.outer is not None
         if value in self._operands:
             return self.outer.numbers(self._operands[value])

@@ -53,7 +53,6 @@ def dims_of(op: Operation, name: str) -> DimensionNumbersAttr:
 
 
 def rank_of(value: Value) -> int:
-    """Returns the rank of a value."""
     return len(types.shape_of(value.type) or ())
 
 
@@ -153,8 +152,9 @@ def _static_padding(op: Operation, rank: int) -> list[tuple[int, int]]:
 def _reduce_window(sizing: Sizing, op: Operation) -> Sequence[Number]:
     sizes, window = sizing.sizes(op.operands[0]), ints(op, "window_dimensions")
     ones = (1,) * len(window)
-    steps = zip(*(ints(op, name, ones) for name in ("window_strides", "base_dilations", "window_dilations")),
-                strict=True)  # fmt: skip
+    steps = zip(
+        *(ints(op, name, ones) for name in ("window_strides", "base_dilations", "window_dilations")), strict=True
+    )
     rows = zip(sizes, window, _static_padding(op, len(window)), steps, strict=True)
     return [_windows(sizing, *row) for row in rows]
 
@@ -176,8 +176,9 @@ def _convolution(sizing: Sizing, op: Operation) -> Sequence[Number]:
         padding: Sequence[Sequence[Number]] = [held[2 * axis : 2 * axis + 2] for axis in range(count)]
     else:
         padding = _static_padding(op, count)
-    steps = list(zip(*(ints(op, name, ones) for name in ("window_strides", "lhs_dilation", "rhs_dilation")),
-                     strict=True))  # fmt: skip
+    steps = list(
+        zip(*(ints(op, name, ones) for name in ("window_strides", "lhs_dilation", "rhs_dilation")), strict=True)
+    )
     found: dict[str, Number] = {
         "b": sizing.scalars.binary("divsi", inputs[lhs.index("b")], integer(op, "batch_group_count") or 1),
         "f": window[kernel.index("o")],
@@ -223,13 +224,26 @@ def _set_size(sizing: Sizing, op: Operation) -> Sequence[Number]:
     return found
 
 
+# Ops whose results have the sizes of the first operand, as far as their types don't tell them.
 _FIRST = (
-    "stablehlo.abs", "stablehlo.batch_norm_inference", "stablehlo.bitcast_convert", "stablehlo.compare",
-    "stablehlo.complex", "stablehlo.convert", "stablehlo.dynamic_update_slice", "stablehlo.fft",
-    "stablehlo.imag", "stablehlo.is_finite", "stablehlo.real", "stablehlo.scatter",
-    "stablehlo.select_and_scatter", "stablehlo.sort", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf",
-)  # fmt: skip
-"""Ops whose results have the sizes of the first operand, as far as their types don't tell them."""
+    "stablehlo.abs",
+    "stablehlo.batch_norm_inference",
+    "stablehlo.bitcast_convert",
+    "stablehlo.compare",
+    "stablehlo.complex",
+    "stablehlo.convert",
+    "stablehlo.dynamic_update_slice",
+    "stablehlo.fft",
+    "stablehlo.imag",
+    "stablehlo.is_finite",
+    "stablehlo.real",
+    "stablehlo.scatter",
+    "stablehlo.select_and_scatter",
+    "stablehlo.sort",
+    "chlo.is_inf",
+    "chlo.is_neg_inf",
+    "chlo.is_pos_inf",
+)
 
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_FIRST, _like(0)),

@@ -19,8 +19,8 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Ops whose rules of elements don't look at dimensions, so that there may be two.
 _SHAPED_TWICE = frozenset({"stablehlo.constant", "stablehlo.reshape", "stablehlo.convert"})
-"""Ops whose rules of elements don't look at dimensions, so that there may be two."""
 
 
 class Formulas:
@@ -77,8 +77,9 @@ class Formulas:
     def _plain(self, op: Operation) -> None:
         if not op.results:
             return
-        known = Operands([self.dims.get(each, ()) for each in op.operands],
-                         [self.elements.get(each) for each in op.operands])  # fmt: skip
+        known = Operands(
+            [self.dims.get(each, ()) for each in op.operands], [self.elements.get(each) for each in op.operands]
+        )
         shapes = [types.shape_of(each.type) for each in op.results]
         dims: Dims | None = None
         rule = dim_rules.RULES.get(op.name)

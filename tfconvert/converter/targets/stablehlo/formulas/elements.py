@@ -126,9 +126,10 @@ def _gather_one(op: Operation, operands: Sequence[Elements]) -> Elements | None:
 
 
 RULES: Mapping[str, Rule] = {
-    **{f"stablehlo.{kind}": _binary(kind) for kind in (
-        "add", "and", "divide", "maximum", "minimum", "multiply", "or", "remainder", "subtract",
-    )},
+    **{
+        f"stablehlo.{kind}": _binary(kind)
+        for kind in ("add", "and", "divide", "maximum", "minimum", "multiply", "or", "remainder", "subtract")
+    },
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.clamp": _clamp,
     "stablehlo.compare": _compare,
@@ -144,5 +145,5 @@ RULES: Mapping[str, Rule] = {
     "stablehlo.reverse": _reverse,
     "stablehlo.select": _select,
     "stablehlo.slice": _slice,
-}  # fmt: skip
+}
 """Op -> rule."""

@@ -139,7 +139,6 @@ def total(kind: str, terms: Sequence[Term], start: Term) -> Term:
 
 
 def leaves(term: Term) -> frozenset[Formula]:
-    """Returns the leaves of a term."""
     return frozenset() if isinstance(term, int) else term.leaves
 
 

@@ -21,13 +21,19 @@ SUFFIX = "__shape"
 _INDEX = IndexType()
 
 _OPS: Mapping[str, str] = {
-    "add": "arith.addi", "and": "arith.andi", "divide": "arith.divsi", "maximum": "arith.maxsi",
-    "minimum": "arith.minsi", "multiply": "arith.muli", "or": "arith.ori", "remainder": "arith.remsi",
+    "add": "arith.addi",
+    "and": "arith.andi",
+    "divide": "arith.divsi",
+    "maximum": "arith.maxsi",
+    "minimum": "arith.minsi",
+    "multiply": "arith.muli",
+    "or": "arith.ori",
+    "remainder": "arith.remsi",
     "subtract": "arith.subi",
-}  # fmt: skip
+}
 
+# The numbers of `arith.cmpi`'s comparisons of signed integers.
 _PREDICATES: Mapping[str, int] = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
-"""The numbers of `arith.cmpi`'s comparisons of signed integers."""
 
 
 def arguments(function: FuncOp, terms: Sequence[Term]) -> list[Formula]:

@@ -16,19 +16,33 @@ from tfconvert.schema.ir.operation import Operation
 
 LOOP, INPUT = "loop", "input"
 
-_MOVING = frozenset({
-    f"stablehlo.{name}" for name in (
-        "broadcast_in_dim", "concatenate", "dynamic_broadcast_in_dim", "dynamic_iota", "dynamic_pad",
-        "dynamic_reshape", "dynamic_slice", "iota", "pad", "real_dynamic_slice", "reshape", "reverse", "slice",
-        "transpose",
-    )
-})  # fmt: skip
-"""Ops each of whose elements is one of an operand, or a number."""
+# Ops each of whose elements is one of an operand, or a number.
+_MOVING = frozenset(
+    {
+        f"stablehlo.{name}"
+        for name in (
+            "broadcast_in_dim",
+            "concatenate",
+            "dynamic_broadcast_in_dim",
+            "dynamic_iota",
+            "dynamic_pad",
+            "dynamic_reshape",
+            "dynamic_slice",
+            "iota",
+            "pad",
+            "real_dynamic_slice",
+            "reshape",
+            "reverse",
+            "slice",
+            "transpose",
+        )
+    }
+)
 
-_REPEATING = frozenset({
-    "stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_pad", "stablehlo.pad",
-})  # fmt: skip
-"""Ops that use an element more than once, or beside others: what they repeat is computed before."""
+# Ops that use an element more than once, or beside others: what they repeat is computed before.
+_REPEATING = frozenset(
+    {"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_pad", "stablehlo.pad"}
+)
 
 _REDUCING = "stablehlo.reduce"
 
@@ -93,10 +107,10 @@ def _next(
 ) -> Operation | None:
     owners = {operand.owner for member in members for operand in member.operands}
     producers = [
-        each for each in owners
-        if isinstance(each, Operation) and each not in members and each not in taken
-        and _may_join(each, members, block)
-    ]  # fmt: skip
+        each
+        for each in owners
+        if isinstance(each, Operation) and each not in members and each not in taken and _may_join(each, members, block)
+    ]
     return max(producers, key=order.__getitem__, default=None)
 
 

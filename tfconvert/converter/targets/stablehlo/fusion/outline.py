@@ -18,8 +18,8 @@ FUSION = "dhlo.fusion"
 """The attribute of functions that are kernels, and of their calls: which kind."""
 
 _CONSTANT = "stablehlo.constant"
-_MOST = 8
-"""Constants of up to so many elements are in the function, so that they are numbers in the kernel."""
+# Constants of up to so many elements are in the function, so that they are numbers in the kernel.
+_MAX = 8
 
 
 def outline(group: Group, name: str) -> FuncOp:
@@ -63,4 +63,4 @@ def outline(group: Group, name: str) -> FuncOp:
 
 
 def _is_small(op: Operation) -> bool:
-    return math.prod(types.shape_of(op.results[0].type) or ()) <= _MOST
+    return math.prod(types.shape_of(op.results[0].type) or ()) <= _MAX

@@ -20,18 +20,18 @@ READ_BACK = "dhlo.read_back"
 
 HOST, DEVICE = "host", "device"
 
+# Op -> which operands are sizes; of those that assert, all that they tell.
 _SIZES: Mapping[str, Sequence[int]] = {
     **stablehlo.SIZE_OPERANDS,
     "cf.assert": (0,),
     "stablehlo.custom_call": tuple(range(32)),
 }
-"""Op -> which operands are sizes; of those that assert, all that they tell."""
 
+# Ops that are nowhere in particular, and assertions, of which XLA takes no attributes but its own.
 _UNPLACED = ("func.return", "stablehlo.return", "stablehlo.custom_call")
-"""Ops that are nowhere in particular, and assertions, of which XLA takes no attributes but its own."""
 
+# The host asks for a size, not for the value that has it.
 _OF_A_SHAPE = "stablehlo.get_dimension_size"
-"""The host asks for a size, not for the value that has it."""
 
 
 def place(function: FuncOp) -> Counter[str]:

@@ -111,8 +111,8 @@ def _depth_to_space(op: Operation, emit: Emit) -> Value:
     return emit.reshape(emit.transpose(value, (0, 1, 3, 2, 4, 5)), (batch, tall, wide, channels))
 
 
-_MOST_PARTS = 1024
-"""The most pixels of a patch, each of which is cut out of all patches at once."""
+# The most pixels of a patch, each of which is cut out of all patches at once.
+_MAX_PARTS = 1024
 
 
 def _patches(op: Operation, emit: Emit) -> Value:
@@ -120,8 +120,10 @@ def _patches(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     rates = attribute(op, "rates", ()) or (1,) * len(dims)
-    axes = [Axis(axis, attribute(op, "ksizes")[axis], attribute(op, "strides")[axis], rates[axis])
-            for axis in range(1, len(dims) - 1)]  # fmt: skip
+    axes = [
+        Axis(axis, attribute(op, "ksizes")[axis], attribute(op, "strides")[axis], rates[axis])
+        for axis in range(1, len(dims) - 1)
+    ]
     amounts: list[Amounts] = [(0, 0)] * len(dims)
     counts = []
     for axis in axes:
@@ -131,8 +133,8 @@ def _patches(op: Operation, emit: Emit) -> Value:
     value = pad_around(value, amounts, emit.scalar(0, types.element_of(value.type)), emit)
     parts = [value]
     for axis, count in zip(axes, counts, strict=True):
-        if len(parts) * axis.size > _MOST_PARTS:
-            raise DeclinedError(f"a patch has more than {_MOST_PARTS} pixels")
+        if len(parts) * axis.size > _MAX_PARTS:
+            raise DeclinedError(f"a patch has more than {_MAX_PARTS} pixels")
         # The last element that is taken is the one behind which a whole window still ends.
         reach = emit.compute("add", emit.compute("multiply", emit.size(count), axis.stride), 1 - axis.stride)
         parts = [

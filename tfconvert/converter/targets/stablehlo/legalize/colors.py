@@ -46,8 +46,8 @@ def _image(op: Operation, channels: list[Expression], emit: Emit) -> Value:
 
 def _to_hsv(channels: list[Expression]) -> list[Expression]:
     red, green, blue = channels
-    value = red.greatest(green).greatest(blue)
-    span = value - red.least(green).least(blue)
+    value = red.maximum(green).maximum(blue)
+    span = value - red.minimum(green).minimum(blue)
     saturation = (span / value).where(value.compare("GT", 0), 0)
     sixth = 1 / (span * 6)
     hue = (sixth * (blue - red) + 2 / 6).where(green.compare("EQ", value), sixth * (red - green) + 4 / 6)
@@ -60,7 +60,7 @@ def _to_rgb(channels: list[Expression]) -> list[Expression]:
     hue, saturation, value = channels
     at = hue * 6
     ramps = (abs(at - 3) - 1, 2 - abs(at - 2), 2 - abs(at - 4))
-    return [((1 - saturation) + saturation * ramp.greatest(0).least(1)) * value for ramp in ramps]
+    return [((1 - saturation) + saturation * ramp.maximum(0).minimum(1)) * value for ramp in ramps]
 
 
 def _rgb_to_hsv(op: Operation, emit: Emit) -> Value:
@@ -80,7 +80,7 @@ def _adjusted_hue(op: Operation, emit: Emit) -> Value:
 def _adjusted_saturation(op: Operation, emit: Emit) -> Value:
     hue, saturation, value = _to_hsv(_channels(op.operands[0], emit))
     scale = Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
-    return _image(op, _to_rgb([hue, (saturation * scale).greatest(0).least(1), value]), emit)
+    return _image(op, _to_rgb([hue, (saturation * scale).maximum(0).minimum(1), value]), emit)
 
 
 LOWERINGS: Mapping[str, Lowering] = {

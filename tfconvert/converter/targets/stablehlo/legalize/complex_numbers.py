@@ -116,8 +116,15 @@ LOWERINGS: Mapping[str, Lowering] = {
     "ConjugateTranspose": _conjugate_transpose,
     "Imag": _part_of("imag"),
     "Real": _part_of("real"),
-    **{f"{prefix}{kind}{suffix}": _complex_fft(kind, rank)
-       for prefix in ("", "Batch") for kind in ("FFT", "IFFT") for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))},
-    **{f"{kind}{suffix}": _real_fft(kind, rank)
-       for kind in ("RFFT", "IRFFT") for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))},
-}  # fmt: skip
+    **{
+        f"{prefix}{kind}{suffix}": _complex_fft(kind, rank)
+        for prefix in ("", "Batch")
+        for kind in ("FFT", "IFFT")
+        for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))
+    },
+    **{
+        f"{kind}{suffix}": _real_fft(kind, rank)
+        for kind in ("RFFT", "IRFFT")
+        for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))
+    },
+}

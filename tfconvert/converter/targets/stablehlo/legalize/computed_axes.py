@@ -35,11 +35,7 @@ def _flags(op: Operation, rank: int, emit: Emit) -> list[Value]:
 
 
 def reduced(name: str, op: Operation, initial: float, emit: Emit) -> Value:
-    """Emits a reduction; each axis is reduced, spread again, and cut to one element if it is among those meant.
-
-    Raises:
-        DeclinedError: Dimensions that are reduced are not kept.
-    """
+    """Emits a reduction; each axis is reduced, spread again, and cut to one element if it is among those meant."""
     value = op.operands[0]
     rank = len(emit.dims(value))
     for axis, flag in enumerate(_flags(op, rank, emit)):

@@ -29,8 +29,10 @@ EQUAL_OR_ONE = "the sizes of operands must be equal or 1"
 def require(holds: Value, what: str, emit: Emit) -> Operation:
     """Inserts an assertion that a scalar is true, with a message that names the node and its source line."""
     properties: dict[str, attrs.Value] = {
-        "api_version": attrs.int32(2), "call_target_name": _TARGET, "has_side_effect": True,
-    }  # fmt: skip
+        "api_version": attrs.int32(2),
+        "call_target_name": _TARGET,
+        "has_side_effect": True,
+    }
     made = emit.op(_CALL, (holds,), (), properties)
     made.attributes["error_message"] = attrs.string(told_at(emit.location, what))
     return made

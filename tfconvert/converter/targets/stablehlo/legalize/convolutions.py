@@ -51,10 +51,14 @@ def _convolved(
     """Inserts a convolution of a value with a kernel; the result's sizes are given, and steps between elements."""
     value = operands[0]
     properties: dict[str, attrs.Value] = {
-        "window_strides": tuple(axis.stride for axis in axes), "lhs_dilation": tuple(gaps) or (1,) * len(axes),
-        "rhs_dilation": tuple(axis.dilation for axis in axes), "window_reversal": (False,) * len(axes),
-        "dimension_numbers": _layouts(op, len(dims)), "feature_group_count": groups, "batch_group_count": 1,
-    }  # fmt: skip
+        "window_strides": tuple(axis.stride for axis in axes),
+        "lhs_dilation": tuple(gaps) or (1,) * len(axes),
+        "rhs_dilation": tuple(axis.dilation for axis in axes),
+        "window_reversal": (False,) * len(axes),
+        "dimension_numbers": _layouts(op, len(dims)),
+        "feature_group_count": groups,
+        "batch_group_count": 1,
+    }
     element = types.element_of(value.type)
     numbers = known(padding)
     if numbers is not None:
@@ -100,8 +104,13 @@ def _turned(kernel: Value, groups: int, emit: Emit) -> Value:
     """Returns a kernel back to front, with inputs and outputs exchanged within each group."""
     *window, inputs, outputs = emit.dims(kernel)
     count = len(window)
-    kernel = emit.one("reverse", (kernel,), types.element_of(kernel.type), (*window, inputs, outputs),
-                      {"dimensions": tuple(range(count))})  # fmt: skip
+    kernel = emit.one(
+        "reverse",
+        (kernel,),
+        types.element_of(kernel.type),
+        (*window, inputs, outputs),
+        {"dimensions": tuple(range(count))},
+    )
     if groups == 1:
         return emit.transpose(kernel, [*range(count), count + 1, count])
     kernel = emit.reshape(kernel, (*window, inputs, groups, outputs // groups))

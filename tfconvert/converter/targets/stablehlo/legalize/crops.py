@@ -43,10 +43,10 @@ def _points(edges: tuple[Expression, Expression], pixels: int, samples: int, emi
     if samples != 1:
         taken = number(emit.size(samples), emit)
         numbers = count(samples, emit).spread((1, samples))
-        spaced = start * last + numbers * ((end - start) * last / (taken - 1).greatest(1))
+        spaced = start * last + numbers * ((end - start) * last / (taken - 1).maximum(1))
         at = spaced if samples >= 0 else spaced.where(taken.compare("GT", 1), at)
     is_inside = at.compare("GE", 0).both(at.compare("LE", last))
-    return _Points(at.greatest(0).least(last), is_inside)
+    return _Points(at.maximum(0).minimum(last), is_inside)
 
 
 def _crop_and_resize(op: Operation, emit: Emit) -> Value:

@@ -32,14 +32,14 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Normal numbers of a greater magnitude are drawn again.
 _LIMIT = 2
-"""Normal numbers of a greater magnitude are drawn again."""
 
+# How many counters TensorFlow reserves for a group of four truncated numbers.
 _RESERVED = 256
-"""How many counters TensorFlow reserves for a group of four truncated numbers."""
 
+# How many of those are used here: fewer than four of sixteen numbers within the limits come once in 10^15 groups.
 _TRIES = 4
-"""How many of those are used here: fewer than four of sixteen numbers within the limits come once in 10^15 groups."""
 
 
 def _own_seed(emit: Emit) -> Value:

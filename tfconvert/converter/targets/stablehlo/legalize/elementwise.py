@@ -19,25 +19,61 @@ from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 
 _UNARY = {
-    "Acos": "chlo.acos", "Acosh": "chlo.acosh", "Asin": "chlo.asin", "Asinh": "chlo.asinh",
-    "Atan": "chlo.atan", "Atanh": "chlo.atanh", "BesselI1e": "chlo.bessel_i1e", "Ceil": "ceil", "Cos": "cosine",
-    "Cosh": "chlo.cosh", "Digamma": "chlo.digamma", "Erf": "chlo.erf", "Erfc": "chlo.erfc", "Erfinv": "chlo.erf_inv",
-    "Exp": "exponential", "Expm1": "exponential_minus_one", "Floor": "floor", "Invert": "not",
-    "Lgamma": "chlo.lgamma", "Log": "log", "Log1p": "log_plus_one", "LogicalNot": "not", "Neg": "negate",
-    "Rsqrt": "rsqrt", "Sigmoid": "logistic",
-    "Sign": "sign", "Sin": "sine", "Sinh": "chlo.sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
-}  # fmt: skip
+    "Acos": "chlo.acos",
+    "Acosh": "chlo.acosh",
+    "Asin": "chlo.asin",
+    "Asinh": "chlo.asinh",
+    "Atan": "chlo.atan",
+    "Atanh": "chlo.atanh",
+    "BesselI1e": "chlo.bessel_i1e",
+    "Ceil": "ceil",
+    "Cos": "cosine",
+    "Cosh": "chlo.cosh",
+    "Digamma": "chlo.digamma",
+    "Erf": "chlo.erf",
+    "Erfc": "chlo.erfc",
+    "Erfinv": "chlo.erf_inv",
+    "Exp": "exponential",
+    "Expm1": "exponential_minus_one",
+    "Floor": "floor",
+    "Invert": "not",
+    "Lgamma": "chlo.lgamma",
+    "Log": "log",
+    "Log1p": "log_plus_one",
+    "LogicalNot": "not",
+    "Neg": "negate",
+    "Rsqrt": "rsqrt",
+    "Sigmoid": "logistic",
+    "Sign": "sign",
+    "Sin": "sine",
+    "Sinh": "chlo.sinh",
+    "Sqrt": "sqrt",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
 
 _BINARY = {
-    "Add": "add", "AddV2": "add", "Atan2": "atan2", "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor",
-    "Div": "divide", "LogicalAnd": "and", "LogicalOr": "or", "Maximum": "maximum",
-    "Minimum": "minimum", "Mod": "remainder", "Mul": "multiply", "Pow": "power", "RealDiv": "divide", "Sub": "subtract",
-    "TruncateDiv": "divide", "TruncateMod": "remainder",
-}  # fmt: skip
+    "Add": "add",
+    "AddV2": "add",
+    "Atan2": "atan2",
+    "BitwiseAnd": "and",
+    "BitwiseOr": "or",
+    "BitwiseXor": "xor",
+    "Div": "divide",
+    "LogicalAnd": "and",
+    "LogicalOr": "or",
+    "Maximum": "maximum",
+    "Minimum": "minimum",
+    "Mod": "remainder",
+    "Mul": "multiply",
+    "Pow": "power",
+    "RealDiv": "divide",
+    "Sub": "subtract",
+    "TruncateDiv": "divide",
+    "TruncateMod": "remainder",
+}
 
-_COMPARISONS = {
-    "Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE",
-}  # fmt: skip
+_COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}
 
 
 def _unary(name: str) -> Lowering:

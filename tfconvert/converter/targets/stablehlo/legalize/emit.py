@@ -28,6 +28,7 @@ Op = TypeVar("Op", bound=Operation)
 Operand = Value | float | int
 """A value, or a number that becomes a scalar of the other operand's element type."""
 
+# How numbers that are known are computed with at once.
 _FOLDED: Mapping[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "divide": operator.floordiv,
@@ -36,7 +37,6 @@ _FOLDED: Mapping[str, Callable[[int, int], int]] = {
     "multiply": operator.mul,
     "subtract": operator.sub,
 }
-"""How numbers that are known are computed with at once."""
 
 
 class DeclinedError(Exception):
@@ -101,7 +101,6 @@ class Emit(OpBuilder):
         return found
 
     def constant(self, array: tensor_data.Array, element: Attribute | None = None) -> Value:
-        """Inserts a constant; it becomes StableHLO's when all ops have, so that it may be read until then."""
         return self.insert(tf.constant(tensor_data.of_array(array, element))).results[0]
 
     def constant_of(self, numbers: Sequence[float], element: Attribute) -> Value:
@@ -109,21 +108,14 @@ class Emit(OpBuilder):
         return self.constant(np.array(numbers, np.float64).astype(types.numpy_dtype(element)), element)
 
     def scalar(self, number: float, element: Attribute) -> Value:
-        """Inserts a scalar of an element type."""
         return self.constant(np.array(number).astype(types.numpy_dtype(element)), element)
 
     def ints(self, values: Sequence[int]) -> Value:
-        """Inserts a vector of `i32`."""
         return self.constant(np.array(values, np.int32).reshape(len(values)))
 
     # Sizes at run time: scalars of i32, or numbers where they are known.
 
     def size(self, dim: int) -> Value | int:
-        """Returns a size: a number, or a scalar.
-
-        Raises:
-            DeclinedError: No value here has it.
-        """
         dim = self.sizes.find(dim)
         if dim >= 0:
             return dim
@@ -137,7 +129,6 @@ class Emit(OpBuilder):
         return found
 
     def value(self, scalar: Value | int) -> Value:
-        """Returns a scalar of `i32` as a value."""
         return self.scalar(scalar, types.I32) if isinstance(scalar, int) else scalar
 
     def compute(self, name: str, one: Value | int, other: Value | int) -> Value | int:
@@ -208,7 +199,6 @@ class Emit(OpBuilder):
         return self.one("concatenate", parts, types.I32, (len(parts),), {"dimension": 0})
 
     def shape(self, dims: Sequence[int]) -> Value:
-        """Returns sizes as a vector."""
         return self.vector([self.size(dim) for dim in dims])
 
     def product(self, dims: Sequence[int]) -> Value | int:
@@ -239,7 +229,6 @@ class Emit(OpBuilder):
         return self.one("dynamic_reshape", (value, shape), element, dims)
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
-        """Inserts a transpose."""
         if tuple(permutation) == tuple(range(len(permutation))):
             return value
         dims = self.dims(value)
@@ -264,16 +253,14 @@ class Emit(OpBuilder):
         kept = tuple(number for number, axis in enumerate(axes) if own[number] == dims[axis])
         grown = tuple(number for number, axis in enumerate(axes) if own[number] == 1 != dims[axis])
         properties = {
-            "broadcast_dimensions": axes, "known_expanding_dimensions": grown, "known_nonexpanding_dimensions": kept,
-        }  # fmt: skip
+            "broadcast_dimensions": axes,
+            "known_expanding_dimensions": grown,
+            "known_nonexpanding_dimensions": kept,
+        }
         return self.one("dynamic_broadcast_in_dim", (value, self.shape(dims)), element, dims, properties)
 
     def join(self, one: Dims, other: Dims) -> Dims:
-        """Returns the shape that two shapes are broadcast to.
-
-        Raises:
-            DeclinedError: They contradict each other.
-        """
+        """Returns the shape that two shapes are broadcast to."""
         rank = max(len(one), len(other))
         pairs = zip((1,) * (rank - len(one)) + one, (1,) * (rank - len(other)) + other, strict=True)
         return tuple([self._joined(*pair) for pair in pairs])
@@ -398,7 +385,7 @@ def highest(element: Attribute) -> float:
 def least(element: Attribute) -> float:
     """Returns the least number of an element type that is not infinite."""
     found = lowest(element)
-    return found if found != float("-inf") else _LEAST.get(element, float(np.finfo(np.float32).min))
+    return found if found != float("-inf") else _MIN.get(element, float(np.finfo(np.float32).min))
 
 
 def greatest(element: Attribute) -> float:
@@ -406,7 +393,7 @@ def greatest(element: Attribute) -> float:
     return -least(element) if lowest(element) == float("-inf") else highest(element)
 
 
-_LEAST: Mapping[Attribute, float] = {
+_MIN: Mapping[Attribute, float] = {
     types.F16: -65504.0,
     types.BF16: -float.fromhex("0x1.fep127"),
     types.F64: float(np.finfo(np.float64).min),

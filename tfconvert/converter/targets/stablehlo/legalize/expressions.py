@@ -11,6 +11,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.values import Value
 
+# Ops on numbers that are known.
 _KNOWN: Mapping[str, Callable[..., Array]] = {
     "abs": np.abs,
     "add": np.add,
@@ -25,11 +26,14 @@ _KNOWN: Mapping[str, Callable[..., Array]] = {
     "sine": np.sin,
     "subtract": np.subtract,
 }
-"""Ops on numbers that are known."""
 
 _COMPARED: Mapping[str, Callable[..., Array]] = {
-    "EQ": np.equal, "GE": np.greater_equal, "GT": np.greater, "LE": np.less_equal, "LT": np.less,
-}  # fmt: skip
+    "EQ": np.equal,
+    "GE": np.greater_equal,
+    "GT": np.greater,
+    "LE": np.less_equal,
+    "LT": np.less,
+}
 
 
 class Expression:
@@ -92,11 +96,11 @@ class Expression:
     def __abs__(self) -> Expression:
         return self.apply("abs")
 
-    def least(self, other: Expression | float) -> Expression:
+    def minimum(self, other: Expression | float) -> Expression:
         """Returns the smaller one of each pair."""
         return self.binary("minimum", other)
 
-    def greatest(self, other: Expression | float) -> Expression:
+    def maximum(self, other: Expression | float) -> Expression:
         """Returns the greater one of each pair."""
         return self.binary("maximum", other)
 

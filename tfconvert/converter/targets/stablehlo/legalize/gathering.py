@@ -56,7 +56,6 @@ def gather(table: Value, indices: Value, axis: int, batch: int, emit: Emit) -> V
 
 
 def rows_at(table: Value, indices: Value, emit: Emit) -> Value:
-    """Emits the rows of a table at indices."""
     return gather(table, indices, 0, 0, emit)
 
 

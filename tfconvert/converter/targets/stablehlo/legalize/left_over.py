@@ -8,8 +8,8 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.operation import Operation
 
+# How many further nodes of one kind a message names.
 _NAMED = 3
-"""How many further nodes of one kind a message names."""
 
 _HINTS = {
     "strings": "export a function that begins behind what works on texts, or keep that part in TensorFlow",
@@ -38,6 +38,10 @@ def _diagnostic(reason: str, ops: list[Operation]) -> Diagnostic:
     also += f" and {more} more" if others and more > 0 else ""
     hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
     return Diagnostic(
-        "unsupported-op", f"{ops[0].name} can't be taken to StableHLO: {reason}{also}", ops[0].name,
-        places[0].node, str(places[0]), hint=hint,
-    )  # fmt: skip
+        "unsupported-op",
+        f"{ops[0].name} can't be taken to StableHLO: {reason}{also}",
+        ops[0].name,
+        places[0].node,
+        str(places[0]),
+        hint=hint,
+    )

@@ -26,8 +26,8 @@ from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.ir.values import Value
 
+# Ops that compute nothing.
 _ERASED = frozenset({"tf.NoOp", "tf.Assert"})
-"""Ops that compute nothing."""
 
 _NO_FORM = "StableHLO has no such op, and no others that compute the same are known yet"
 

@@ -34,9 +34,11 @@ def _triangular_solve(op: Operation, emit: Emit) -> Value:
     value = emit.broadcast(value, (*outer, *emit.dims(value)[-2:]))
     kind = "ADJOINT" if attribute(op, "adjoint", False) else "NO_TRANSPOSE"
     properties: dict[str, attrs.Value] = {
-        "left_side": True, "lower": bool(attribute(op, "lower", True)), "unit_diagonal": False,
+        "left_side": True,
+        "lower": bool(attribute(op, "lower", True)),
+        "unit_diagonal": False,
         "transpose_a": EnumeratorAttr.get("transpose", kind),
-    }  # fmt: skip
+    }
     return emit.one("triangular_solve", (matrix, value), types.element_of(value.type), emit.dims(value), properties)
 
 

@@ -76,9 +76,12 @@ def _local_response(op: Operation, emit: Emit) -> Value:
     wide = emit.convert(value, types.F32) if element in (types.F16, types.BF16) else value
     ones = (1,) * len(dims)
     properties: dict[str, attrs.Value] = {
-        "window_dimensions": (*ones[1:], 2 * radius + 1), "window_strides": ones, "base_dilations": ones,
-        "window_dilations": ones, "padding": table([*[(0, 0)] * (len(dims) - 1), (radius, radius)]),
-    }  # fmt: skip
+        "window_dimensions": (*ones[1:], 2 * radius + 1),
+        "window_strides": ones,
+        "base_dilations": ones,
+        "window_dilations": ones,
+        "padding": table([*[(0, 0)] * (len(dims) - 1), (radius, radius)]),
+    }
     kind = types.element_of(wide.type)
     operands = emit.binary("multiply", wide, wide), emit.scalar(0, kind)
     total = emit.one("reduce_window", operands, kind, dims, properties, (emit.body("add", kind),))

@@ -47,8 +47,4 @@ def _mirrored(value: Value, axis: int, begin: Value | int, end: Value | int, emi
     return emit.one("reverse", (edge,), types.element_of(value.type), emit.dims(edge), {"dimensions": (axis,)})
 
 
-LOWERINGS: Mapping[str, Lowering] = {
-    "MirrorPad": _mirror_pad,
-    "Pad": _pad,
-    "PadV2": _pad,
-}
+LOWERINGS: Mapping[str, Lowering] = {"MirrorPad": _mirror_pad, "Pad": _pad, "PadV2": _pad}

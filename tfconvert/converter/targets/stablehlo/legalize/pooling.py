@@ -36,9 +36,12 @@ def _padding(op: Operation, value: Value, axes: Sequence[Axis], emit: Emit) -> l
 def _properties(axes: Sequence[Axis], padding: Sequence[tuple[int, int]]) -> dict[str, attrs.Value]:
     ones = (1,) * len(axes)
     return {
-        "window_dimensions": tuple(axis.size for axis in axes), "window_strides": tuple(axis.stride for axis in axes),
-        "base_dilations": ones, "window_dilations": ones, "padding": table(padding),
-    }  # fmt: skip
+        "window_dimensions": tuple(axis.size for axis in axes),
+        "window_strides": tuple(axis.stride for axis in axes),
+        "base_dilations": ones,
+        "window_dilations": ones,
+        "padding": table(padding),
+    }
 
 
 def _window(op: Operation, value: Value, name: str, initial: float, emit: Emit) -> Value:
@@ -46,8 +49,10 @@ def _window(op: Operation, value: Value, name: str, initial: float, emit: Emit) 
     dims, element = emit.dims(value), types.element_of(value.type)
     axes = pooled_axes(op, len(dims))
     padding = _padding(op, value, axes, emit)
-    result = [dim if axis.size == axis.stride == 1 else slid(op, dim, axis, amounts, emit)
-              for dim, axis, amounts in zip(dims, axes, padding, strict=True)]  # fmt: skip
+    result = [
+        dim if axis.size == axis.stride == 1 else slid(op, dim, axis, amounts, emit)
+        for dim, axis, amounts in zip(dims, axes, padding, strict=True)
+    ]
     start, numbers = emit.scalar(initial, element), known(padding)
     if numbers is None:
         value, numbers = pad_around(value, padding, start, emit), [(0, 0)] * len(dims)
@@ -82,8 +87,10 @@ def _max_pool_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
     dims = emit.dims(value)
     axes = pooled_axes(op, len(dims))
     padding = known(_padding(op, value, axes, emit))
-    result = [dim if axis.size == axis.stride == 1 else slid(op, dim, axis, (0, 0), emit)
-              for dim, axis in zip(dims, axes, strict=True)]  # fmt: skip
+    result = [
+        dim if axis.size == axis.stride == 1 else slid(op, dim, axis, (0, 0), emit)
+        for dim, axis in zip(dims, axes, strict=True)
+    ]
     element, index = (types.element_of(each.type) for each in op.results)
     places = _places(op, emit)
     fill, no_place = emit.scalar(lowest(element), element), emit.scalar(1 << 62, types.I64)

@@ -103,8 +103,12 @@ def _diagonal(value: Value, letters: str, emit: Emit) -> tuple[Value, str]:
 def _without_ones(values: Sequence[Value], terms: list[str], emit: Emit) -> list[Value]:
     """Removes letters from terms where they are of size 1, and of other sizes elsewhere; returns what is left."""
     shapes = [emit.dims(value) for value in values]
-    spread = {letter for term, dims in zip(terms, shapes, strict=True)
-              for letter, dim in zip(term, dims, strict=True) if dim != 1}  # fmt: skip
+    spread = {
+        letter
+        for term, dims in zip(terms, shapes, strict=True)
+        for letter, dim in zip(term, dims, strict=True)
+        if dim != 1
+    }
     found = []
     for index, (value, dims) in enumerate(zip(values, shapes, strict=True)):
         term = terms[index]

@@ -23,8 +23,10 @@ def _fake_quant(op: Operation, emit: Emit) -> Value:
     """Shifts the range so that 0 is one of the numbers, and rounds to the nearest of them."""
     value = op.operands[0]
     if op.name == "tf.FakeQuantWithMinMaxArgs":
-        ends = [Expression(emit, np.full((), _float(op, name, default), np.float32))
-                for name, default in (("min", -6.0), ("max", 6.0))]  # fmt: skip
+        ends = [
+            Expression(emit, np.full((), _float(op, name, default), np.float32))
+            for name, default in (("min", -6.0), ("max", 6.0))
+        ]
     else:
         ends = [Expression(emit, operand) for operand in op.operands[1:3]]
     low, high = int(bool(attribute(op, "narrow_range", False))), 2 ** int(attribute(op, "num_bits", 8)) - 1
@@ -32,12 +34,12 @@ def _fake_quant(op: Operation, emit: Emit) -> Value:
     is_empty = least.compare("EQ", 0).both(greatest.compare("EQ", 0))
     span = greatest - least
     scale, inverse = span / (high - low), (high - low) / span
-    zero = ((low - least / scale) + 0.5).apply("floor").greatest(low).least(high)
+    zero = ((low - least / scale) + 0.5).apply("floor").maximum(low).minimum(high)
     zero, inverse = (each.where(is_empty.negated(), other) for each, other in ((zero, float(low)), (inverse, 1.0)))
     scale = scale.where(is_empty.negated(), 0)
     bottom, top = (low - zero) * scale, (high - zero) * scale
     start = (bottom * -1 * inverse + 0.5).apply("floor")
-    clamped = Expression(emit, value).least(top).greatest(bottom)
+    clamped = Expression(emit, value).minimum(top).maximum(bottom)
     rounded = ((clamped - bottom) * inverse - start + 0.5).apply("floor") * scale
     result = rounded.where(is_empty.negated(), 0).value
     return emit.broadcast(result, emit.dims(value))
@@ -80,7 +82,7 @@ def _in_range(op: Operation, value: Value, axes: Sequence[int], emit: Emit) -> V
     factor = from_least.where(is_least, from_greatest)
     x = Expression(emit, value)
     if is_given:
-        x = x.least((scale * high).where(is_least, greatest)).greatest(least.where(is_least, scale * low))
+        x = x.minimum((scale * high).where(is_least, greatest)).maximum(least.where(is_least, scale * low))
     scaled = x * factor
     is_up = attribute(op, "round_mode", "HALF_TO_EVEN") == HALF_UP
     rounded = (scaled + 0.5).apply("floor") if is_up else scaled.apply("round_nearest_even")

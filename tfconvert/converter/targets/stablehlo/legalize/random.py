@@ -25,8 +25,8 @@ UI32, UI64 = (IntegerType.get(width, Signedness.UNSIGNED) for width in (32, 64))
 _ROUNDS = 10
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 _WEYL = 0x9E3779B9, 0xBB67AE85
+# The key under which seeds become keys and counters.
 _SCRAMBLER = 0x3EC8F720, 0x02461E29
-"""The key under which seeds become keys and counters."""
 
 Words = Sequence[Value]
 """Tensors of `ui32`."""
@@ -58,9 +58,7 @@ def philox(counter: Words, key: Words, emit: Emit) -> Words:
         (high, low), (other_high, other_low) = (
             _product(words[2 * index], multiplier, emit) for index, multiplier in enumerate(_MULTIPLIERS)
         )
-        words = [
-            _xor(other_high, words[1], key[0], emit), other_low, _xor(high, words[3], key[1], emit), low,
-        ]  # fmt: skip
+        words = [_xor(other_high, words[1], key[0], emit), other_low, _xor(high, words[3], key[1], emit), low]
     return words
 
 

@@ -186,8 +186,10 @@ def _cross(op: Operation, emit: Emit) -> Value:
 
     def element(at: int) -> Value:
         after, before = (at + 1) % 3, (at + 2) % 3
-        products = (emit.binary("multiply", one[after], other[before]),
-                    emit.binary("multiply", one[before], other[after]))  # fmt: skip
+        products = (
+            emit.binary("multiply", one[after], other[before]),
+            emit.binary("multiply", one[before], other[after]),
+        )
         return emit.binary("subtract", *products)
 
     return concatenate([element(at) for at in range(3)], last, emit)

@@ -34,8 +34,10 @@ def loop(carried: Sequence[Value], condition: Body, body: Body, emit: Emit) -> S
         emit: The emitter.
     """
     dims = [emit.dims(value) for value in carried]
-    kinds = [types.tensor(types.element_of(value.type), static_shape(each))
-             for value, each in zip(carried, dims, strict=True)]  # fmt: skip
+    kinds = [
+        types.tensor(types.element_of(value.type), static_shape(each))
+        for value, each in zip(carried, dims, strict=True)
+    ]
     blocks = [Block(arg_types=kinds) for _ in range(2)]
     op = emit.op("while", carried, kinds, regions=[Region(block) for block in blocks])
     for block, run in zip(blocks, (condition, body), strict=True):

@@ -26,8 +26,9 @@ def _scale_and_translate(op: Operation, emit: Emit) -> Value:
     value = emit.convert(op.operands[0], types.F32)
     for axis in axes_of(op, emit):
         at = axis.number - 1
-        scale, moved = (Expression(emit, emit.reshape(part(operand, 0, at, at + 1, emit), ()))
-                        for operand in op.operands[2:])  # fmt: skip
+        scale, moved = (
+            Expression(emit, emit.reshape(part(operand, 0, at, at + 1, emit), ())) for operand in op.operands[2:]
+        )
         is_smooth = bool(attribute(op, "antialias", True))
         value = multiplied(value, _matrix(axis, name, scale, moved, is_smooth=is_smooth), axis.number, emit)
     return value
@@ -43,7 +44,7 @@ def _matrix(axis: Axis, name: str, scale: Expression, moved: Expression, *, is_s
     at = (places + 0.5) * inverse - inverse * moved
     distance, reach = pixels + 0.5 - at, Expression(emit, np.full((), radius, np.float32))
     if is_smooth:
-        width = inverse.greatest(1)
+        width = inverse.maximum(1)
         distance, reach = distance / width, width * radius
     first, last = (at - reach - 0.5).apply("ceil"), (at + reach - 0.5).apply("floor")
     counts = pixels.compare("GE", first).both(pixels.compare("LE", last))
@@ -57,7 +58,7 @@ def _matrix(axis: Axis, name: str, scale: Expression, moved: Expression, *, is_s
 
 def _lanczos(radius: float, x: Expression) -> Expression:
     size = abs(x)
-    wide = size.greatest(1e-3) * math.pi
+    wide = size.maximum(1e-3) * math.pi
     wave = radius * (wide.apply("sine") * (wide * (1 / radius)).apply("sine")) / (wide * wide)
     return wave.where(size.compare("LE", radius), 0).where(size.compare("GT", 1e-3), 1)
 
@@ -73,7 +74,7 @@ def _box(x: Expression) -> Expression:
 
 
 def _triangle(x: Expression) -> Expression:
-    return (1 - abs(x)).greatest(0)
+    return (1 - abs(x)).maximum(0)
 
 
 def _two_cubics(near: tuple[float, ...], far: tuple[float, ...], x: Expression) -> Expression:

@@ -61,7 +61,7 @@ def _scale(op: Operation, axis: Axis, emit: Emit) -> Expression:
         return before / after
     if axis.after >= 0:
         return (before - 1) / (after - 1)
-    aligned = (before - 1) / (after - 1).greatest(1)
+    aligned = (before - 1) / (after - 1).maximum(1)
     return aligned.where(after.compare("GT", 1), before / after)
 
 
@@ -77,7 +77,7 @@ def _last(axis: Axis, emit: Emit) -> Expression:
 
 def _taken(value: Value, places: Expression, axis: Axis, emit: Emit) -> Value:
     """Returns the pixels at places, which are limited to the image."""
-    return gather(value, places.greatest(0).least(_last(axis, emit)).integers(), axis.number, 0, emit)
+    return gather(value, places.maximum(0).minimum(_last(axis, emit)).integers(), axis.number, 0, emit)
 
 
 def _weighed(value: Value, weights: Expression, axis: Axis, emit: Emit) -> Value:
@@ -123,13 +123,19 @@ def _bicubic(op: Operation, emit: Emit) -> Value:
         at = _places(op, axis, emit)
         floor = at.apply("floor")
         offset = ((at - floor) * TABLE).apply("round_nearest_even") * (1 / TABLE)
-        weights = [cubic(offset + 1, is_near=False), cubic(offset, is_near=True), cubic(1 - offset, is_near=True),
-                   cubic(2 - offset, is_near=False)]  # fmt: skip
+        weights = [
+            cubic(offset + 1, is_near=False),
+            cubic(offset, is_near=True),
+            cubic(1 - offset, is_near=True),
+            cubic(2 - offset, is_near=False),
+        ]
         places = [floor + step for step in (-1, 0, 1, 2)]
         if is_half:
             weights = _shared(weights, places, axis, emit)
-        parts = [_weighed(_taken(value, place, axis, emit), weight, axis, emit)
-                 for place, weight in zip(places, weights, strict=True)]  # fmt: skip
+        parts = [
+            _weighed(_taken(value, place, axis, emit), weight, axis, emit)
+            for place, weight in zip(places, weights, strict=True)
+        ]
         value = parts[0]
         for part in parts[1:]:
             value = emit.binary("add", value, part)
@@ -139,8 +145,10 @@ def _bicubic(op: Operation, emit: Emit) -> Value:
 def _shared(weights: list[Expression], places: list[Expression], axis: Axis, emit: Emit) -> list[Expression]:
     """Returns weights of which those beyond the edge are 0, and the others share theirs."""
     last = _last(axis, emit)
-    inside = [weight.where(place.compare("GE", 0).both(place.compare("LE", last)), 0)
-              for weight, place in zip(weights, places, strict=True)]  # fmt: skip
+    inside = [
+        weight.where(place.compare("GE", 0).both(place.compare("LE", last)), 0)
+        for weight, place in zip(weights, places, strict=True)
+    ]
     total = inside[0] + inside[1] + inside[2] + inside[3]
     return [weight / total for weight in inside]
 
@@ -161,7 +169,7 @@ def _area(op: Operation, emit: Emit) -> Value:
         start = (count(axis.after, emit) * scale).spread((axis.after, 1))
         end = ((count(axis.after, emit) + 1) * scale).spread((axis.after, 1))
         pixels = count(axis.before, emit).spread((1, axis.before))
-        weights = ((pixels + 1).least(end) - pixels.greatest(start)).greatest(0) / scale
+        weights = ((pixels + 1).minimum(end) - pixels.maximum(start)).maximum(0) / scale
         value = multiplied(value, weights.value, axis.number, emit)
     return value
 

@@ -13,14 +13,14 @@ from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Ops that make numbers of at least 0 of such numbers.
 _OF_SIZES = frozenset(
     f"stablehlo.{name}"
     for name in ("add", "convert", "divide", "get_dimension_size", "maximum", "minimum", "multiply", "reshape")
 )
-"""Ops that make numbers of at least 0 of such numbers."""
 
-_MOST_LOOKED_AT = 64
-"""Of so many scalars it is asked how they are computed."""
+# Of so many scalars it is asked how they are computed.
+_MAX_LOOKED_AT = 64
 
 _COUNT = "the new shape must hold as many elements as the old one"
 
@@ -144,7 +144,7 @@ def _is_size(dim: int, emit: Emit) -> bool:
         if known is not None or isinstance(scalar, int):
             continue
         owner = scalar.owner
-        if not isinstance(owner, Operation) or owner.name not in _OF_SIZES or len(pending) > _MOST_LOOKED_AT:
+        if not isinstance(owner, Operation) or owner.name not in _OF_SIZES or len(pending) > _MAX_LOOKED_AT:
             return False
         if owner.name != "stablehlo.get_dimension_size":
             pending += owner.operands
@@ -220,8 +220,10 @@ def concatenate(values: Sequence[Value], axis: int, emit: Emit) -> Value:
     shapes = [emit.dims(value) for value in values]
     dims = list(shapes[0])
     for shape in shapes[1:]:
-        dims = [max(one, other) if min(one, other) < 0 <= max(one, other) else one
-                for one, other in zip(dims, shape, strict=True)]  # fmt: skip
+        dims = [
+            max(one, other) if min(one, other) < 0 <= max(one, other) else one
+            for one, other in zip(dims, shape, strict=True)
+        ]
     for shape in shapes[1:]:
         for at, (one, other) in enumerate(zip(shapes[0], shape, strict=True)):
             if at != axis:
@@ -299,9 +301,7 @@ def padded(
         dims.append(emit.size_of(emit.compute("add", emit.compute("add", spread, before), behind)))
     lows, highs = ([each for each in side if isinstance(each, int)] for side in (low, high))
     if len(lows) == len(highs) == len(low):
-        properties = {
-            "edge_padding_low": tuple(lows), "edge_padding_high": tuple(highs), "interior_padding": interior,
-        }  # fmt: skip
+        properties = {"edge_padding_low": tuple(lows), "edge_padding_high": tuple(highs), "interior_padding": interior}
         return emit.one("pad", (value, fill), element, dims, properties)
     operands = (value, fill, emit.vector(low), emit.vector(high), emit.ints(interior))
     return emit.one("dynamic_pad", operands, element, dims)
@@ -387,10 +387,21 @@ def _forward(op: Operation, emit: Emit) -> Sequence[Value]:
 
 
 _FORWARDED = (
-    "CheckNumerics", "CheckNumericsV2", "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "DeepCopy",
-    "EnsureShape", "GuaranteeConst", "Identity", "IdentityN", "PlaceholderWithDefault", "PreventGradient", "Snapshot",
+    "CheckNumerics",
+    "CheckNumericsV2",
+    "DebugIdentity",
+    "DebugIdentityV2",
+    "DebugIdentityV3",
+    "DeepCopy",
+    "EnsureShape",
+    "GuaranteeConst",
+    "Identity",
+    "IdentityN",
+    "PlaceholderWithDefault",
+    "PreventGradient",
+    "Snapshot",
     "StopGradient",
-)  # fmt: skip
+)
 
 LOWERINGS: Mapping[str, Lowering] = {
     **dict.fromkeys(_FORWARDED, _forward),

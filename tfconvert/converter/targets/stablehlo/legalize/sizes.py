@@ -18,8 +18,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.ir.values import OpResult, Value
 
+# The analysis has no symbols from here on.
 _FIRST_OWN = 1 << 50
-"""The analysis has no symbols from here on."""
 
 Dims = tuple[int, ...]
 """Sizes: at least 0 where known, else symbols."""
@@ -33,9 +33,18 @@ class Sizes:
     """
 
     __slots__ = (
-        "_cached", "_computed", "_equal", "_held", "_known", "_numbers", "_pairs", "_scalars", "_seen", "_shapes",
+        "_cached",
+        "_computed",
+        "_equal",
+        "_held",
+        "_known",
+        "_numbers",
+        "_pairs",
+        "_scalars",
+        "_seen",
+        "_shapes",
         "_symbols",
-    )  # fmt: skip
+    )
 
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols

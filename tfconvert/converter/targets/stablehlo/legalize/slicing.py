@@ -125,8 +125,10 @@ def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
     size = emit.value(emit.size(emit.dims(value)[axis]))
     step = emit.value(entry.step)
     is_back = emit.compare("LT", step, 0)
-    lowest, highest = (emit.select(is_back, each, other) for each, other in (
-        (emit.scalar(-1, types.I32), 0), (emit.binary("subtract", size, 1), size)))  # fmt: skip
+    lowest, highest = (
+        emit.select(is_back, each, other)
+        for each, other in ((emit.scalar(-1, types.I32), 0), (emit.binary("subtract", size, 1), size))
+    )
     ends = []
     for bound, default in ((entry.begin, (highest, lowest)), (entry.end, (lowest, highest))):
         if bound is None:
@@ -183,9 +185,10 @@ def sliced(value: Value, parts: Sequence[_Taken], emit: Emit) -> Value:
     known = [each for each in (*starts, *limits) if isinstance(each, int)]
     if not is_whole and len(known) == 2 * len(parts) and min(dims, default=0) >= 0:
         properties = {
-            "start_indices": tuple(known[: len(parts)]), "limit_indices": tuple(known[len(parts) :]),
+            "start_indices": tuple(known[: len(parts)]),
+            "limit_indices": tuple(known[len(parts) :]),
             "strides": tuple(steps),
-        }  # fmt: skip
+        }
         value = emit.one("slice", (value,), element, result, properties)
     elif not is_whole:
         operands = (value, emit.vector(starts), emit.vector(limits), emit.ints(steps))

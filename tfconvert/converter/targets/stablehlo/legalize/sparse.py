@@ -100,9 +100,11 @@ def _fill_empty_rows(op: Operation, emit: Emit) -> Sequence[Value]:
     inverse = scatter("", emit.reshape(order, (total, 1)), counted, room, emit)
     back = from_to(inverse, 0, 0, emit.size(count), emit, count=count)
     return (
-        rows_at(_joined(columns, emit), order, emit), rows_at(filled, order, emit), is_empty,
+        rows_at(_joined(columns, emit), order, emit),
+        rows_at(filled, order, emit),
+        is_empty,
         emit.convert(back, types.element_of(op.results[3].type)),
-    )  # fmt: skip
+    )
 
 
 def _times_dense(op: Operation, emit: Emit) -> Value:
@@ -156,8 +158,10 @@ def _with_dense(name: str) -> Lowering:
             raise DeclinedError("the shape of its dense operand is not known")
         own = columns[len(columns) - len(dims) :]
         zero = emit.scalar(0, types.element_of(indices.type))
-        placed = [emit.broadcast(zero, emit.dims(column), ()) if dim == 1 else column
-                  for column, dim in zip(own, dims, strict=True)]  # fmt: skip
+        placed = [
+            emit.broadcast(zero, emit.dims(column), ()) if dim == 1 else column
+            for column, dim in zip(own, dims, strict=True)
+        ]
         found = gather_at(dense, _joined(placed, emit), emit) if placed else dense
         return emit.binary(name, values, found)
 

@@ -104,8 +104,9 @@ def _lowered(scores: Value, overlaps: Value, terms: _Terms, emit: Emit) -> Value
     known = 0 if terms.sigma is None else constant_number(terms.sigma)
     if terms.sigma is None or known == 0:
         return hard
-    exponent = emit.binary("divide", emit.binary("multiply", emit.binary("multiply", overlaps, overlaps), -0.5),
-                           terms.sigma)  # fmt: skip
+    exponent = emit.binary(
+        "divide", emit.binary("multiply", emit.binary("multiply", overlaps, overlaps), -0.5), terms.sigma
+    )
     soft = emit.binary("multiply", scores, emit.select(is_much, 0, emit.unary("exponential", exponent)))
     # Infinity times 0 is not a number.
     soft = emit.select(emit.compare("GT", scores, terms.score), soft, nothing)
@@ -212,8 +213,10 @@ def _combined(op: Operation, emit: Emit) -> Sequence[Value]:
     flat = [emit.reshape(value, (batch, count)) for value in (chosen.scores, numbers, *places)]
     room = min(total, count) if attribute(op, "pad_per_class", False) and count >= 0 else total
     if count < 0 or room > count:
-        flat = [padded(value, (0, 0), (0, room), emit.scalar(fill, types.F32), emit)
-                for value, fill in zip(flat, (-math.inf, *[0.0] * 5), strict=True)]  # fmt: skip
+        flat = [
+            padded(value, (0, 0), (0, room), emit.scalar(fill, types.F32), emit)
+            for value, fill in zip(flat, (-math.inf, *[0.0] * 5), strict=True)
+        ]
     best, *others = (part(value, 1, 0, room, emit) for value in sort(flat, 1, "GT", emit))
     is_there = emit.compare("GT", best, terms.score)
     best, number_of, *edges = (emit.select(is_there, value, 0) for value in (best, *others))

@@ -52,7 +52,6 @@ def spatial_axes(op: Operation, rank: int) -> range:
 
 
 def channel_axis(op: Operation, rank: int) -> int:
-    """Returns the axis of the channels."""
     return 1 if attribute(op, "data_format", "NHWC") in FIRST else rank - 1
 
 
@@ -147,5 +146,4 @@ def known(amounts: Sequence[Amounts]) -> list[tuple[int, int]] | None:
 
 
 def table(padding: Sequence[tuple[int, int]]) -> Attribute:
-    """Returns padding as an attribute."""
     return tensor_data.of_array(np.array(padding, np.int64).reshape(-1, 2))

@@ -67,8 +67,8 @@ from tfconvert.schema.ir.types import TensorType
 _NOTHING = DictionaryAttr.get({})
 
 
+# The prefix of variables' symbols that keeps them apart.
 _NUMBERED = re.compile(r"__sm_\d+__")
-"""The prefix of variables' symbols that keeps them apart."""
 
 
 class _Variable(NamedTuple):
@@ -91,11 +91,7 @@ class CarryState:
         self.mlir_state = mlir_state
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites all functions; returns how many variables are state.
-
-        Raises:
-            ConversionError: Variables have no known value (`unknown-variable`) or no fixed shape (`variable-shape`).
-        """
+        """Rewrites all functions; returns how many variables are state."""
         as_arguments = self.mlir_state == "arguments"
         initializer = _initializer(module)
         variables = _variables(module, initializer)
@@ -162,11 +158,15 @@ def _variables(module: ModuleOp, initializer: FuncOp | None) -> dict[str, _Varia
         for op in function.body.walk():
             if op.name == HANDLE:
                 handles.setdefault(variable_name(op), []).append(op)
-    set_at_start = set() if initializer is None else {
-        variable_name(op.operands[0].owner)
-        for op in initializer.body.walk()
-        if op.name == ASSIGN and isinstance(op.operands[0].owner, Operation)
-    }  # fmt: skip
+    set_at_start = (
+        set()
+        if initializer is None
+        else {
+            variable_name(op.operands[0].owner)
+            for op in initializer.body.walk()
+            if op.name == ASSIGN and isinstance(op.operands[0].owner, Operation)
+        }
+    )
     found: dict[str, _Variable] = {}
     problems: list[Diagnostic] = []
     taken = set(symbol_table.functions_of(module))
@@ -178,8 +178,14 @@ def _variables(module: ModuleOp, initializer: FuncOp | None) -> dict[str, _Varia
         if known is None and name not in set_at_start:
             problems.append(found_at(ops[0], *initial_values.UNKNOWN))
         elif kind is None:
-            problems.append(found_at(ops[0], "variable-shape", "the variable's shape is not known to stay what it is",
-                                     "declare the variable with a fixed shape"))  # fmt: skip
+            problems.append(
+                found_at(
+                    ops[0],
+                    "variable-shape",
+                    "the variable's shape is not known to stay what it is",
+                    "declare the variable with a fixed shape",
+                )
+            )
         else:
             called = _unique(_NUMBERED.sub("", name, count=1) or "variable", taken)
             taken.add(called)
@@ -211,8 +217,11 @@ def _globals(module: ModuleOp, variables: Mapping[str, _Variable]) -> None:
     assert first is not None
     for variable in variables.values():
         properties: dict[str, attrs.Value] = {
-            "sym_name": variable.name, "sym_visibility": "private", "type": variable.kind, "is_mutable": UNIT,
-        }  # fmt: skip
+            "sym_name": variable.name,
+            "sym_visibility": "private",
+            "type": variable.kind,
+            "is_mutable": UNIT,
+        }
         if variable.value is not None:
             properties["value"] = variable.value
         op = stablehlo.build("ml_program.global", (), (), properties, location=variable.handle.location)

@@ -64,11 +64,7 @@ class LegalizeToBuffers:
     name: ClassVar[str] = "legalize-to-buffers"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many buffers are allocated, and how many written over.
-
-        Raises:
-            ConversionError: The sizes of some results aren't known (`unsupported-op`).
-        """
+        """Rewrites every function; returns how many buffers are allocated, and how many written over."""
         lowering = Lowering(module)
         lowering.run()
         return PassResult.of(lowering.counts)

@@ -55,10 +55,17 @@ POLYMORPHIC = "jax.uses_shape_polymorphism"
 
 MAIN = "main"
 
-RANDOM = frozenset({
-    "tf.Multinomial", "tf.ParameterizedTruncatedNormal", "tf.RandomShuffle", "tf.RandomStandardNormal",
-    "tf.RandomUniform", "tf.RandomUniformInt", "tf.TruncatedNormal",
-})  # fmt: skip
+RANDOM = frozenset(
+    {
+        "tf.Multinomial",
+        "tf.ParameterizedTruncatedNormal",
+        "tf.RandomShuffle",
+        "tf.RandomStandardNormal",
+        "tf.RandomUniform",
+        "tf.RandomUniformInt",
+        "tf.TruncatedNormal",
+    }
+)
 """Ops that draw from the engine, whatever their seeds are."""
 
 _GLOBAL = "ml_program.global"
@@ -76,11 +83,7 @@ class LegalizeToStablehlo:
         self.check_indices = check_indices
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many ops of each name were replaced.
-
-        Raises:
-            ConversionError: Some ops have no form (`unsupported-op`).
-        """
+        """Rewrites every function; returns how many ops of each name were replaced."""
         legalization = Legalization(module, checks_indices=self.check_indices and self.target == "iree")
         functions = symbol_table.defined_functions(module)
         legalization.run(functions)

@@ -62,8 +62,11 @@ class LowerToLibraryCalls:
     def apply(self, module: ModuleOp) -> PassResult:
         """Replaces calls of kernels, and erases those kernels; returns how many calls of each routine there are."""
         functions = symbol_table.functions_of(module)
-        found = {name: routine for name, function in functions.items()
-                 if not function.is_declaration and (routine := routine_of(function)) is not None}  # fmt: skip
+        found = {
+            name: routine
+            for name, function in functions.items()
+            if not function.is_declaration and (routine := routine_of(function)) is not None
+        }
         elements = {name: _element(functions[name]) for name in found}
         counts: Counter[str] = Counter()
         for op in walk(module):

@@ -56,20 +56,37 @@ from tfconvert.schema.ir.values import BlockArgument, Value
 
 _SIZE = "stablehlo.get_dimension_size"
 
+# Ops that engines compute at once where their operands are known.
 _ARITHMETIC = frozenset(
     f"stablehlo.{name}"
-    for name in ("add", "and", "compare", "concatenate", "constant", "convert", "divide", "maximum", "minimum",
-                 "multiply", "not", "or", "remainder", "reshape", "select", "slice", "subtract")
-)  # fmt: skip
-"""Ops that engines compute at once where their operands are known."""
+    for name in (
+        "add",
+        "and",
+        "compare",
+        "concatenate",
+        "constant",
+        "convert",
+        "divide",
+        "maximum",
+        "minimum",
+        "multiply",
+        "not",
+        "or",
+        "remainder",
+        "reshape",
+        "select",
+        "slice",
+        "subtract",
+    )
+)
 
 _COMMUTATIVE = frozenset(f"stablehlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or"))
 
+# The comparisons that hold between a value and itself.
 _PROVED = frozenset({"EQ", "GE", "LE"})
-"""The comparisons that hold between a value and itself."""
 
+# How many ops an assertion may depend on; one on more is taken for one that is not on sizes alone.
 _CHECKED = 1 << 12
-"""How many ops an assertion may depend on; one on more is taken for one that is not on sizes alone."""
 
 
 class MaterializeConstraints:
