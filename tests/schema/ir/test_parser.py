@@ -11,9 +11,8 @@ from tfconvert.schema.dialects.attributes import integer
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, NameLoc
-from tfconvert.schema.ir.name_scopes import block_hint, value_hint
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.parser import Parser
+from tfconvert.schema.ir.parser import Parser, block_hint, value_hint
 from tfconvert.schema.ir.printer import text_of
 from tfconvert.schema.ir.types import F32, I32, I64
 

@@ -14,8 +14,7 @@ import numpy as np
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import quoted
-from tfconvert.schema.ir.float_text import decimal_text
+from tfconvert.schema.ir.attributes import decimal_text, quoted
 from tfconvert.schema.ir.types import ComplexType, IntegerType
 
 LITERAL = 100

@@ -13,10 +13,10 @@ from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.arith import ConstantOp
 from tfconvert.schema.dialects.tf_executor.values import compatible
 from tfconvert.schema.ir.attribute import Attribute, Type
+from tfconvert.schema.ir.attribute_parser import PLAIN_TYPES
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.type_syntax import PLAIN_TYPES, parse_leading_dimensions
 from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _shapes_agree(one: Attribute, other: Attribute) -> bool:
 def _tensor_type(parser: AttributeParser) -> Type:
     """Parses what follows `!vhlo.tensor_v1`: `<2x!vhlo.f32_v1>`."""
     with parser.in_angle_brackets():
-        shape = parse_leading_dimensions(parser)
+        shape = parser.parse_leading_dimensions()
         found = types.tensor(parser.parse_type(), shape)
     assert isinstance(found, Type)
     return found

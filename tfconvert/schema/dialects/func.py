@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, ClassVar
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr, SymbolRefAttr, symbol_text
 from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.builtin import SYMBOL_NAME, SymbolTable
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
-from tfconvert.schema.ir.symbol_table import SYMBOL_NAME, SymbolTable
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import BlockArgument, Value
 
 if TYPE_CHECKING:
-    from tfconvert.schema.ir.name_scopes import Argument
-    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.parser import Argument, Parser
     from tfconvert.schema.ir.printer import Printer
 
 FUNCTION_TYPE = "function_type"

@@ -15,10 +15,10 @@ from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.relations import check as relations
 from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import SymbolTable
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.printer import Printer
-from tfconvert.schema.ir.symbol_table import SymbolTable
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.values import Value
 

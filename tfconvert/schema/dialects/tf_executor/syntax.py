@@ -18,8 +18,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
-    from tfconvert.schema.ir.name_scopes import UnresolvedOperand
-    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.parser import Parser, UnresolvedOperand
     from tfconvert.schema.ir.printer import Printer
 
 
