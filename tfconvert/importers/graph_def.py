@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
+from tfconvert.importers.graph.attributes import shape_of
 from tfconvert.importers.graph.entry_points import (
     PLACEHOLDERS,
     EntryPoint,
@@ -15,17 +16,15 @@ from tfconvert.importers.graph.entry_points import (
     check_versions,
     import_entries,
     override_shape,
+    tensor_hint,
     versions_attribute,
 )
-from tfconvert.importers.graph.function_graphs import as_graph
 from tfconvert.importers.graph.function_instances import FunctionLibrary
-from tfconvert.importers.graph.function_library import import_callees
+from tfconvert.importers.graph.function_library import as_graph, import_callees
 from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import needed_nodes, unused_nodes
-from tfconvert.importers.graph.suggestions import tensor_hint
-from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.importers.graph.variables import check_values
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error

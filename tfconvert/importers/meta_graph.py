@@ -22,8 +22,7 @@ from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_inpu
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import dependent_nodes, unused_nodes
-from tfconvert.importers.graph.table_initializers import import_table_initializers
-from tfconvert.importers.graph.variables import check_values, import_variables
+from tfconvert.importers.graph.variables import check_values, import_table_initializers, import_variables
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.importers.graph_def import named_entry, output_types
 from tfconvert.importers.saved_model import signature_entries

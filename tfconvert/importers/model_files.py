@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from tfconvert.importers.graph.debug_info import DEBUG_INFO
-from tfconvert.importers.graph.table_initializers import ASSETS
+from tfconvert.importers.graph.variables import ASSETS
 from tfconvert.importers.saved_model import FILES, is_saved_model
 from tfconvert.schema.files import is_file, is_folder, read_file
 

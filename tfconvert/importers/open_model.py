@@ -115,7 +115,7 @@ def save_if_needed(model: object) -> TemporaryModel | None:
 
         return save_keras(model)
     if "tensorflow" in frameworks and "google" not in frameworks:
-        from tfconvert.importers.concrete_functions import save_functions
+        from tfconvert.importers.temporary_model import save_functions
 
         return save_functions(model)
     return None
@@ -253,7 +253,7 @@ def _wishes(options: Selection) -> Wishes:
     )
     if options.order.startswith("official"):
         from tfconvert.importers.graph.entry_points import tensor_of
-        from tfconvert.importers.official_order import by_fingerprint, label_v1
+        from tfconvert.importers.graph.signature_order import by_fingerprint, label_v1
 
         wishes = wishes._replace(sort_key=by_fingerprint, second_names=_SECOND_NAMES)
         return wishes if options.order == "official" else wishes._replace(sort_key=tensor_of, label=label_v1)
@@ -266,7 +266,7 @@ def _wishes(options: Selection) -> Wishes:
 def _op_defs(options: Selection) -> Sequence[OpDef]:
     if options.op_defs is None:
         return ()
-    from tfconvert.importers.op_lists import read_op_defs
+    from tfconvert.importers.graph.protos import read_op_defs
 
     return read_op_defs(options.op_defs)
 

@@ -15,27 +15,27 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from tfconvert.importers.containment import Folder
-from tfconvert.importers.graph.call_order import call_order
-from tfconvert.importers.graph.cuts import Cuts, cut_name, with_cuts
+from tfconvert.importers.graph.attributes import shape_of
 from tfconvert.importers.graph.debug_info import load_debug_info, no_source
 from tfconvert.importers.graph.entry_points import (
+    Cuts,
     EntryPoint,
     GraphInput,
     GraphOutput,
     check_versions,
+    cut_name,
     import_entries,
     override_shape,
     versions_attribute,
+    with_cuts,
 )
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
-from tfconvert.importers.graph.keras_outputs import output_names
 from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
-from tfconvert.importers.graph.table_initializers import INITIALIZER, import_table_initializers
-from tfconvert.importers.graph.tensor_proto import shape_of
-from tfconvert.importers.graph.variables import import_variables
+from tfconvert.importers.graph.signature_order import call_order, output_names
+from tfconvert.importers.graph.variables import INITIALIZER, import_table_initializers, import_variables
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs

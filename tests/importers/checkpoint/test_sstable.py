@@ -12,11 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.sstable_writer import MAGIC, block, literal, masked, table, varint
-from tfconvert.importers.checkpoint.bundle import Checkpoint
-from tfconvert.importers.checkpoint.slices import slice_key
-from tfconvert.importers.checkpoint.snappy import decompress
-from tfconvert.importers.checkpoint.sstable import read_table
-from tfconvert.importers.checkpoint.wire import MalformedError, read_varint, unmask
+from tfconvert.importers.checkpoint.bundle import Checkpoint, slice_key
+from tfconvert.importers.checkpoint.sstable import MalformedError, decompress, read_table, read_varint, unmask
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

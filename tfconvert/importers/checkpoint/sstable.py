@@ -9,8 +9,130 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfconvert.importers.checkpoint.snappy import decompress
-from tfconvert.importers.checkpoint.wire import MalformedError, check, read_varint
+import google_crc32c
+
+# Bytes that a 64-bit number takes at most.
+_LONGEST = 10
+
+_MASK_DELTA = 0xA282EAD8
+
+
+class MalformedError(Exception):
+    """Bytes that don't follow their format.
+
+    Attributes:
+        code: The diagnostic code of the kind of damage.
+    """
+
+    def __init__(self, message: str, code: str = "bad-index") -> None:
+        """Creates the error; the message follows a file's name and a colon."""
+        super().__init__(message)
+        self.code = code
+
+
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """Reads a number of seven bits a byte, the lowest first.
+
+    Returns:
+        The number and the position after it.
+
+    Raises:
+        MalformedError: The data ends within the number, or it has more than 64 bits.
+    """
+    if position < len(data) and data[position] < 0x80:
+        return data[position], position + 1  # most numbers
+    value = shift = 0
+    for index in range(position, min(position + _LONGEST, len(data))):
+        byte = data[index]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return value, index + 1
+        shift += 7
+    raise MalformedError("a number has no end or is too large")
+
+
+def unmask(stored: int) -> int:
+    """Returns the CRC-32C of a stored one, which is rotated and shifted since it is itself under a checksum."""
+    rotated = (stored - _MASK_DELTA) & 0xFFFFFFFF
+    return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
+
+
+def check(data: bytes, stored: int, what: str) -> None:
+    """Compares bytes with their stored (masked) checksum.
+
+    Raises:
+        MalformedError: They differ (`bad-checksum`).
+    """
+    if google_crc32c.value(data) != unmask(stored):
+        raise MalformedError(f"{what} is damaged: its checksum is wrong", "bad-checksum")
+
+
+# No element of the format expands to more than 64 bytes, so data that claims more per byte is rejected.
+_MAX_SNAPPY_RATIO = 64
+
+
+def decompress(data: bytes) -> bytes:
+    """Returns the contents of a snappy block.
+
+    Raises:
+        MalformedError: The data is not a snappy block.
+    """
+    size, position = read_varint(data, 0)
+    if size > len(data) * _MAX_SNAPPY_RATIO:
+        raise MalformedError("a compressed block claims an impossible size")
+    result = bytearray()
+    while position < len(data):
+        if data[position] & 3:
+            length, offset, position = _copy_element(data, position)
+            _append_copy(result, length, offset)
+        else:
+            length, position = _literal_element(data, position)
+            result += data[position : position + length]
+            position += length
+        if len(result) > size:
+            break
+    if len(result) != size:
+        raise MalformedError("a compressed block has not the size that it claims")
+    return bytes(result)
+
+
+def _literal_element(data: bytes, position: int) -> tuple[int, int]:
+    """Returns a literal's length and the position of its bytes."""
+    length = data[position] >> 2
+    position += 1
+    if length >= 60:  # the length doesn't fit the tag: 1 to 4 bytes of it follow
+        count = length - 59
+        length = int.from_bytes(data[position : position + count], "little")
+        position += count
+    length += 1
+    if position + length > len(data):
+        raise MalformedError("a compressed block ends too early")
+    return length, position
+
+
+def _copy_element(data: bytes, position: int) -> tuple[int, int, int]:
+    """Returns a back reference's length and offset, and the position after it."""
+    tag = data[position]
+    count = (0, 1, 2, 4)[tag & 3]
+    offset = int.from_bytes(data[position + 1 : position + 1 + count], "little")
+    position += 1 + count
+    if position > len(data):
+        raise MalformedError("a compressed block ends too early")
+    if count == 1:
+        return 4 + (tag >> 2 & 7), offset | tag >> 5 << 8, position
+    return 1 + (tag >> 2), offset, position
+
+
+def _append_copy(result: bytearray, length: int, offset: int) -> None:
+    """Appends `length` bytes from `offset` bytes back; the two ranges may overlap and then repeat."""
+    if not 0 < offset <= len(result):
+        raise MalformedError("a compressed block refers to before its start")
+    start = len(result) - offset
+    chunk = result[start : start + length]
+    result += (chunk * (length // offset + 1))[:length]
+
 
 _MAGIC = 0xDB4775248B80FB57.to_bytes(8, "little")
 _FOOTER_SIZE = 48

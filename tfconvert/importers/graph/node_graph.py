@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from tfconvert.importers.graph import executor_ops, op_forms
+from tfconvert.importers.graph import op_forms
 from tfconvert.importers.graph.attributes import import_attribute
 from tfconvert.importers.graph.debug_info import SourceOf, no_source
 from tfconvert.importers.graph.function_instances import FunctionLibrary
@@ -207,13 +207,13 @@ class NodeGraphImporter:
         self._feed_frames()
         self._fed_nodes = {name for name, _ in self.feeds}
         order = self._topological_order(roots)
-        self._has_islands = not self.context.is_functional or any(node.op in executor_ops.OPS for node in order)
+        self._has_islands = not self.context.is_functional or any(node.op in op_forms.OPS for node in order)
         if not self._has_islands:
             self._block = block
         for node in order:
             self._done[node.name] = self._import_node(node)
         for node in order:
-            if node.op in executor_ops.NEXT_ITERATION:
+            if node.op in op_forms.NEXT_ITERATION:
                 self._close_loop(node)
         operands = [
             value if value is not None else self._resolve(tensor, "the graph's fetch")
@@ -231,7 +231,7 @@ class NodeGraphImporter:
         """Replaces a feed of an Enter's output by one of its input, so that the value still enters the frame."""
         for name, index in list(self.feeds):
             node = self.nodes.get(name)
-            if node is not None and node.op in executor_ops.ENTER:
+            if node is not None and node.op in op_forms.ENTER:
                 self._entered[name] = self.feeds.pop((name, index))
 
     def _is_fed(self, tensor: TensorName) -> bool:
@@ -262,7 +262,7 @@ class NodeGraphImporter:
                 continue
             node = self._node(name)
             needed = self._needed(node)
-            if node.op in executor_ops.NEXT_ITERATION:
+            if node.op in op_forms.NEXT_ITERATION:
                 later += needed
                 done.add(name)
                 order.append(node)
@@ -335,12 +335,12 @@ class NodeGraphImporter:
         attr = {key: values[key] for key in values}
         types_of_node, properties, attributes = self._form(node, attr, signature)
         op: Operation
-        if op_name in executor_ops.OPS:
-            resolved = executor_ops.ExecutorNode(op_name, types_of_node.outputs, attr, properties, attributes, location)
-            if op_name in executor_ops.NEXT_ITERATION:
-                op = executor_ops.build_source(resolved)
+        if op_name in op_forms.OPS:
+            resolved = op_forms.ExecutorNode(op_name, types_of_node.outputs, attr, properties, attributes, location)
+            if op_name in op_forms.NEXT_ITERATION:
+                op = op_forms.build_source(resolved)
             else:
-                op = executor_ops.build(resolved, *self._operands(node, types_of_node))
+                op = op_forms.build_executor_op(resolved, *self._operands(node, types_of_node))
         else:
             operands, tokens = self._operands(node, types_of_node)
             op = op_forms.build(node, attr, types_of_node, operands, properties, attributes, location)
@@ -377,7 +377,7 @@ class NodeGraphImporter:
         """Adds the sink of a NextIteration."""
         imported = self._done[node.name]
         (value,), tokens = self._operands(node, imported.types)
-        self._block.add_op(executor_ops.build_sink(imported.op, value, tokens))
+        self._block.add_op(op_forms.build_sink(imported.op, value, tokens))
 
 
 def _cycle(name: str, path: list[str]) -> ConversionError:

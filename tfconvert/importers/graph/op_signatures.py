@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
-from tfconvert.importers.graph.attribute_rules import KINDS, AttributeRule
-from tfconvert.importers.graph.attributes import import_attribute
+from tfconvert.importers.graph.attributes import KINDS, AttributeRule, import_attribute
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_verify, types

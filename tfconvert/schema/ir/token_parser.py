@@ -452,8 +452,6 @@ class TokenParser:
         return self.delimited(self.Delimiter.PAREN)
 
 
-K = TypeVar("T")
-
 # Characters of the longest text that is remembered.
 _MAX_KEPT = 200
 

@@ -8,8 +8,7 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernel_conditions import is_plain
-from tfconvert.schema.tflite.kernels import REFUSED, Outcome
+from tfconvert.schema.tflite.kernels import REFUSED, Outcome, is_plain
 
 HIGHEST_RANK = 8
 """The greatest rank that was tried, and the greatest that can be reshaped."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, update_function_type, walk
-from tfconvert.exporters.stablehlo import is_weight
+from tfconvert.exporters.mlir import is_weight
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of

@@ -19,7 +19,7 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernel_conditions import is_plain
+from tfconvert.schema.tflite.kernels import is_plain
 from tfconvert.schema.tflite.versions import Call, Operand
 
 _REDUCTIONS = ("sum", "mean", "reduce_max", "reduce_min")

@@ -39,8 +39,7 @@ from tfconvert.schema.dialects.tfl_calls import call_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
-from tfconvert.schema.tflite.kernel_conditions import is_plain
-from tfconvert.schema.tflite.kernels import Outcome
+from tfconvert.schema.tflite.kernels import Outcome, is_plain
 
 
 class FitKernels:
