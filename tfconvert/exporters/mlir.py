@@ -1,4 +1,9 @@
-"""IR to MLIR text."""
+"""IR to MLIR text, and StableHLO modules with weights that are copied while the text is written.
+
+    {-# dialect_resources: {builtin: {w0: "0x40000000...", ...}} #-}
+
+Each weight is a resource at the end of the text, or stands where it is used.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,9 @@ import numpy as np
 from tfconvert.exporters.output_file import Parts, write_whole
 from tfconvert.exporters.safetensors import PARAMETERS, Safetensors
 from tfconvert.schema.dialects import dense_text, tensor_data
-from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.mlir_ports import INITIAL, STATE, WEIGHT
+from tfconvert.schema.dialects.expressions import SplatSource
+from tfconvert.schema.dialects.func import INITIAL, STATE, WEIGHT, FuncOp
 from tfconvert.schema.dialects.printing import IRPrinter, print_module
-from tfconvert.schema.dialects.splats import SplatSource
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
 from tfconvert.schema.dialects.tf_saved_model import OTHER_NAMES
 from tfconvert.schema.dialects.types import I1

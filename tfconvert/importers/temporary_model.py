@@ -1,4 +1,7 @@
-"""A temporary SavedModel of a model in memory, which lives as long as it is used."""
+"""Temporary SavedModels of models in memory, which live as long as they are used.
+
+TensorFlow's functions and modules in memory are saved by the TensorFlow that made them.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The finished file: tables that are ready, and buffers that are streamed behind them when it is written.
-
-Where everything lies is known before the first buffer is read, so the tables are complete and the size is certain. A
-file beyond the reach of the format's 32-bit offsets keeps its buffers outside of the flatbuffer and states their
-position from the start of the file.
-"""
+"""The finished file: tables that are ready, and buffers that are streamed behind them when it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One function as a subgraph: its tensors and operators."""
+"""One function as a subgraph: its tensors, their names, and its operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfconvert.exporters.tflite import operators
 from tfconvert.exporters.tflite.file import Buffers
 from tfconvert.exporters.tflite.operators import OperatorCodes, SubgraphIndex
 from tfconvert.schema.diagnostics import Diagnostic
-from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.tensor_data import Constant
@@ -381,7 +381,7 @@ class Subgraph:
         """Returns whether a state must be marked: a file's own are as it has them, but passes may create others."""
         if tfl.is_absent(value) or tfl_file.is_variable(value):
             return False
-        return not self._exact or sequences.is_own_state(value)
+        return not self._exact or tfl.is_own_state(value)
 
     def _state(self, op: tfl.TFLOp, value: Value, known: tuple[int, Operand] | None) -> tuple[int, Operand]:
         """Marks the tensor of an operator's state as a variable.
@@ -396,14 +396,14 @@ class Subgraph:
         Raises:
             ConversionError: Others may see the state, or its memory may not be large enough (`shared-state`).
         """
-        if sequences.keeps_state(op, value):
+        if tfl.keeps_state(op, value):
             state = self._add(value, self._unique(self._name_of(value)), 0)
             # Others that use the value don't mean the state, which the operator changes.
             if known is None:
                 del self._index[value]
             else:
                 self._index[value] = known
-        elif known is not None and sequences.is_own_state(value):
+        elif known is not None and tfl.is_own_state(value):
             state = known
         else:
             raise error_at(

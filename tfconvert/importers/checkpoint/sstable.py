@@ -2,7 +2,10 @@
 
 A file is a sequence of blocks and a footer. The footer points to the index block, with pointers to the data blocks. A
 block is a run of entries, whose keys omit their common prefix with the key before, and then restart points that only a
-search needs; after each block are its compression and its checksum.
+search needs; after each block are its compression and its checksum. Compressed blocks are snappy's.
+
+The readers of binary formats don't know the file that their bytes come from. They raise `MalformedError`, and the
+caller that opened the file converts it to a `ConversionError` that names the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AttrValues of NodeDefs and FunctionDefs to attributes, as TensorFlow's MLIR dialects have them."""
+"""AttrValues and TensorProtos of NodeDefs and FunctionDefs to attributes and constants, and the checks of an OpDef."""
 
 from __future__ import annotations
 

@@ -1,7 +1,12 @@
-"""A main graph's exported functions: feeds, fetches, and the nodes between them.
+"""A main graph's exported functions: feeds, fetches, and the nodes between them; and tensors to cut a SavedModel at.
 
-SavedModels, MetaGraphs and GraphDefs differ in how they state feeds and fetches, and in where values of variables
-are; from there on they are the same.
+SavedModels, MetaGraphs and GraphDefs differ in how they state feeds and fetches, and in where values of variables are;
+from there on they are the same.
+
+Tensors by name that become the inputs and outputs of a SavedModel's signatures are mostly inside functions that the
+signatures call, where an importer can't find them. It marks the functions of signatures, and the pass `cut` does the
+rest. The importer knows the main graph's names of a signature's inputs and outputs, and nodes of the main graph that no
+signature leads to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""FunctionDefs to functions: a library from which only called functions are imported."""
+"""FunctionDefs, and graphs that are a function's body, to functions; only called functions are imported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,22 @@
-"""Ops that newer ones have replaced: NodeDefs of a main graph, rewritten before they are imported.
+"""Rewrites of a main graph's NodeDefs before they are imported: ops that newer ones have replaced, and references.
 
-Only ops that no later stage supports are here; many old ops (`BatchMatMul`, `Concat`, `Inv`) are converted
-as they are. Reference variables have a file of their own, `tfconvert/importers/graph/legacy_ops.py`.
+Only ops that no later stage supports are here; many old ops (`BatchMatMul`, `Concat`, `Inv`) are converted as they are.
+
+Reference variables of TensorFlow 1 become handles (resources). A reference is a variable and its value at once: an op
+that uses the value reads it when it runs. Where nothing that is needed writes a variable, one read serves all, and
+references that pass through control flow are values. Otherwise the handle is passed, and every op has reads of its own,
+after all that the op itself waits for. An identity of a reference is a value, but it shares the variable's memory, in
+which later writes show: its users, also those in a branch or a loop, read in the same way. A fetched reference is read
+when its node runs.
+
+A node keeps its name as the name of the value, so it can still be fed and fetched; handles and writes get new names:
+
+    v = VariableV2()            ->  v/handle = VarHandleOp(); v = ReadVariableOp(v/handle)
+    a = AssignAdd(v, x)         ->  a/write = AssignAddVariableOp(v/handle, x); a = ReadVariableOp(v/handle, ^a/write)
+    y = Neg(v, ^a)              ->  y/read_0 = ReadVariableOp(v/handle, ^a); y = Neg(y/read_0, ^a)
+    i = Identity(v)             ->  i = ReadVariableOp(v/handle)
+    z = Neg(i, ^a)              ->  z/read_0 = ReadVariableOp(v/handle, ^i, ^a); z = Neg(z/read_0, ^a)
+    s = RefSwitch(v, p)         ->  s = Switch(v/handle, p)
 """
 
 from __future__ import annotations

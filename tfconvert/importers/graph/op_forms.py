@@ -1,7 +1,10 @@
-"""`tf` ops of nodes: where TensorFlow's MLIR differs from the op's definition in the registry.
+"""Ops of nodes where TensorFlow's MLIR differs from the op's definition, and V1 control flow as the executor's ops.
 
-Functional control flow has no stateless variants there, handle types have subtypes, and an op with
-several lists of tensors has their lengths in a property.
+Functional control flow has no stateless variants there, handle types have subtypes, and an op with several lists of
+tensors has their lengths in a property.
+
+A NextIteration becomes two ops, since SSA form has no cycles: a source, which yields the value and precedes its users,
+and a sink, which consumes it at the end. A token ties them.
 """
 
 from __future__ import annotations

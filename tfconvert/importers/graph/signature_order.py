@@ -1,8 +1,12 @@
-"""The order in which a signature's function has its arguments and results.
+"""The order of a signature's inputs and outputs: of its function, of a Keras model, or of TensorFlow's converter.
 
 TensorFlow 2 sorts a signature's inputs and outputs by name: the main graph calls a wrapper that has them so, and the
 wrapper calls the function itself, with the arguments as they were written. Results that are a tuple or a list keep
-their order there, too; of a dictionary, TensorFlow has sorted the keys before it came to that.
+their order there; the keys of a dictionary were sorted before. `keras_metadata.pb`, or the object graph before there
+was such a file, has the configuration of a Keras 2 model as JSON.
+
+TensorFlow 2's converter sorts by the 64-bit fingerprint (FarmHash) of the names, which looks like no order at all, yet
+scripts that use inputs and outputs by their number depend on it. TensorFlow 1's sorts by the tensors' names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,15 @@
-"""Variables of a SavedModel: the checkpoint key of each variable node.
+"""The initial state of a model: the checkpoint key of each variable, and the nodes that fill tables.
 
 TensorFlow 2: a called function's bound inputs name objects of the saved object graph; the checkpoint has an object
-graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: the restore op's
-assignments determine the key of each variable (`tfconvert/importers/graph/variables.py`).
+graph of its own, whose edges have the same names, and whose nodes know their keys.
+
+TensorFlow 1: the restore op's assignments, `Assign(variable, RestoreV2(prefix, names, slices)[i])`, determine the key
+of each variable. A variable that is not saved may have its value from the model's initialisation, as long as that is a
+constant.
+
+Tables are filled by a part of the init op. TensorFlow 2 calls a function for each table, TensorFlow 1 has the nodes in
+the main graph. Vocabulary files are assets: the MetaGraph states which tensor holds a file's path, and the nodes that
+forward the path are replaced by it.
 """
 
 from __future__ import annotations

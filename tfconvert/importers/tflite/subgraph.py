@@ -1,4 +1,4 @@
-"""One subgraph of a .tflite file as a function."""
+"""One subgraph of a .tflite file as a function, and its tensors: types, names, and fields that neither can express."""
 
 from __future__ import annotations
 

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Argument, Parser
     from tfconvert.schema.ir.printer import Printer
 
+# Attributes of functions, arguments and results that describe a module's interface beyond types. Written texts have
+# those that begin with `tfconvert.`; those with `tf.` are for the exporter alone.
+STATE = "tfconvert.state"
+"""The variable that an argument is before a call, or a result is after it."""
+WEIGHT = "tfconvert.weight"
+"""The name of the constant that an argument has to be."""
+INITIAL = "tf.initial"
+"""An argument's first or only value: the constant that is written beside the text."""
+INITIALIZER = "tfconvert.initializer"
+"""Marks the function that is called once, before all others."""
+INITIALIZE = "initialize"
+"""That function's name."""
+
 FUNCTION_TYPE = "function_type"
 VISIBILITY = "sym_visibility"
 ARGUMENT_ATTRIBUTES = "arg_attrs"

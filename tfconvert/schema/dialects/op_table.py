@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
 from tfconvert.schema.ir.block import Region

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import IO
 
-from tfconvert.schema.dialects import dense_text, tensor_data, tensor_proto, types
+from tfconvert.schema.dialects import constant_text, dense_text, tensor_data, types
 from tfconvert.schema.dialects.tensor_data import ELIDED, Constant, DenseElementsAttr, TensorData
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -44,7 +44,7 @@ class IRPrinter(Printer):
         elif row is None:
             constant.print(self)
         elif not dense_text.can_write(row.mlir):
-            self.attribute(tensor_proto.of_constant(tensor_data.to_array(constant), constant.type))
+            self.attribute(constant_text.of_constant(tensor_data.to_array(constant), constant.type))
         else:
             tensor_data.print_dense(self, tensor_data.to_array(constant), constant.type)
             if isinstance(constant, TensorData):

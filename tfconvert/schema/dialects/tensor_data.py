@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from tfconvert.schema.dialects import boxes, dense_text, expressions, sources, splats, types
+from tfconvert.schema.dialects import boxes, dense_text, expressions, sources, types
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.types import FloatType, IntegerType, TensorType
 from tfconvert.schema.ir.values import OpResult, Value
@@ -24,7 +24,7 @@ from tfconvert.schema.limits import budget
 Array = boxes.Array
 Source = sources.Source
 BufferSource = sources.BufferSource
-SplatSource = splats.SplatSource
+SplatSource = expressions.SplatSource
 Deferred = expressions.Deferred
 
 SMALL = 1024
@@ -188,7 +188,7 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     assert isinstance(tensor_type, TensorType)
     if array.nbytes <= SMALL and array.dtype.kind in "fiub" and isinstance(element, IntegerType | FloatType):
         return DenseElementsAttr.get(tensor_type, array.tobytes())
-    if array.nbytes > MAX_READ_BYTES and splats.is_splat(array):
+    if array.nbytes > MAX_READ_BYTES and expressions.is_splat(array):
         return TensorData.get(tensor_type, SplatSource(array[(slice(0, 1),) * array.ndim].reshape(())))
     return TensorData.get(tensor_type, BufferSource(np.ascontiguousarray(array).reshape(array.shape)))
 
@@ -250,7 +250,7 @@ def defer(
     assert isinstance(tensor_type, TensorType)
     source = Deferred(function, handles, parameter)
     result = TensorData.get(tensor_type, source)
-    if result.nbytes > MAX_READ_BYTES and (splat := splats.result(source, result.dtype)) is not None:
+    if result.nbytes > MAX_READ_BYTES and (splat := expressions.result(source, result.dtype)) is not None:
         return TensorData.get(tensor_type, splat)
     if result.nbytes > SMALL and not source.is_costly:
         return result

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Region

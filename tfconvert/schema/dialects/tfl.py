@@ -29,9 +29,11 @@ from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
+from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
+
 
 PREFIX = "tfl."
 
@@ -423,3 +425,108 @@ def has_side_effects(op: Operation) -> bool:
         return True
     operator = op.operator
     return operator is not None and operator.has_effect
+
+
+def is_constant(value: Value) -> bool:
+    """Returns whether a value is known before the model runs."""
+    owner = value.owner
+    return isinstance(owner, Operation) and owner.name.removeprefix(PREFIX) in CONSTANTS
+
+
+def _operand_of(value: Value) -> Operand:
+    """Returns the facts about a value, `ABSENT` if it is absent or of a type that LiteRT does not have."""
+    element = types.element_of(value.type)
+    row = types.from_mlir(quant.storage_of(element))
+    if row is None or not row.tflite:
+        return ABSENT
+    shape = types.shape_of(value.type)
+    if isinstance(element, quant.UniformType):
+        data = element.data
+        return Operand(row.tflite, shape, data.scales, False, data.zero_points, data.axis, 0, is_constant(value))
+    block_size = element.data.block_size if isinstance(element, quant.BlockedType) else 0
+    return Operand(row.tflite, shape, block_size=block_size, is_constant=is_constant(value))
+
+
+def call_of(op: TFLOp) -> Call:
+    """Returns the facts about an op; of its options those that are set, without the functions that it calls."""
+    calls = SUBGRAPHS.get(op.op_name, {})
+    fields = {name: python_value(value) for name, value in op.properties.items() if name not in calls}
+    return Call(tuple(map(_operand_of, op.operands)), tuple(map(_operand_of, op.results)), fields)
+
+
+STEPS = frozenset({"lstm", "rnn", "svdf"})
+"""Operators that compute one step of a sequence, and keep their state from run to run."""
+
+SEQUENCES = frozenset(
+    {
+        "unidirectional_sequence_lstm",
+        "bidirectional_sequence_lstm",
+        "unidirectional_sequence_rnn",
+        "bidirectional_sequence_rnn",
+    }
+)
+"""Operators that compute a whole sequence, which starts anew at each run of the model."""
+
+COPY, COPIES = "cast", "unpack"
+"""The operators that create a state of a known shape, or several. Others that copy may share memory instead."""
+
+RESIZED: Mapping[str, int] = {"fill": 0, "broadcast_to": 1}
+"""Operators that can create a state of any shape, and which of their operands is the shape.
+
+They allocate their result at each run, provided that the shape is not known before the first one.
+"""
+
+BARRIER = "maximum"
+"""An operator that LiteRT never folds when it prepares the model, even if its operands (shapes) are known by then."""
+
+
+# A state operand is a tensor that the operator overwrites. The memory of such a *variable* tensor grows with the batch
+# only in models all of whose sizes follow from those of the inputs. Where an earlier operator has a result whose size
+# is only known at run time, a larger batch later writes past the state, undetected. A tensor is safe if the operator
+# that produces it allocates it again at each run, because the shape is not known earlier.
+
+
+def state_operands(op: Operation) -> tuple[int, ...]:
+    """Returns the indices of an op's operands that hold state and are there; none for most ops."""
+    if not isinstance(op, TFLOp) or not (op.op_name in SEQUENCES or op.op_name in STEPS) or op.operator is None:
+        return ()
+    return tuple(index for index in op.operator.variables if has_operand(op, index))
+
+
+def initial_value(value: Value) -> Value:
+    """Returns what a state begins with: what is copied to it, or what it is filled with."""
+    owner = value.owner
+    if isinstance(owner, TFLOp):
+        if owner.op_name in (COPY, COPIES):
+            return owner.operands[0]
+        if owner.op_name in RESIZED:
+            return owner.operands[1 - RESIZED[owner.op_name]]
+    return value
+
+
+def is_own_state(value: Value) -> bool:
+    """Returns whether nothing but the one operator that uses a value as its state will ever see it.
+
+    It also has to be allocated anew at each run, with the right size.
+    """
+    owner = value.owner
+    if not isinstance(owner, TFLOp) or not value.has_one_use():
+        return False
+    if owner.op_name in (COPY, COPIES):
+        return types.is_static(types.shape_of(value.type))
+    shape = RESIZED.get(owner.op_name)
+    if shape is None:
+        return False
+    barrier = owner.operands[shape].owner
+    return isinstance(barrier, TFLOp) and barrier.op_name == BARRIER
+
+
+def keeps_state(op: Operation, value: Value) -> bool:
+    """Returns whether a state operand is the runtime's own tensor, zero before the first run and never set again.
+
+    Operators that compute single steps start so, if their state operand is zeros.
+    """
+    constant = tensor_data.constant_of(value)
+    if constant is None or op.name.removeprefix(PREFIX) not in STEPS:
+        return False
+    return not tensor_data.to_array(constant).any()

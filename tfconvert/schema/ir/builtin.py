@@ -1,4 +1,4 @@
-"""The ops of the `builtin` dialect that occur: the module."""
+"""The ops of the `builtin` dialect that occur: the module, and the symbols in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads MLIR's text: ops in the generic form or in their own assembly, blocks and regions.
+"""Reads MLIR's text: ops in the generic form or in their own assembly, blocks, regions and the names of values.
 
     module = Parser(registry, text, "model.mlir").parse_module()
 

@@ -467,7 +467,9 @@ DICTIONARY = re.compile(rf"\{{[^{{}}]{{0,{_MAX_KEPT}}}+\}}")
 
 
 class TextMemory(Generic[T]):
-    """Parsed objects by their text.
+    """A cache of parsed objects by their text: most ops of a file have one of a few types.
+
+    The meaning of a text does not depend on its context if it ends with a token that ends the construct.
 
     Args:
         pattern: The form of texts that are cached.

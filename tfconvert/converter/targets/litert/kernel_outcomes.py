@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.dialects.tfl_calls import call_of, is_constant
+from tfconvert.schema.dialects.tfl import call_of, is_constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType

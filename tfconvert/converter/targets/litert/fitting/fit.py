@@ -13,7 +13,7 @@ from tfconvert.converter.targets.litert.fitting.form import Form, Steps
 from tfconvert.converter.targets.litert.kernel_outcomes import HIGHEST_RANK
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl import call_of
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import IntegerType, Signedness

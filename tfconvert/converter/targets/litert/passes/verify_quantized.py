@@ -36,7 +36,7 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.locations import found_at, node_of
 from tfconvert.schema.dialects.quant import BlockedType, UniformType
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl import call_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG, Outcome
