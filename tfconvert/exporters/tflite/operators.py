@@ -14,7 +14,7 @@ from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import TFLITE
-from tfconvert.schema.tflite.versions import RULES, Call, Operand, first_release, operator_version, parse_release
+from tfconvert.schema.tflite.versions import Call, Operand, first_release, operator_version, parse_release, rules
 
 _PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES"]
 _CUSTOM = TFLITE.enums["BuiltinOperator"]["CUSTOM"]
@@ -100,7 +100,7 @@ class OperatorCodes:
         known = self._forms.get(key)
         if known is None:
             fields = options(op, subgraph)
-            version = operator_version(name, Call(tuple(inputs), tuple(outputs), fields)) if name in RULES else 1
+            version = operator_version(name, Call(tuple(inputs), tuple(outputs), fields)) if name in rules() else 1
             known = (fields, version, held)
             if op.op_name not in tfl.SUBGRAPHS:
                 self._forms[key] = known

@@ -24,7 +24,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import BF16, F16, F32, FunctionType, IntegerType, TensorType, UnrankedTensorType
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.reader import View, malformed
-from tfconvert.schema.tflite.versions import ABSENT, RULES, Call, Operand, operator_version
+from tfconvert.schema.tflite.versions import ABSENT, Call, Operand, operator_version, rules
 
 _ROWS = {row.tflite: row for row in reversed(types.ELEMENT_TYPES) if row.tflite}
 
@@ -232,7 +232,7 @@ class Shared:
         """Records the version that a call requires."""
         name = op.op_name.upper()
         needed = 1
-        if name in RULES:
+        if name in rules():
             options = {key: tfl.python_value(value) for key, value in op.properties.items()}
             inputs, outputs = (
                 tuple(ABSENT if tensor is None else tensor.operand for tensor in side) for side in (operands, results)

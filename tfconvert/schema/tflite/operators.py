@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from tfconvert.schema.tflite import FOLDER
+from tfconvert.schema.tflite import FOLDER, rows_of
 from tfconvert.schema.tflite.tables import TFLITE
 
 TABLE = FOLDER / "operators.tsv"
@@ -105,8 +105,7 @@ def _values(text: str) -> tuple[Value, ...]:
 
 @cache
 def _rows() -> Mapping[str, tuple[str, ...]]:
-    lines = (line for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-    return {row[0]: tuple(row) for row in (line.split("\t") for line in lines)}
+    return {row[0]: tuple(row) for row in rows_of(TABLE)}
 
 
 def names() -> tuple[str, ...]:
