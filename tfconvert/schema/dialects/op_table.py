@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+from tfconvert.schema import rows_of
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tf_executor.base import compatible
@@ -164,14 +165,10 @@ class OpTable:
 
     def _read(self) -> Mapping[str, Definition]:
         """Returns the table by the ops' full names."""
-        found = {}
-        for line in self._path.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#"):
-                name, operands, results, regions, properties, rule = line.split("\t")
-                found[name] = Definition(
-                    name, _count(operands), _count(results), _count(regions), _properties(properties), rule
-                )
-        return found
+        return {
+            name: Definition(name, _count(operands), _count(results), _count(regions), _properties(properties), rule)
+            for name, operands, results, regions, properties, rule in rows_of(self._path)
+        }
 
     def _class_of(self, name: str) -> type[TableOp] | None:
         """Returns the class of an op by its full name, `None` if the table doesn't have it."""

@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
+from tfconvert.schema import rows_of
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, REGION_FORMS, callees
 from tfconvert.schema.dialects.tf_traits import IDENTITIES, full_names
@@ -79,38 +80,12 @@ class _Kind(Enum):
     UNKNOWN = "unknown"
 
 
-_NAMES: Mapping[_Kind, str] = {
-    _Kind.PURE: "GuaranteeConst StatelessRandomGetAlg DeepCopy",
-    _Kind.UNIQUE: (
-        "Placeholder PlaceholderV2 PlaceholderWithDefault _Arg _DeviceArg RandomUniform RandomUniformInt"
-        " RandomStandardNormal RandomShuffle RandomGamma RandomPoisson RandomPoissonV2 RandomCrop Multinomial"
-        " ParameterizedTruncatedNormal TruncatedNormal NonDeterministicInts SampleDistortedBoundingBox"
-        " SampleDistortedBoundingBoxV2 AllCandidateSampler FixedUnigramCandidateSampler LearnedUnigramCandidateSampler"
-        " LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler Timestamp"
-        " TensorArrayV2 TensorArrayV3 DummyIterationCounter DummyMemoryCache DummySeedGenerator"
-    ),
-    _Kind.HANDLE: (
-        "VarHandleOp Variable VariableV2 HashTable HashTableV2 MutableHashTable MutableHashTableV2"
-        " MutableHashTableOfTensors MutableHashTableOfTensorsV2 MutableDenseHashTable MutableDenseHashTableV2"
-        " IteratorV2 Iterator FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2"
-        " RandomShuffleQueue RandomShuffleQueueV2 MutexV2 Barrier StubResourceHandleOp"
-        " BoostedTreesEnsembleResourceHandleOp BoostedTreesQuantileStreamResourceHandleOp"
-    ),
-    _Kind.READS: (
-        "ReadVariableOp ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp LookupTableFindV2"
-        " LookupTableFind LookupTableSizeV2 LookupTableSize LookupTableExportV2 LookupTableExport TensorArraySizeV3"
-        " QueueSizeV2 QueueIsClosedV2 ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompletedV2"
-        " IteratorToStringHandle IteratorGetDevice BoostedTreesPredict IsBoostedTreesEnsembleInitialized"
-        " BoostedTreesGetEnsembleStates ResourceInitializedOp"
-    ),
-    _Kind.WRITES: "AssignVariableOp InitializeTableV2 InitializeTableFromTextFileV2 InitializeTableFromDataset Assign",
-    _Kind.FAILS: "Assert CheckNumerics CheckNumericsV2 RequiresOlderGraphVersion TPUCompileSucceededAssert",
-    _Kind.SENDS: "Send _Send _HostSend _XlaSendFromHost _XlaSendFromHostV2 XlaSend XlaSendToHost",
-    _Kind.RECEIVES: "Recv _Recv _HostRecv _XlaRecvAtHost _XlaRecvAtHostV2 XlaRecv XlaRecvFromHost",
-    _Kind.CALLS: "LegacyCall " + " ".join(name[3:] for name in (*INTERFACES, *REGION_FORMS) if name[:3] == "tf."),
-}
+@cache
+def _kinds() -> Mapping[str, _Kind]:
+    callers = ("LegacyCall", *(name[3:] for name in (*INTERFACES, *REGION_FORMS) if name.startswith("tf.")))
+    listed = {name: _Kind(kind) for name, kind in rows_of(op_defs.EFFECTS)}
+    return {**listed, **dict.fromkeys(callers, _Kind.CALLS)}
 
-_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 # Ops that describe a stream of values; nothing happens until it is iterated.
 _DATASET = re.compile(r"(?<!To)Dataset(V\d)?$")
@@ -124,7 +99,7 @@ _NONE_ELSEWHERE = ("arith.constant", "func.func", "builtin.module", "tf_executor
 @cache
 def _kind(op_name: str) -> _Kind:
     """Returns the kind of an op by its name in TensorFlow's registry."""
-    listed = _KINDS.get(op_name)
+    listed = _kinds().get(op_name)
     if listed is not None:
         return listed
     op_def = op_defs.lookup(op_name)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from tfconvert.schema.tflite import FOLDER, rows_of
+from tfconvert.schema import rows_of
+from tfconvert.schema.tflite import FOLDER
 from tfconvert.schema.tflite.tables import TFLITE
 
 TABLE = FOLDER / "operators.tsv"

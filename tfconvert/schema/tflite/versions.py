@@ -13,7 +13,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tfconvert.schema.tflite import FOLDER, rows_of
+from tfconvert.schema import rows_of
+from tfconvert.schema.tflite import FOLDER
 
 OPERATOR_VERSIONS = FOLDER / "operator_versions.tsv"
 RUNTIME_VERSIONS = FOLDER / "runtime_versions.tsv"
