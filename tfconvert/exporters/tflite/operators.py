@@ -200,29 +200,19 @@ def tree(
         results: Indices and types of the results' tensors.
         subgraph: Finds the subgraphs that the op calls.
     """
-    result = _tree(op, codes, operands, results, subgraph)
+    if op.op_name == tfl.CUSTOM:
+        result = _custom(op, codes, operands, results)
+    else:
+        operator = operators.lookup(op.op_name)
+        assert operator is not None
+        name = operator.name.upper()
+        fields, version = codes.form(op, name, operands, results, subgraph)
+        codes.note(name, version, op)
+        result = _call(codes.use(name, operator.code, version), operands, results)
+        if operator.options:
+            result[operator.union] = (operator.options, fields)
     if tfl_file.OPERATOR in op.attributes:
         result.update(tfl_file.from_dictionary("Operator", op.attributes[tfl_file.OPERATOR]))
-    return result
-
-
-def _tree(
-    op: tfl.TFLOp,
-    codes: OperatorCodes,
-    operands: Sequence[tuple[int, Operand]],
-    results: Sequence[tuple[int, Operand]],
-    subgraph: SubgraphIndex,
-) -> dict[str, Any]:
-    if op.op_name == tfl.CUSTOM:
-        return _custom(op, codes, operands, results)
-    operator = operators.lookup(op.op_name)
-    assert operator is not None
-    name = operator.name.upper()
-    fields, version = codes.form(op, name, operands, results, subgraph)
-    codes.note(name, version, op)
-    result = _call(codes.use(name, operator.code, version), operands, results)
-    if operator.options:
-        result[operator.union] = (operator.options, fields)
     return result
 
 

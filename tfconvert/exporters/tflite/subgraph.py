@@ -12,13 +12,12 @@ from tfconvert.exporters.tflite.operators import OperatorCodes, SubgraphIndex
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.dialects.locations import error_at, node_of, nodes_of
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, entry_names, port_names
 from tfconvert.schema.dialects.tfl import TFLOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr
-from tfconvert.schema.ir.locations import FusedLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import ABSENT, Operand
@@ -71,19 +70,19 @@ class Naming(NamedTuple):
         """
         weights = _WEIGHTS.get(op.op_name) if op is not None and self.is_official else None
         if op is not None and weights is not None and position in weights:
-            nodes = list(dict.fromkeys(_nodes(op.location)))
+            nodes = list(dict.fromkeys(nodes_of(op.location)))
             # A filter has the name of the node that multiplies; so has a bias that the model doesn't have, but for a
             # kernel that asks for one. Others have that of all that is fused.
             if position == weights[1]:
                 has_activation = tfl.attribute(op, _ACTIVATION) not in (None, "NONE")
                 return ";".join(nodes if len(nodes) > 1 + has_activation else nodes[-1:]) or "constant"
-            if nodes and nodes[-1] not in _nodes(location):
+            if nodes and nodes[-1] not in nodes_of(location):
                 return nodes[-1]
         return self.node(location) or "constant"
 
     def node(self, location: Attribute) -> str:
         """Returns the name of a location; empty if it has none."""
-        return ";".join(dict.fromkeys(_nodes(location))) if self.is_official else node_of(location)
+        return ";".join(dict.fromkeys(nodes_of(location))) if self.is_official else node_of(location)
 
     def operands(self, op: TFLOp) -> Iterator[tuple[int, Value]]:
         """Yields the operands in the order in which they are named, each with its position."""
@@ -98,17 +97,6 @@ class Naming(NamedTuple):
 
 USERS = Naming()
 """The names that the user knows."""
-
-
-def _nodes(location: Attribute) -> Iterator[str]:
-    """Yields the nodes of a location, the one that named the result first."""
-    left = [location]
-    while left:
-        each = left.pop()
-        if isinstance(each, FusedLoc):
-            left.extend(each.locations)
-        elif name := node_of(each):
-            yield name
 
 
 class Names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -40,6 +41,19 @@ def node_of(location: Attribute) -> str:
     """Returns the name of a location's graph node, empty if it has none."""
     # Most locations are plain names.
     return location.name.partition("@")[0] if type(location) is NameLoc else place_of(location).node
+
+
+def nodes_of(location: Attribute) -> Iterator[str]:
+    """Yields the names of a location's graph nodes, the one that named the result first: of a fusion those of all."""
+    pending = [location]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, FusedLoc):
+            pending += part.locations
+        elif isinstance(part, CallSiteLoc):
+            pending.append(part.callee)
+        elif name := node_of(part):
+            yield name
 
 
 def told_at(location: Attribute, what: str) -> str:
