@@ -37,8 +37,8 @@ def write_mlir(module: ModuleOp, stream: TextIO, *, elide: int | None = None, lo
     Args:
         module: The module.
         stream: Where to.
-        elide: Constants of more elements than this are left out of the text, which can then be read by people but no
-            longer by tools; `None` prints everything.
+        elide: Constants of more elements are left out, after which tools can't parse the text; `None` prints
+            everything.
         locations: Whether to print the locations of ops.
     """
     print_module(module, stream, elide=elide, locations=locations)
@@ -47,7 +47,7 @@ def write_mlir(module: ModuleOp, stream: TextIO, *, elide: int | None = None, lo
 def save_mlir(
     modules: list[ModuleOp], path: str | os.PathLike[str], *, elide: int | None = None, locations: bool = False
 ) -> None:
-    """Writes modules, one after the other with `// -----` between, to a file that appears whole or not at all."""
+    """Writes modules to a file atomically, with `// -----` between them."""
 
     def write(stream: BinaryIO) -> None:
         text = io.TextIOWrapper(stream, encoding="utf-8", write_through=True)
@@ -84,16 +84,16 @@ _TARGETS_OWN = ("tf.", "tf_saved_model.", "tfl.", OTHER_NAMES)
 
 
 class StableHLOText:
-    """The text of a module, ready to be written.
+    """The text of a module, ready to write.
 
     Attributes:
         size: Its size in bytes.
         operators: How many ops of each name it has.
         bytes_by_operator: The bytes of constants, by the op that makes them.
-        weights: What arguments are, always or at first, by name; a file beside the text holds it.
-        versions: Versions of ops: there are none.
-        min_runtime_version: The first release that reads it: any.
-        custom_operators: Operators that an app must register: there are none.
+        weights: Values of arguments, constant or initial, by name; a file beside the text holds them.
+        versions: Versions of ops: always empty.
+        min_runtime_version: The first release that reads it: empty, since any does.
+        custom_operators: Operators that an app must register: always empty.
 
     Args:
         module: The module.
@@ -133,7 +133,7 @@ class StableHLOText:
 
     @property
     def parts(self) -> Parts:
-        """The files of the result: what arguments hold, if anything, and the text."""
+        """The files of the result: values of arguments, if there are any, and the text."""
         return {**({PARAMETERS: Safetensors(self.weights).write} if self.weights else {}), "": self.write}
 
     def to_bytes(self) -> bytes:
@@ -149,7 +149,7 @@ def _attributes(op: Operation) -> Sequence[Attribute]:
 
 
 def _beside(module: ModuleOp) -> dict[str, TensorData]:
-    """Returns the weights and first states that arguments of functions are, by name."""
+    """Returns the weights and initial states of functions' arguments, by name."""
     found: dict[str, TensorData] = {}
     for function in module.ops:
         for argument in _attributes(function):
@@ -171,7 +171,7 @@ def _digits(weight: TensorData) -> Iterator[bytes]:
 
 
 def _joined(pieces: Sequence[str | TensorData]) -> list[bytes | TensorData]:
-    """Returns pieces with texts that follow each other joined."""
+    """Returns pieces with adjacent texts joined."""
     joined: list[bytes | TensorData] = []
     texts: list[str] = []
     for piece in pieces:
@@ -233,7 +233,7 @@ class _Printer(IRPrinter):
 
 
 def is_weight(constant: TensorData) -> bool:
-    """Returns whether a constant is large, and its bytes in the text are those in memory."""
+    """Returns whether a constant is large, with the same bytes in the text as in memory."""
     element = constant.type.element_type
     if constant.nbytes <= _SMALL or isinstance(constant.source, SplatSource) or element is I1:
         return False

@@ -52,8 +52,8 @@ def import_graph_def(
 
     Args:
         path: A GraphDef, binary or text.
-        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach. One with a
-            default is fed only if it is named.
+        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach. A
+            placeholder with a default is only fed if it is named.
         outputs: Tensors to fetch; the nodes that nothing uses by default.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
         wishes: What else the user wants of inputs and outputs.
@@ -131,7 +131,7 @@ def named_entry(
         raise error("wrong-option", f"input_shapes can't be {input_shapes!r}", hint="give a mapping by input name")
     shapes = dict(input_shapes or {})
     names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
-    # A specified shape means that it is fed.
+    # A placeholder with a given shape is fed.
     named = [name for name in shapes if name in nodes and nodes[name].op == _WITH_DEFAULT] if inputs is None else []
     sources = [
         _graph_input(name, nodes, context, shapes, is_optional=inputs is None)
@@ -151,7 +151,7 @@ def _whole_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, inputs
     reached = needed_nodes(nodes, [TensorName(name, "", 0) for name in unused_nodes(nodes)])
     sources = [_graph_input(name, nodes, context, {}, is_optional=False) for name in inputs or ()]
     fed = set(inputs or ())
-    # Nodes that nothing but a cycle reaches have no end that is unused.
+    # In nodes of a cycle without users no node is unused.
     ends = [
         name for name in (*unused_nodes(nodes), *(name for name in nodes if name not in reached)) if name not in fed
     ]
@@ -178,7 +178,7 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
 
 
 def check_tensors(names: Iterable[str], graph: pb.GraphDef) -> None:
-    """Checks that a graph has tensors of some names."""
+    """Checks that a graph has the named tensors."""
     nodes = {node.name: node for node in graph.node}
     context = ImportContext(OpRegistry(()), FunctionLibrary(graph.library))
     for name in names:

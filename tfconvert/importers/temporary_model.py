@@ -1,4 +1,4 @@
-"""Temporary SavedModels of models in memory, which live as long as they are used.
+"""Temporary SavedModels of models in memory, which exist as long as they are used.
 
 TensorFlow's functions and modules in memory are saved by the TensorFlow that made them.
 """
@@ -19,11 +19,11 @@ from typing import Any
 from tfconvert.schema.diagnostics import ConversionError, error
 
 SIGNATURE = "serving_default"
-"""Key of the signature of a model that is called in one way only, as the official converter has it."""
+"""Key of a model's only signature, as in the official converter."""
 
 _TROUBLE: tuple[type[Exception], ...] = (
     ArithmeticError,
-    AssertionError,  # of tf.saved_model.save: a table or variable that no object owns
+    AssertionError,  # from tf.saved_model.save: a table or variable without an owner
     AttributeError,
     ImportError,
     LookupError,
@@ -41,11 +41,11 @@ class TemporaryModel(os.PathLike[str]):
 
     Attributes:
         name: The original model, for the report.
-        kind: What it is, an enumerator of `ModelType` in the metadata of LiteRT's files.
-        results: Names of outputs by signature, in the order of the function's results, where that is a dictionary:
-            SavedModels have its keys sorted.
+        kind: An enumerator of `ModelType` in the metadata of LiteRT's files.
+        results: Names of outputs by signature, in the order of the function's results, for a dictionary, whose keys
+            SavedModels sort.
         signatures: The signatures to convert, every one by default.
-        tensors: What a function's own graph calls its outputs, by signature and name, in the graph's order.
+        tensors: The names of outputs in a function's own graph, by signature and name, in the graph's order.
     """
 
     def __init__(self, name: str, kind: str = "") -> None:
@@ -61,17 +61,17 @@ class TemporaryModel(os.PathLike[str]):
         return self._folder
 
     def remove(self) -> None:
-        """Removes the folder now; weights that were not read yet are lost."""
+        """Removes the folder now; weights that have not been read are lost."""
         self._finalizer()
 
 
 @contextmanager
 def temporary_model(name: str, kind: str) -> Iterator[TemporaryModel]:
-    """Makes a folder to save a model to; it stays after the block, unless the block fails.
+    """Creates a folder to save a model to; it is removed if the block fails.
 
     Args:
         name: The original model, for the report.
-        kind: What it is, as `TemporaryModel` has it.
+        kind: The kind, as in `TemporaryModel`.
     """
     made = TemporaryModel(name, kind)
     with ExitStack() as undo:
@@ -82,12 +82,12 @@ def temporary_model(name: str, kind: str) -> Iterator[TemporaryModel]:
 
 @contextmanager
 def explained(code: str, what: str, hint: str) -> Iterator[None]:
-    """Turns the errors that TensorFlow and Keras raise in a block into a `ConversionError`.
+    """Converts errors that TensorFlow and Keras raise in a block to a `ConversionError`.
 
     Args:
         code: The error's code.
-        what: What failed.
-        hint: What the user can do about it.
+        what: The action that failed.
+        hint: What the user can do.
 
     Raises:
         ConversionError: The block failed.
@@ -102,10 +102,10 @@ def explained(code: str, what: str, hint: str) -> Iterator[None]:
 
 
 def user_module(name: str) -> ModuleType:
-    """Returns a module of the user's process: whoever has a model of a framework has imported that.
+    """Returns a module that the process has imported already, since the model in memory needs it.
 
     Raises:
-        ConversionError: It is not there.
+        ConversionError: It is not imported.
     """
     module = sys.modules.get(name)
     if module is None:
@@ -123,22 +123,22 @@ def save_options(tf: ModuleType) -> Any:
 
 
 def result_names(function: Any) -> list[str]:
-    """Returns the keys of a concrete function's results as they were written; empty if they aren't a dictionary."""
+    """Returns the keys of a concrete function's dictionary of results in their original order; else empty."""
     results = function.structured_outputs
-    # A function that was loaded has its keys in any order.
+    # A loaded function has its keys in any order.
     is_loaded = any(cls.__name__ == "_WrapperFunction" for cls in type(function).__mro__)
     return list(results) if isinstance(results, Mapping) and not is_loaded else []
 
 
 def tensor_names(function: Any) -> dict[str, str]:
-    """Returns what a concrete function's graph calls the outputs of its signature, in the graph's order."""
+    """Returns the names of a signature's outputs in a concrete function's graph, in the graph's order."""
     results = function.structured_outputs
     keys = sorted(results) if isinstance(results, Mapping) else [f"output_{at}" for at in range(len(function.outputs))]
     return {key: each.name.removesuffix(":0") for key, each in zip(keys, function.outputs, strict=False)}
 
 
 def _trouble() -> tuple[type[Exception], ...]:
-    """Returns what Keras and TensorFlow raise: Python's own errors, and the root of TensorFlow's if it is there."""
+    """Returns the errors that Keras and TensorFlow raise: Python's own, and the base class of TensorFlow's."""
     tf = sys.modules.get("tensorflow")
     return _TROUBLE if tf is None else (*_TROUBLE, tf.errors.OpError)
 
@@ -152,8 +152,8 @@ def save_functions(model: Any) -> TemporaryModel:
     """Returns a SavedModel of functions, a signature each; a single one is `serving_default`.
 
     Args:
-        model: A `tf.function` with an input signature, a concrete function, a sequence of these, or an object that has
-            some: a `tf.Module`, or what `tf.saved_model.load` returned.
+        model: A `tf.function` with an input signature, a concrete function, a sequence of these, or an object with
+            some: a `tf.Module`, or the result of `tf.saved_model.load`.
 
     Raises:
         ConversionError: There is no function, or one without input signature (`no-signature`), or TensorFlow can't save
@@ -180,7 +180,7 @@ def save_functions(model: Any) -> TemporaryModel:
 
 
 def has_flat_results(tf: Any, function: Any) -> bool:
-    """Returns whether a concrete function's results can be a signature's: a tensor, or tensors in one container."""
+    """Returns whether a signature can have a concrete function's results: a tensor, or tensors in one container."""
     results = getattr(function, "structured_outputs", None)
     if isinstance(results, Mapping):
         values, names = list(results.values()), list(results)
@@ -192,7 +192,7 @@ def has_flat_results(tf: Any, function: Any) -> bool:
 
 
 def _flat(tf: Any, function: Any) -> Any:
-    """Returns a concrete function whose results a signature can have: those of a nested structure in a list."""
+    """Returns a concrete function whose results a signature can have: nested ones are flattened to a list."""
     if not function.outputs or has_flat_results(tf, function):
         return function
 
@@ -213,13 +213,13 @@ def _save(tf: Any, owner: Any, functions: Mapping[str, Any], folder: TemporaryMo
             raise
         raise error(
             "untracked-resource",
-            f"{', '.join(functions)}: a function uses a table or variable of an object that isn't passed",
+            f"{', '.join(functions)}: a function uses a table or variable of an object that was not passed",
             hint="pass the tf.Module that has both the function and the table, or save it with tf.saved_model.save",
         ) from problem
 
 
 def _is_trackable(model: Any) -> bool:
-    """Returns whether an object can own what a SavedModel holds."""
+    """Returns whether an object can own parts of a SavedModel."""
     return any(cls.__name__ == "AutoTrackable" for cls in type(model).__mro__)
 
 
@@ -253,7 +253,7 @@ def _several(tf: Any, functions: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _methods(tf: Any, model: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the functions with a known signature that an object has itself or of its class."""
+    """Yields the functions with a known signature in an object or its class."""
     names = dict.fromkeys(
         [*vars(model), *(name for cls in type(model).__mro__ for name in vars(cls) if not _is_internal(cls))]
     )
@@ -281,7 +281,7 @@ def is_function(tf: Any, value: Any) -> bool:
 
 
 def _traces(function: Any) -> list[Any]:
-    """Returns the concrete functions that a loaded function has; others are traced as they are called."""
+    """Returns the concrete functions of a loaded function; others are traced when they are called."""
     return list(getattr(function, "concrete_functions", ()))
 
 
@@ -306,7 +306,7 @@ def _no_signature(function: Any) -> ConversionError:
 
 
 def _owner(tf: Any, model: Any, functions: Sequence[Any]) -> Any:
-    """Returns an object that has the variables of the functions; the functions don't tell whose their tables are."""
+    """Returns an object that owns the functions' variables; the owners of their tables are unknown."""
     if not isinstance(model, list | tuple) and not is_function(tf, model):
         return model
     owner = tf.Module()

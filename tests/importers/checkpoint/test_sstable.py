@@ -130,8 +130,8 @@ def test_snappy_far_copy() -> None:
     ("data", "message"),
     [
         (varint(1 << 40) + literal(b"a"), "impossible size"),
-        (varint(3) + literal(b"ab"), "has not the size"),
-        (varint(1) + literal(b"ab"), "has not the size"),
+        (varint(3) + literal(b"ab"), "does not have the size"),
+        (varint(1) + literal(b"ab"), "does not have the size"),
         (varint(60) + bytes([59 << 2]) + b"short", "too early"),
         (varint(60) + bytes([60 << 2]), "too early"),
         (varint(8) + literal(b"abcd") + b"\x01", "too early"),

@@ -26,7 +26,7 @@ from tfconvert.schema.tflite.writer import Encoded, Later, encode
 PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
 """Types of which several elements share a byte, and how many."""
 
-# How many times as large as what is stored all that is made of it may be, by casts and other layouts, at no charge.
+# Values derived from stored ones by casts and layouts cost no budget up to this multiple of the stored size.
 _REUSED = 16
 
 
@@ -35,7 +35,7 @@ class Buffer:
 
     Attributes:
         size: Their number.
-        blocks: Yields them in pieces, whose memory is given back when the next one is asked for.
+        blocks: Yields them in pieces; the memory of each is released when the next one is requested.
     """
 
     __slots__ = ("blocks", "size")
@@ -51,9 +51,9 @@ class Buffer:
 
 
 def string_bytes(values: Array) -> bytes:
-    """Returns the form in which the runtime keeps a tensor of strings.
+    """Returns the runtime's encoding of a tensor of strings.
 
-    That is the number of strings, the offset of each and of the end, then the strings, with nothing between them.
+    It holds the number of strings, the offset of each and of the end, and then the strings without gaps.
     """
     texts = [bytes(value) if isinstance(value, bytes) else str(value).encode() for value in values.ravel().tolist()]
     ends = np.cumsum([4 * (len(texts) + 2), *map(len, texts)], dtype=np.int64)
@@ -61,7 +61,7 @@ def string_bytes(values: Array) -> bytes:
 
 
 def _repeated_text(text: bytes, count: int) -> Buffer:
-    """Returns the buffer of a tensor that holds one string many times, in the form of `string_bytes`.
+    """Returns the buffer of a tensor that repeats one string, encoded as by `string_bytes`.
 
     Raises:
         ConversionError: The offsets, of 32 bits, don't reach to its end (`absurd-shape`).
@@ -83,7 +83,7 @@ def _repeated_text(text: bytes, count: int) -> Buffer:
 
 
 def packed_bytes(values: Array, per_byte: int) -> bytes:
-    """Returns narrow integers several in a byte, the first in the lowest bits; they come one in a byte."""
+    """Packs narrow integers, given one a byte, several in a byte, the first in the lowest bits."""
     width = 8 // per_byte
     flat = values.reshape(-1).view(np.uint8)
     packed: Array = np.zeros(-(-flat.size // per_byte), np.uint8)
@@ -94,7 +94,7 @@ def packed_bytes(values: Array, per_byte: int) -> bytes:
 
 
 def _packed_blocks(handle: TensorData, per_byte: int) -> Iterator[bytes]:
-    """Yields narrow integers several in a byte; what fills no byte of a block goes into the next one."""
+    """Yields narrow integers packed several in a byte; a rest that fills no byte goes into the next block."""
     left = np.zeros(0, np.uint8)
     for block in handle.blocks():
         values = block.reshape(-1).view(np.uint8)
@@ -122,7 +122,7 @@ def _size_of(handle: Handle) -> int:
 
 
 class Buffers:
-    """All buffers of a model; index 0 is the empty one that computed tensors have.
+    """All buffers of a model; computed tensors have the empty buffer 0.
 
     Attributes:
         entries: The buffers from index 1 on.
@@ -134,7 +134,7 @@ class Buffers:
         self._large: dict[tuple[int, Hashable], list[tuple[TensorData, int]]] = {}
         self._texts: dict[tuple[bytes, int], int] = {}
         self._free = 0
-        self._read: set[int] = set()  # the ids of the sources that something was made of, which constants keep alive
+        self._read: set[int] = set()  # the ids of sources of derived values, which constants keep alive
 
     def add_bytes(self, data: bytes) -> int:
         """Adds bytes, unless they are there; returns the buffer's index."""
@@ -182,7 +182,7 @@ class Buffers:
         return index
 
     def _pay(self, handle: TensorData, size: int) -> None:
-        """Takes a constant's bytes from the conversion's budget, but for those that are the model's own."""
+        """Takes a constant's bytes from the conversion's budget, except for those stored in the model."""
         pending = [(handle.source, handle.nbytes)]
         while pending:
             source, length = pending.pop()
@@ -221,13 +221,13 @@ def _equal(first: TensorData, second: TensorData) -> bool:
 
 
 ALIGNMENT = 16
-"""Of every buffer's bytes, from the start of the file."""
+"""Alignment in bytes of every buffer from the start of the file."""
 
 LARGE = 2**31 - 2**20
-"""Files of this size and more have the form for large files; readers verify offsets as signed 32-bit numbers."""
+"""Files from this size on have the large form; readers verify offsets as signed 32-bit numbers."""
 
 INLINE = 16
-"""In large files, buffers up to this size stay in the tables: readers take sizes 0 and 1 for no buffer at all."""
+"""In large files, buffers up to this size stay in the tables: readers treat sizes 0 and 1 as no buffer."""
 
 _LENGTH = struct.Struct("<I")
 
@@ -238,18 +238,18 @@ class TFLiteFile:
     Attributes:
         size: Size of the file in bytes.
         signatures: Keys of its signatures.
-        operators: How often each operator is called, custom ones by their own name.
+        operators: Number of calls of each operator, custom ones by their own name.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
         versions: The version of each operator.
-        custom_operators: How often each custom operator is called that the app must register.
+        custom_operators: Number of calls of each custom operator that the app must register.
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
-        notes: What its users should know.
+        notes: Notes for its users.
 
     Args:
         model: The tables without the buffers.
         buffers: The buffers.
         large: Size in bytes from which on the file has the form for large files.
-        appendix: Returns what follows the file, by its size.
+        appendix: Returns the bytes that follow the file, by its size.
     """
 
     def __init__(
@@ -286,14 +286,14 @@ class TFLiteFile:
 
     @property
     def tables(self) -> bytes | bytearray:
-        """The flatbuffer without what is streamed behind it: all of the file but its constants."""
+        """The flatbuffer without the constants that are streamed after it."""
         return self._tables
 
     def write(self, stream: BinaryIO) -> None:
-        """Writes the file; weights are read a block at a time, and given back when written.
+        """Writes the file; weights are read a block at a time and released when written.
 
         Raises:
-            ValueError: A buffer has not as many bytes as was said when the tables were made.
+            ValueError: A buffer has another size than when the tables were built.
         """
         stream.write(self._tables)
         position = len(self._tables)
@@ -322,7 +322,7 @@ class TFLiteFile:
         return stream.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file beside its place and moves it there, so that there is never a half-written one."""
+        """Writes the file atomically."""
         write_whole(path, self.write)
 
 
@@ -342,7 +342,7 @@ def _arrange(start: int, buffers: list[Buffer], head: int) -> tuple[list[int], i
 
 
 def _marked(model: Mapping[str, Any], buffers: list[Buffer]) -> tuple[Mapping[str, Any], list[Buffer]]:
-    """Adds the metadata entry by which tools know a large file."""
+    """Adds the metadata entry that marks a large file for tools."""
     text = b"outside flatbuffers"
     entry = {"name": "buffer_location", "buffer": len(buffers) + 1}
     marker = Buffer.of_bytes(text)

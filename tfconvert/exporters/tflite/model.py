@@ -118,11 +118,12 @@ class Ports(NamedTuple):
 
 
 Describe = Callable[[Sequence[Ports]], tuple[bytes, Callable[[int], bytes]]]
-"""Returns the metadata entry that describes subgraphs, and what gives the bytes that follow a file of a size."""
+"""Returns the metadata entry that describes subgraphs, and a function from the file's size to the bytes that follow
+it."""
 
 
 class Place(NamedTuple):
-    """Where a value is in a file.
+    """The location of a value in a file.
 
     Attributes:
         subgraph: Index of the subgraph.
@@ -136,7 +137,7 @@ class Place(NamedTuple):
 
 
 class _Exporter:
-    """Turns functions into subgraphs as they are met."""
+    """Assigns subgraphs to functions as they are encountered."""
 
     def __init__(self, module: ModuleOp, *, restate: bool, target: str, naming: Naming) -> None:
         self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
@@ -191,7 +192,7 @@ class _Exporter:
         return index
 
     def build(self) -> None:
-        """Fills all subgraphs; those that are called join the list while it is worked through.
+        """Fills all subgraphs; called ones join the list as it is processed.
 
         Raises:
             ConversionError: The module holds something that the file can't, or that the target doesn't have.
@@ -220,13 +221,13 @@ class _Exporter:
 
 
 def _check_depth(function: FuncOp, caller: Subgraph | None) -> None:
-    """Raises an error if a function is recursive."""
+    """Checks that no function is recursive."""
     while caller is not None:
         if caller.function is function:
             raise error(
                 "recursive-function",
                 f"the function {symbol_name(function)!r} calls itself",
-                hint="LiteRT has no recursion; write it as a loop",
+                hint="LiteRT does not support recursion; write it as a loop",
             )
         caller = caller.caller
 
@@ -292,7 +293,7 @@ def _description(module: ModuleOp) -> str:
 
 
 def _metadata(module: ModuleOp, codes: OperatorCodes, origin: Origin | None, restate: bool) -> dict[str, bytes]:
-    """Returns the metadata entries: those of the file that a module is the image of, else new ones."""
+    """Returns the metadata entries: those of the file that the module represents, else new ones."""
     if tfl_file.is_image(module):
         carried = module.attributes.get(tfl_file.METADATA)
         items = carried.data.items() if isinstance(carried, DictionaryAttr) else ()
@@ -329,11 +330,12 @@ def export(
         origin: How the model was created, for its metadata; `None` leaves that entry out.
         metadata: Further entries.
         large: Size in bytes from which on the file has the form for large files.
-        places: Takes the tensor that each value is in.
-        restate: Whether operators of a file that was read get the versions that their calls need, if it has lower ones.
-        describe: Returns the metadata entry of what the inputs and outputs mean, and what follows the file.
-        target_runtime: The release of the runtime that is to run the file; any if empty.
-        naming: How tensors are called.
+        places: Records the tensor of each value.
+        restate: Whether operators of an imported file get the versions that their calls require if it states lower
+            ones.
+        describe: Returns the metadata entry that describes inputs and outputs, and the bytes that follow the file.
+        target_runtime: The release of the runtime that has to run the file; any if empty.
+        naming: How tensors are named.
     """
     exporter = _Exporter(module, restate=restate, target=target_runtime, naming=naming)
     entries = exporter.entries()

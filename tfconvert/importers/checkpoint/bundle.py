@@ -1,6 +1,6 @@
 """Reads TensorFlow's checkpoints ("tensor bundles"): an index of tensors, and shards that hold their data.
 
-`Checkpoint(prefix)` reads `<prefix>.index`, an SSTable of `BundleEntryProto`s by tensor name, and looks at the sizes of
+`Checkpoint(prefix)` reads `<prefix>.index`, an SSTable of `BundleEntryProto`s by tensor name, and checks the sizes of
 the shards `<prefix>.data-00000-of-0000N`; no tensor's data is read. `read` returns a tensor as a source for a
 `TensorData` handle: a slice of the shard, whose checksum is verified when it is first used.
 
@@ -52,7 +52,7 @@ def decode_strings(data: memoryview, count: int, crc32c: int) -> np.ndarray[Any,
         MalformedError: The data is damaged.
     """
     lengths, position = _lengths(data, count)
-    # The checksums are not of the lengths as they are stored, but of the lengths at their fixed width.
+    # The checksums cover the lengths at a fixed width, not as they are stored.
     fixed = b"".join(length.to_bytes(4 if length < 1 << 32 else 8, "little") for length in lengths)
     running = google_crc32c.value(fixed)
     stored = bytes(data[position : position + _CHECKSUM_SIZE])
@@ -60,7 +60,7 @@ def decode_strings(data: memoryview, count: int, crc32c: int) -> np.ndarray[Any,
     if running != unmask(int.from_bytes(stored, "little")):
         raise MalformedError("the lengths of its strings are damaged: their checksum is wrong", "bad-checksum")
     if position + sum(lengths) != len(data):
-        raise MalformedError("its strings don't fill the place that they have")
+        raise MalformedError("its strings don't fill their space")
     text = bytes(data[position:])
     if google_crc32c.extend(google_crc32c.extend(running, stored), text) != crc32c:
         raise MalformedError("its strings are damaged: their checksum is wrong", "bad-checksum")
@@ -120,10 +120,10 @@ def _signed(value: int) -> bytes:
 
 
 class PartitionedSource(Source):
-    """A tensor whose slices are tensors of their own; it is put together as it is read, nothing is kept.
+    """A tensor whose slices are tensors of their own; it is assembled as it is read, and not cached.
 
     Attributes:
-        parts: For each slice its place in the whole, its shape and its own source.
+        parts: The place in the whole, the shape and the source of each slice.
     """
 
     __slots__ = ("parts",)
@@ -207,7 +207,7 @@ class PartOfSource(Source):
 
 
 def _place(shape: Shape, extents: Sequence[Extent], part_shape: Shape) -> tuple[slice, ...]:
-    """Returns the index expression of a slice that lies within the whole and has the shape that it should."""
+    """Returns the index expression of a slice after a check of its bounds and its shape."""
     if not len(shape) == len(extents) == len(part_shape):
         raise MalformedError("one has another rank than the tensor")
     place = []
@@ -235,8 +235,8 @@ _SLICE_MARK = b"\0"
 
 _NEWEST_VERSION = 1
 
-# Shards of a checkpoint that stay open until the conversion is over; those of one with more are opened anew each time,
-# since a process may have some hundred open files only.
+# Maximum number of shards that stay open during the conversion; if there are more, each is opened for every read, since
+# a process may only have some hundred open files.
 _MAX_OPEN = 64
 
 _DAMAGE = frozenset({"bad-checksum", "bad-index", "truncated-index"})
@@ -387,7 +387,7 @@ class Checkpoint:
                 self._slices[key] = entry
 
     def _check_place(self, entry: Entry, shards: int) -> None:
-        """Checks that the entry's data is where its shard has data."""
+        """Checks that the entry's data lies within its shard."""
         file = self._shards.get(entry.shard_id)
         if file is None:
             if not 0 <= entry.shard_id < shards:
@@ -397,7 +397,7 @@ class Checkpoint:
             self._shards[entry.shard_id] = file
         if entry.offset + entry.size > file.size:
             needed = entry.offset + entry.size
-            message = f"{file.path} is cut off: it has {file.size} bytes, the index speaks of {needed} and more"
+            message = f"{file.path} is truncated: it has {file.size} bytes, the index refers to {needed} or more"
             raise error("truncated-shard", message, hint=_DAMAGE_HINT)
 
     def _parts(self, key: str, entry: Entry) -> list[tuple[tuple[Extent, ...], Entry]]:
@@ -411,7 +411,7 @@ class Checkpoint:
                 raise MalformedError("one has another element type than the tensor")
             parts.append((extents, part))
         if sum(part.size for _, part in parts) > sum(file.size for file in self._shards.values()):
-            raise MalformedError("they have more bytes than there are")
+            raise MalformedError("they have more bytes than their shards")
         return parts
 
     def _source(self, key: str, entry: Entry) -> Source:
@@ -444,7 +444,7 @@ def _read_index(prefix: str, folder: Folder) -> bytes:
         return folder.read(path)
     except FileNotFoundError as problem:
         legacy = is_file(prefix)
-        hint = "it seems to be a checkpoint of the old format V1; save the model anew" if legacy else _DAMAGE_HINT
+        hint = "it seems to be a checkpoint of the old format V1; save the model again" if legacy else _DAMAGE_HINT
         raise error("missing-index", f"the checkpoint's index {path} doesn't exist", hint=hint) from problem
     except OSError as problem:
         raise error("unreadable-file", f"{path} can't be read: {problem.strerror}") from problem
@@ -476,7 +476,7 @@ def _parse_header(value: bytes) -> int:
 
 
 def _parse_entry(value: bytes) -> Entry:
-    """Returns an entry that is consistent in itself."""
+    """Returns an entry after a check that it is consistent."""
     try:
         proto = BundleEntryProto.FromString(value)
     except DecodeError as problem:
@@ -500,11 +500,11 @@ def _extents(part: TensorSliceProto) -> tuple[Extent, ...]:
 
 
 def _check_size(entry: Entry) -> None:
-    """Compares an entry's size with its shape, as far as the element type has a width."""
+    """Compares an entry's size with its shape, if the element type has a fixed width."""
     count = prod(entry.shape)
     row = types.from_number(entry.dtype)
     if entry.dtype == DT_STRING:
-        # Each string takes a byte at least, for its length.
+        # Each string takes at least one byte for its length.
         fits = count <= entry.size
     else:
         fits = row is None or row.dtype.kind == "O" or count * row.dtype.itemsize == entry.size

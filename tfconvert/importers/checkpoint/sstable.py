@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import google_crc32c
 
-# Bytes that a 64-bit number takes at most.
+# The maximum number of bytes of a 64-bit number.
 _LONGEST = 10
 
 _MASK_DELTA = 0xA282EAD8
@@ -57,7 +57,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def unmask(stored: int) -> int:
-    """Returns the CRC-32C of a stored one, which is rotated and shifted since it is itself under a checksum."""
+    """Returns the CRC-32C of a stored (masked) one, which is rotated and shifted."""
     rotated = (stored - _MASK_DELTA) & 0xFFFFFFFF
     return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
 
@@ -72,7 +72,7 @@ def check(data: bytes, stored: int, what: str) -> None:
         raise MalformedError(f"{what} is damaged: its checksum is wrong", "bad-checksum")
 
 
-# No element of the format expands to more than 64 bytes, so data that claims more per byte is rejected.
+# No element of the format expands to more than 64 bytes, so data that states a larger size is rejected.
 _MAX_SNAPPY_RATIO = 64
 
 
@@ -84,7 +84,7 @@ def decompress(data: bytes) -> bytes:
     """
     size, position = read_varint(data, 0)
     if size > len(data) * _MAX_SNAPPY_RATIO:
-        raise MalformedError("a compressed block claims an impossible size")
+        raise MalformedError("a compressed block states an impossible size")
     result = bytearray()
     while position < len(data):
         if data[position] & 3:
@@ -97,7 +97,7 @@ def decompress(data: bytes) -> bytes:
         if len(result) > size:
             break
     if len(result) != size:
-        raise MalformedError("a compressed block has not the size that it claims")
+        raise MalformedError("a compressed block does not have the size that it states")
     return bytes(result)
 
 
@@ -162,7 +162,7 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     if len(data) < _FOOTER_SIZE:
         raise MalformedError("the file is too short to be a checkpoint's index", "truncated-index")
     if not data.endswith(_MAGIC):
-        raise MalformedError("the file doesn't end as a checkpoint's index does; it is cut off, or something else")
+        raise MalformedError("the file doesn't end like a checkpoint's index; it is truncated or of another format")
     footer = data[-_FOOTER_SIZE:]
     _, _, position = _handle(footer, 0)  # the block of meta data, which checkpoints don't use
     last: bytes | None = None
@@ -173,7 +173,7 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
                 raise MalformedError("the keys are not in order")
             budget -= len(key)
             if budget < 0:
-                raise MalformedError("the keys claim an impossible size")
+                raise MalformedError("the keys have an impossible size")
             last = key
             yield key, value
 

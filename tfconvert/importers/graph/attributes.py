@@ -17,7 +17,7 @@ from tfconvert.schema.limits import budget
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 MAX_BYTES = 1 << 33
-"""No constant may be larger than this; a hostile file can claim any shape in a few bytes."""
+"""Maximum size of a constant: a hostile file can state any shape in a few bytes."""
 
 _MAX_RANK = 64
 # The limits of numpy; the second even where one dimension is 0.
@@ -80,7 +80,7 @@ def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:
         elements *= dim
         most *= dim or 1
     if len(shape) > _MAX_RANK or most > _MAX_ELEMENTS or elements * max(row.dtype.itemsize, 1) > MAX_BYTES:
-        raise _bad(node, f"claims the absurd shape {list(shape)}")
+        raise _bad(node, f"states the absurd shape {list(shape)}")
     if tensor.tensor_content and row.dtype != object:
         content = tensor.tensor_content
         if len(content) != elements * row.dtype.itemsize:
@@ -105,7 +105,7 @@ def _from_values(
         return tensor_data.of_array(np.broadcast_to(last.reshape(()), shape), row.mlir)
     rest = np.broadcast_to(last, elements - len(values))
     if row.dtype == object or elements * row.dtype.itemsize <= tensor_data.MAX_READ_BYTES:
-        # Strings take a pointer each; few values of anything are read as they are.
+        # Each string takes a pointer; short lists are read as they are.
         budget().take_bytes(elements * row.dtype.itemsize, f"the constant of the node {node!r}")
         return tensor_data.of_array(np.concatenate((values, rest)).reshape(shape), row.mlir)
     pieces = tuple(tensor_data.of_array(piece, row.mlir) for piece in (values, rest))
@@ -162,15 +162,15 @@ _LISTS = ("s", "i", "f", "b", "type", "shape", "tensor", "func")
 
 
 class AttributeRule(NamedTuple):
-    """The demands on one attribute.
+    """The constraints on an attribute.
 
     Attributes:
         field: The AttrValue field that must hold the value.
         is_required: Whether there is no default.
         items: The field of a list's items, or of the value itself where it is not a list.
         allowed: The allowed values, every item of a list; empty if there is no limit.
-        minimum: The least value, of a list the least length; `None` if there is no limit.
-        is_limited: Whether a value of the right kind may still be invalid.
+        minimum: The minimum value, or length of a list; `None` if there is no limit.
+        is_limited: Whether a value of the right kind can be invalid.
     """
 
     field: str
@@ -182,7 +182,7 @@ class AttributeRule(NamedTuple):
 
     @classmethod
     def of(cls, attr: pb.OpDef.AttrDef) -> AttributeRule:
-        """Returns the demands of an OpDef's attribute."""
+        """Returns the constraints of an OpDef's attribute."""
         listed = attr.type.removeprefix("list(").removesuffix(")")
         values = attr.allowed_values.list
         return cls(
@@ -275,7 +275,7 @@ def import_attribute(value: pb.AttrValue, node: str) -> Attribute:
 
     Args:
         value: The proto.
-        node: Whose attribute it is, for error messages.
+        node: The owner of the attribute, for error messages.
     """
     kind = value.WhichOneof("value")
     if kind is None:

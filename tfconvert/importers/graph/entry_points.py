@@ -30,19 +30,19 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
-# How many similar names are suggested.
+# Maximum number of similar names in a hint.
 _NEAR = 4
 
-# How many results are suggested.
+# Maximum number of results in a hint.
 _RESULTS = 8
 
 
 def tensor_hint(name: str, nodes: Iterable[str], results: Sequence[str]) -> str:
-    """Returns a hint with the names that were perhaps meant.
+    """Returns a hint with similar names.
 
     Args:
-        name: The name that no tensor has.
-        nodes: The names that there are.
+        name: The unknown name.
+        nodes: The existing names.
         results: Those of the model's results.
     """
     near = _near(name, list(dict.fromkeys(nodes)))
@@ -54,7 +54,7 @@ def tensor_hint(name: str, nodes: Iterable[str], results: Sequence[str]) -> str:
 
 
 def _near(name: str, nodes: Sequence[str]) -> list[str]:
-    """Returns similar names: first those that end as the name does, then those of which it is a part."""
+    """Returns similar names: first those with the same end, then those that contain the name."""
     wanted = name.lower()
     last = wanted.rpartition("/")[2]
     ending = [each for each in nodes if each.lower().rpartition("/")[2] == last]
@@ -64,7 +64,7 @@ def _near(name: str, nodes: Sequence[str]) -> list[str]:
 
 
 CONSUMER = 2474
-"""The newest version of TensorFlow's graphs that is supported."""
+"""The newest supported version of TensorFlow's graphs."""
 
 
 class GraphInput(NamedTuple):
@@ -75,7 +75,7 @@ class GraphInput(NamedTuple):
         type: Its type.
         name: Its name to the caller.
         is_optional: Whether it is left out if it is dead.
-        label: What TensorFlow's own converter calls it; empty for its name.
+        label: Its name in TensorFlow's own converter; empty if it is the same.
     """
 
     tensor: TensorName
@@ -86,7 +86,7 @@ class GraphInput(NamedTuple):
 
 
 class GraphOutput(NamedTuple):
-    """A value that the caller gets: a tensor of the graph, its name for the caller, and its label as an input's."""
+    """A value that the caller gets: a tensor of the graph, its name to the caller, and a label as for an input."""
 
     tensor: TensorName
     name: str
@@ -110,9 +110,9 @@ class EntryPoint(NamedTuple):
         exported_names: The signatures that are this function; empty for a plain graph.
         inputs: The feeds, in the function's order.
         outputs: The fetches, in the function's order.
-        controls: Nodes that must have run.
-        other_names: Signatures that are this function, too, and that nobody asked for.
-        cut: Where the function is to be cut; `None` if it is not.
+        controls: Nodes that must run.
+        other_names: Other signatures of this function, which were not requested.
+        cut: Where to cut the function; `None` if it isn't cut.
     """
 
     symbol: str
@@ -125,13 +125,13 @@ class EntryPoint(NamedTuple):
 
     @property
     def input_names(self) -> list[str]:
-        """The names of the inputs that it has in the end."""
+        """The names of its final inputs."""
         ends = None if self.cut is None else self.cut.inputs
         return [each.name for each in (self.inputs if ends is None else ends)]
 
     @property
     def output_names(self) -> list[str]:
-        """The names of the outputs that it has in the end."""
+        """The names of its final outputs."""
         ends = None if self.cut is None else self.cut.outputs
         return [each.name for each in (self.outputs if ends is None else ends)]
 
@@ -139,7 +139,7 @@ class EntryPoint(NamedTuple):
 def import_entries(
     nodes: Mapping[str, pb.NodeDef], context: ImportContext, entries: Sequence[EntryPoint]
 ) -> list[FuncOp]:
-    """Returns the functions of entry points, legacy nodes upgraded unless the graph is imported as it is.
+    """Returns the functions of entry points, with legacy nodes upgraded unless the graph is imported as it is.
 
     Args:
         nodes: The main graph's nodes by name.
@@ -192,7 +192,7 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
 
 
 def versions_attribute(versions: pb.VersionDef) -> Attribute:
-    """Returns a graph's versions as TensorFlow's modules carry them."""
+    """Returns a graph's versions as an attribute of TensorFlow's modules."""
     return DictionaryAttr.get(
         {
             "bad_consumers": ArrayAttr.get([attrs.int32(version) for version in versions.bad_consumers]),
@@ -253,7 +253,7 @@ def cut_name(tensor: str) -> str:
 
 
 class Cuts(NamedTuple):
-    """Where the user wants a model to be cut.
+    """The user's choice of tensors at which to cut a model.
 
     Attributes:
         inputs: The tensors that become inputs; `None` leaves the signature's own.
@@ -280,14 +280,14 @@ def with_cuts(
     tensors: Mapping[str, Mapping[TensorName, str]],
     cuts: Cuts,
 ) -> list[EntryPoint]:
-    """Returns the entry points of signatures with where each is to be cut.
+    """Returns the entry points of signatures with their cuts.
 
     Args:
         entries: The entry points.
         nodes: The main graph's nodes by name.
-        tensors: By entry point the names of inputs and outputs by the tensors that they are in the main graph: in all
-            signatures that are this entry point.
-        cuts: Where the user wants the model to be cut.
+        tensors: For each entry point, the names of inputs and outputs in all its signatures, by their tensors in the
+            main graph.
+        cuts: The user's choice.
 
     Raises:
         ConversionError: There are no outputs, or two inputs of one name (`wrong-option`).
@@ -315,7 +315,7 @@ def _that_reach(
     tensors: Mapping[str, Mapping[TensorName, str]],
     given: Sequence[str],
 ) -> Sequence[EntryPoint]:
-    """Returns the entry points that lead to all nodes of the main graph among some tensors; all if none does."""
+    """Returns the entry points that reach all those of some tensors that are in the main graph; all if none does."""
     wanted = {each: node for each in given if (node := parse_graph_input(each).node) in nodes}
     if not wanted or len(entries) == 1:
         return entries
@@ -334,10 +334,10 @@ def _that_reach(
 class _Ends:
     """The ends of one entry point.
 
-    A tensor of the main graph is fetched: so it is there, whatever becomes of its node, also if nothing leads to it.
+    A tensor of the main graph is fetched, so that it exists whatever happens to its node, even if nothing reaches it.
 
     Attributes:
-        outputs: The entry point's outputs, with the tensors that are fetched beside them.
+        outputs: The entry point's outputs, and other fetched tensors.
     """
 
     def __init__(self, entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], tensors: Mapping[TensorName, str]) -> None:
@@ -346,7 +346,7 @@ class _Ends:
         self.outputs: list[GraphOutput] = list(entry.outputs)
 
     def input(self, given: str, shapes: Mapping[str, types.Shape]) -> End:
-        """Returns the end of an input; the importer pins the shapes of the signature's own."""
+        """Returns the end of an input; the importer pins the shapes of the signature's own inputs."""
         name = cut_name(given)
         if given in self._names["inputs"]:
             return End(given, name)
@@ -359,7 +359,7 @@ class _Ends:
         return End(self._looked_up(given, "inputs"), cut_name(given))
 
     def _looked_up(self, given: str, side: str) -> str:
-        """Returns the name by which a tensor is looked up that isn't one of its own side by name."""
+        """Returns the name to look up a tensor by if it isn't named as one of its own side."""
         tensor = parse_graph_input(given)
         if tensor in self._tensors:
             return self._tensors[tensor]

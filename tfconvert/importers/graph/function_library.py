@@ -139,7 +139,7 @@ def import_callees(context: ImportContext) -> list[FuncOp]:
         for name, user in list(context.callees.items())[len(imported) :]:
             definition = context.library.definition(name)
             if definition is None and context.is_raw:
-                # A graph to be looked at: the gradient of an op names the op itself.
+                # Graphs that are imported as they are: the gradient of an op names the op itself.
                 context.callees.pop(name)
                 continue
             if definition is None:
@@ -155,7 +155,7 @@ def import_callees(context: ImportContext) -> list[FuncOp]:
 
 
 def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncOp:
-    """Returns the function of a FunctionDef, its body a `tf_executor.graph`, or plain ops if the context says so.
+    """Returns the function of a FunctionDef, its body a `tf_executor.graph`, or plain ops if the context requires that.
 
     FunctionDef attributes (`_implements`, `api_implements`, ...) become function attributes with the prefix `tf.`.
 

@@ -31,7 +31,7 @@ from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Replacement = list[pb.NodeDef]
-"""The replacement of a node: nodes of new names, and last the one that has the old node's name."""
+"""The replacement of a node: nodes with new names, and as the last the one with the old node's name."""
 
 
 def upgrade_legacy_ops(nodes: Mapping[str, pb.NodeDef]) -> Mapping[str, pb.NodeDef]:
@@ -59,7 +59,7 @@ def _like(node: pb.NodeDef, op: str) -> pb.NodeDef:
 
 
 def _batch_norm(node: pb.NodeDef) -> Replacement:
-    """Replaces the oldest batch normalization: operands in another order, a scale that may not be meant."""
+    """Replaces the oldest batch normalization: operands in another order, a scale that may be disabled."""
     data = [text for text in node.input if not text.startswith("^")]
     if len(data) != 5:
         return [node]
@@ -89,7 +89,7 @@ def _top_k(node: pb.NodeDef) -> Replacement:
 
 
 def _table(op: str) -> Callable[[pb.NodeDef], Replacement]:
-    """The handle of a table was two strings, and is a scalar now."""
+    """The handle of a table used to be two strings and is now a scalar."""
 
     def rewrite(node: pb.NodeDef) -> Replacement:
         new = _like(node, op)
@@ -166,14 +166,14 @@ CURRENT: Mapping[str, str] = {
     "SpaceToBatch": "SpaceToBatchND",
     "TopK": "TopKV2",
 }
-"""Op -> the one that a graph has in its place once it is imported."""
+"""The op that replaces each legacy op."""
 
 
 HANDLE = "/handle"
 """The suffix of a variable's handle."""
 
 TEMPORARY = "TemporaryVariable"
-"""The op of a variable that has no value until it is assigned one."""
+"""The op of a variable without a value until the first assignment."""
 
 _VARIABLES = frozenset({"Variable", "VariableV2", TEMPORARY})
 
@@ -188,13 +188,13 @@ _FORWARDERS = {
 }
 
 _ALIAS = "Identity"
-# Ops that return a variable's memory as a value, as an `Enter` of a constant does, too.
+# Ops that return a variable's memory as a value; an `Enter` of a constant also does.
 _ALIASES = frozenset({_ALIAS, "Switch"})
 
-# The ops that run as soon as they have one of their inputs.
+# Ops that run as soon as one of their inputs is there.
 _MERGES = frozenset({"Merge", "RefMerge"})
 
-# Ops that do nothing but read.
+# Ops that only read.
 _READERS = frozenset({_ALIAS, "DestroyTemporaryVariable"})
 
 # Ops that have a reference operand but neither read nor write.
@@ -252,7 +252,7 @@ class _Upgrade:
         self._bases: dict[str, str] = {}
 
     def apply(self, nodes: Mapping[str, pb.NodeDef]) -> Mapping[str, pb.NodeDef]:
-        """Returns all nodes, those that have to do with references rewritten."""
+        """Returns all nodes, with those that use references rewritten."""
         self._find_groups()
         for node in self.needed.values():
             if node.op in _VARIABLES:
@@ -315,7 +315,7 @@ class _Upgrade:
     def _rewrite_variable(self, node: pb.NodeDef) -> None:
         shape = node.attr["shape"]
         if node.op == "Variable" and not shape.shape.dim:
-            # The oldest variables write an unknown shape as they write a scalar's.
+            # The oldest variables write an unknown shape like a scalar's.
             shape = pb.AttrValue(shape=pb.TensorShapeProto(unknown_rank=True))
         attributes = {"dtype": node.attr["dtype"], "shape": shape, "shared_name": pb.AttrValue(s=node.name.encode())}
         handle = pb.NodeDef(name=node.name + HANDLE, op="VarHandleOp", device=node.device, attr=attributes)
@@ -372,7 +372,7 @@ class _Upgrade:
         self._created[node.name] = new
 
     def _inputs(self, node: pb.NodeDef, as_handles: set[int]) -> list[str]:
-        """Returns a node's inputs: handles at some positions, values elsewhere, then the control inputs."""
+        """Returns a node's inputs: handles at given positions, values elsewhere, then the control inputs."""
         data, controls = _data(node), _controls(node)
         sources = [parse_graph_input(text) for text in data]
         taken = {
@@ -431,7 +431,7 @@ class _Upgrade:
                 text = self._bases[node.name]
                 break
             passed.append(node.name)
-            self._bases[node.name] = text  # if writes go round in a circle, this ends it
+            self._bases[node.name] = text  # ends the search if writes form a cycle
             text = _data(node)[0]
         self._bases.update(dict.fromkeys(passed, text))
         return text

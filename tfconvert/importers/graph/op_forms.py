@@ -26,7 +26,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 NEXT_ITERATION = frozenset({"NextIteration", "RefNextIteration"})
-"""The nodes that forward a value to a loop's next iteration: the only back edges of a graph."""
+"""Nodes that forward a value to a loop's next iteration: the only back edges of a graph."""
 
 ENTER = frozenset({"Enter", "RefEnter"})
 """The nodes that bring a value into a loop's frame."""
@@ -43,7 +43,7 @@ class ExecutorNode(NamedTuple):
         op: The node's op.
         elements: The outputs' element types.
         attr: The node's attributes.
-        properties: Those that the op declares and that don't follow from operands, defaults filled in.
+        properties: Those that the op declares and that don't follow from operands, with defaults filled in.
         attributes: The private ones.
         location: The location of the node.
     """
@@ -208,7 +208,7 @@ def build(
         attr: Its attributes.
         types_of_node: The types of the op's arguments, resolved with these.
         operands: The data operands.
-        properties: The op's properties, but for those that only MLIR has.
+        properties: The op's properties, except for those that only MLIR has.
         attributes: The private attributes.
         location: The location of the node.
     """

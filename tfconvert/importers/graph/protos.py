@@ -1,4 +1,4 @@
-"""Protobuf messages from files that may hold anything, in binary or as text, and from other packages."""
+"""Protobuf messages from untrusted files, in binary or as text, and from other packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 def parse_proto(data: bytes, kind: type[AnyMessage], *, is_text: bool) -> AnyMessage:
-    """Returns the message that a file holds; a file may be called text and be binary, or the other way round.
+    """Returns the message in a file; binary contents may have a text file's name, and vice versa.
 
     Args:
         data: The contents of the file.
@@ -27,7 +27,7 @@ def parse_proto(data: bytes, kind: type[AnyMessage], *, is_text: bool) -> AnyMes
         is_text: Whether it should be text.
 
     Raises:
-        DecodeError: It is neither; the error is that of the format that its name states.
+        DecodeError: It is neither; the error is that of the format of its name.
         ConversionError: It is larger than the conversion's limits allow (`too-large-text`, `too-large-file`).
     """
     check_size(len(data), "text_bytes" if is_text else "proto_bytes")

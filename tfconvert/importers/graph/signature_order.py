@@ -1,9 +1,9 @@
 """The order of a signature's inputs and outputs: of its function, of a Keras model, or of TensorFlow's converter.
 
-TensorFlow 2 sorts a signature's inputs and outputs by name: the main graph calls a wrapper that has them so, and the
-wrapper calls the function itself, with the arguments as they were written. Results that are a tuple or a list keep
-their order there; the keys of a dictionary were sorted before. `keras_metadata.pb`, or the object graph before there
-was such a file, has the configuration of a Keras 2 model as JSON.
+TensorFlow 2 sorts a signature's inputs and outputs by name: the main graph calls a wrapper in that order, which calls
+the function itself in the order of its definition. Results in a tuple or a list keep their order; the keys of a
+dictionary were sorted before. `keras_metadata.pb`, or the object graph before there was such a file, has the
+configuration of a Keras 2 model as JSON.
 
 TensorFlow 2's converter sorts by the 64-bit fingerprint (FarmHash) of the names, which looks like no order at all, yet
 scripts that use inputs and outputs by their number depend on it. TensorFlow 1's sorts by the tensors' names.
@@ -21,12 +21,12 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
-# A part of the names of TensorFlow's wrappers.
+# Part of the names of TensorFlow's wrappers.
 _WRAPPER = "signature_wrapper"
 
 
 class CallOrder(NamedTuple):
-    """Where the function has what the main graph's call passes and gets.
+    """Positions of the main graph's arguments and results in a function.
 
     Attributes:
         arguments: The position of an argument, by the node that it comes from.
@@ -68,7 +68,7 @@ def call_order(node: pb.NodeDef | None, library: Mapping[str, pb.FunctionDef]) -
 
 
 def _forwarded(wrapper: pb.FunctionDef) -> tuple[pb.NodeDef, list[int]] | None:
-    """Returns the call that a wrapper's results come from and their positions in it; `None` if they don't."""
+    """Returns the call that a wrapper's results come from, and their positions in it, or `None`."""
     nodes = {node.name: node for node in wrapper.node_def}
     calls = [node for node in wrapper.node_def if node.op in _CALLS]
     if len(calls) != 1:
@@ -92,11 +92,11 @@ _NODES, _METADATA = 1, 5
 """Numbers of fields: the objects of the file, the first of which is the model, and the JSON of an object."""
 
 _VARINT, _BYTES = 0, 2
-"""Kinds of fields; the file has no others."""
+"""Wire types; the file has no others."""
 
 
 def output_names(folder: Folder | None, meta_graph: pb.MetaGraphDef) -> list[str]:
-    """Returns the names of the layers that give a functional model's outputs, in their order; empty if it is none.
+    """Returns the names of a functional model's output layers, in their order; empty for other models.
 
     Args:
         folder: The SavedModel's folder.
@@ -109,7 +109,7 @@ def output_names(folder: Folder | None, meta_graph: pb.MetaGraphDef) -> list[str
         text = nodes[0].user_object.metadata.encode() if nodes else b""
     if not text:
         return []
-    import json  # few models have several outputs
+    import json  # only needed for several outputs
 
     try:
         found = json.loads(text)
@@ -141,7 +141,7 @@ def _field(message: bytes, wanted: int) -> bytes:
 
 
 def _number(message: bytes, at: int) -> tuple[int, int]:
-    """Returns a number of seven bits a byte, and where it ends."""
+    """Returns a varint and the position after it."""
     value = shift = 0
     for byte in message[at : at + 10]:
         value |= (byte & 0x7F) << shift
@@ -158,17 +158,17 @@ _BLOCK = 64
 
 
 def by_fingerprint(each: GraphInput | GraphOutput) -> int:
-    """Returns what the converter of TensorFlow 2 sorts by."""
+    """Returns the sort key of TensorFlow 2's converter."""
     return fingerprint(each.name)
 
 
 def label_v1(each: GraphInput | GraphOutput) -> str:
-    """Returns what the converter of TensorFlow 1 calls an input or output: a node's first result as the node."""
+    """Returns an input's or output's name in TensorFlow 1's converter: that of the node for its first result."""
     return tensor_of(each).removesuffix(":0")
 
 
 def fingerprint(name: str) -> int:
-    """Returns the fingerprint of a name, as `tf.fingerprint` has it."""
+    """Returns the fingerprint of a name, as `tf.fingerprint` computes it."""
     text = name.encode()
     if len(text) <= 16:
         return _up_to_16(text)
@@ -232,7 +232,7 @@ def _up_to_64(text: bytes) -> int:
 
 
 class _State:
-    """The state that a long text is mixed into, a block at a time."""
+    """The hash state of a long text."""
 
     def __init__(self, text: bytes) -> None:
         self.x = 81 * _K2 + _word(text, 0)
@@ -241,7 +241,7 @@ class _State:
         self.v = self.w = (0, 0)
 
     def mix(self, block: bytes, factor: int, last: int = 1) -> None:
-        """Mixes in a block; the last one counts some of the state `last` times."""
+        """Mixes in a block."""
         x = _rotated(self.x + self.y + self.v[0] + _word(block, 8), 37) * factor
         y = _rotated(self.y + self.v[1] + _word(block, 48), 42) * factor
         x ^= self.w[1] * last

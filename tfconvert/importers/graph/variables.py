@@ -47,7 +47,7 @@ from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
-# The collections of the ops that run once when a model is loaded.
+# Collections of the ops that run once when a model is loaded.
 _INITIALIZERS = ("saved_model_main_op", "legacy_init_op", "main_op")
 
 _SLICE = re.compile(r"(?P<start>[0-9]{1,18}),(?P<length>[0-9]{1,18})|-")
@@ -58,7 +58,7 @@ class Saved(NamedTuple):
 
     Attributes:
         key: The tensor's key.
-        extents: Which part of the tensor it is, start and length in each dimension; `None` if it is all of it.
+        extents: Start and length of the part of the tensor in each dimension; `None` for all of it.
     """
 
     key: str
@@ -68,7 +68,7 @@ class Saved(NamedTuple):
 def saved_variables(
     meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef], keys: Collection[str]
 ) -> dict[str, Saved]:
-    """Returns for each variable node where its value is.
+    """Returns the place of each variable node's value.
 
     Args:
         meta_graph: The MetaGraph, whose saver names its restore op; without one, values are under variables' names.
@@ -84,7 +84,7 @@ def saved_variables(
     if saver.version == pb.SaverDef.V1:
         raise error(
             "old-checkpoint",
-            "the model's checkpoint is of the format V1, which nothing writes since 2016",
+            "the model's checkpoint has the format V1, which no TensorFlow since 2016 writes",
             hint="restore it in TensorFlow 1 and save it again",
         )
     saved: dict[str, Saved] = {}
@@ -99,7 +99,7 @@ def saved_variables(
 def initial_value(
     variable: str, meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef]
 ) -> tensor_data.Constant | None:
-    """Returns the value that a variable has without any checkpoint, `None` if that is unknown."""
+    """Returns a variable's value without a checkpoint, `None` if it is unknown."""
     node = nodes.get(variable)
     if node is not None and node.op == TEMPORARY:
         shape, element = shape_of(node.attr["shape"].shape), types.from_number(node.attr["dtype"].type)
@@ -126,7 +126,7 @@ def _constant(node: pb.NodeDef | None) -> tensor_data.Constant | None:
 
 
 def _filled(fill: pb.NodeDef, nodes: Mapping[str, pb.NodeDef]) -> tensor_data.Constant | None:
-    """Returns the result of a `Fill` of constants, which large initial values are written as."""
+    """Returns the result of a `Fill` of constants, as used for large initial values."""
     dims, value = (_constant(_through_identities(text, nodes)[0]) for text in fill.input[:2])
     if dims is None or value is None or types.shape_of(value.type) != ():
         return None
@@ -138,7 +138,7 @@ def _filled(fill: pb.NodeDef, nodes: Mapping[str, pb.NodeDef]) -> tensor_data.Co
 
 
 def _assignments(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef]) -> list[tuple[str, str]]:
-    """Returns the variables that some nodes assign, or that are assigned before they run, with the assigned tensors."""
+    """Returns the variables that nodes or their control inputs assign, with the assigned tensors."""
     found = []
     pending = list(starts)
     seen: set[str] = set()
@@ -209,7 +209,7 @@ def _extents(text: str, node: pb.NodeDef) -> tuple[Extent, ...]:
 
 _VALUE = "VARIABLE_VALUE"
 _HANDLE = "tf.VarHandleOp"
-# Ops that read a variable's value and don't assign one.
+# Ops that use a variable without assigning it.
 _QUESTIONS = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape", "tf.ResourceGather"})
 
 
@@ -257,7 +257,7 @@ def import_variables(
         if prefix is None:
             raise ConversionError(map(_without_checkpoint, missing))
         if checkpoint is None:
-            Checkpoint(prefix, folder)  # it is needed, so that opening it reports what is wrong
+            Checkpoint(prefix, folder)  # it is required: opening it raises the error
         is_object = meta_graph.HasField("object_graph_def")
         raise ConversionError(_untracked(handle, is_object=is_object) for handle in missing)
     return list(tensors.values())
@@ -270,7 +270,7 @@ def _saved_values(
     nodes: Mapping[str, pb.NodeDef],
     ops: Sequence[Operation],
 ) -> tuple[Mapping[str, Saved], Checkpoint | None]:
-    """Returns which variable nodes have which values in the checkpoint; a graph may have a checkpoint, or none."""
+    """Returns the values of variable nodes in the checkpoint, and the checkpoint, if there is one."""
     is_object = meta_graph.HasField("object_graph_def")
     if prefix is None or (not is_object and is_missing(f"{os.fspath(prefix)}.index")):
         return {}, None
@@ -308,7 +308,7 @@ def check_values(functions: Sequence[FuncOp]) -> None:
 def _without_checkpoint(handle: Operation) -> Diagnostic:
     return Diagnostic(
         "no-checkpoint",
-        "the variable's value is in a checkpoint, and the model came without one",
+        "the variable's value is in a checkpoint, which was not given with the model",
         handle.name,
         _variable_name(handle),
         hint="give the checkpoint's path (checkpoint=...), or save the model to a folder",
@@ -328,7 +328,7 @@ def _untracked(handle: Operation, *, is_object: bool) -> Diagnostic:
 
 
 def imported_ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
-    """Yields the op of each node of imported functions, but for executor ops; it may be in an island of its own."""
+    """Yields the op of each node of imported functions, also those in an island, except for executor ops."""
     for function in functions:
         for op in function.body.block.ops:
             if not isinstance(op, tf_executor.GraphOp):
@@ -340,23 +340,23 @@ def imported_ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
 
 
 def _outside(op: Operation) -> Operation:
-    """Returns the op whose results others use: the island of an op, if it is in one."""
+    """Returns the island of an op, or the op itself."""
     island = op.parent_op()
     return island if isinstance(island, tf_executor.IslandOp) else op
 
 
 def _inside(op: Operation) -> Operation:
-    """Returns the op that an island holds; any other op itself."""
+    """Returns the op in an island, or the op itself."""
     return (op.wrapped or op) if isinstance(op, tf_executor.IslandOp) else op
 
 
 def node_name(op: Operation) -> str:
-    """Returns the name of the node that an op was in the file; empty if its location is none's."""
+    """Returns the name of an op's node in the file; empty if its location has none."""
     return op.location.name if isinstance(op.location, NameLoc) else ""
 
 
 def _variable_name(handle: Operation) -> str:
-    """Returns the name of the node that a handle was in the file."""
+    """Returns the name of a handle's node in the file."""
     return node_name(handle).removesuffix(HANDLE)
 
 
@@ -381,7 +381,7 @@ def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, in
             f"the graph declares a variable of shape {list(declared or ())}, the saved value is a {value.type}",
             op=handle.name,
             node=node,
-            hint="graph and checkpoint are of different models",
+            hint="the graph and the checkpoint belong to different models",
         )
     declared_type = types.tensor(value.type.element_type, declared)
     # The index makes the symbol unique: two variables may have one name.
@@ -450,7 +450,7 @@ INITIALIZER = "__saved_model_init_op"
 _COLLECTIONS = ("saved_model_main_op", "legacy_init_op", "main_op", "table_initializer")
 _ASSETS = "saved_model_assets"
 ASSETS = "assets"
-"""Where a model's folder has vocabularies and other files that the model reads."""
+"""The subfolder of a model with vocabularies and other files that the model reads."""
 _TABLE = "tf.HashTableV2"
 _FILLS = frozenset(
     {
@@ -474,7 +474,7 @@ def import_table_initializers(
     context: ImportContext,
     functions: Sequence[FuncOp],
 ) -> list[Operation]:
-    """Returns the function that fills used tables, and the ops that declare it; nothing without tables.
+    """Returns the function that fills used tables, and the ops that declare it; empty without tables.
 
     Args:
         folder: The model's folder; `None` if it has none.
@@ -524,7 +524,7 @@ def _fills(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef], tables: Colle
 
 
 def _asset_paths(meta_graph: pb.MetaGraphDef, folder: Folder | None) -> dict[str, str]:
-    """Returns the nodes that hold files' paths, with the paths as they are here."""
+    """Returns the nodes that hold files' paths, with the paths on this machine."""
     paths = {}
     for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
         name = asset.filename
@@ -539,7 +539,7 @@ def _asset_paths(meta_graph: pb.MetaGraphDef, folder: Folder | None) -> dict[str
             raise error(
                 "bad-asset",
                 f"{folder.path / ASSETS} is a link that leads out of the model's folder",
-                hint="put the files that it leads to into the model's folder",
+                hint="copy the files that it leads to into the model's folder",
             )
         path = folder.path / ASSETS / name
         leads_out = Path(name).is_absolute() or Path(os.path.normpath(name)).parts[:1] == (os.pardir,)
@@ -548,9 +548,10 @@ def _asset_paths(meta_graph: pb.MetaGraphDef, folder: Folder | None) -> dict[str
                 "bad-asset",
                 f"the asset {name!r} is not in the model's folder",
                 node=asset.tensor_info.name,
-                hint="save the model again; put the files that links lead to into its folder",
+                hint="save the model again, or copy the targets of links into its folder",
             )
-        # The file is read when the table is made static, by a path in which no link can lead elsewhere by then.
+        # The file is read when the table is made static; the resolved path contains no link that could change until
+        # then.
         paths[parse_graph_input(asset.tensor_info.name).node] = os.fspath(folder.check(path))
     return paths
 
@@ -566,7 +567,7 @@ def _collected(meta_graph: pb.MetaGraphDef) -> list[pb.AssetFileDef]:
 
 
 def _with_paths(nodes: Mapping[str, pb.NodeDef], paths: Mapping[str, str]) -> dict[str, pb.NodeDef]:
-    """Returns nodes with constants where files' paths are, and where variables are read that hold them."""
+    """Returns nodes in which constants replace files' paths and reads of variables that hold these."""
     known = dict(paths)
     for node in nodes.values():
         if node.op == "AssignVariableOp" and len(node.input) >= 2:

@@ -45,8 +45,8 @@ class Tensor:
         name: The name.
         buffer: Index of the buffer that may hold its value.
         is_variable: It holds state.
-        fields: Further fields of its table.
-        parts: The tensors that its type has as constants, by the names of the fields that refer to them.
+        fields: Other fields of its table.
+        parts: Constants of its type that are tensors, by the names of the fields that refer to them.
     """
 
     type: TensorType | UnrankedTensorType
@@ -69,7 +69,7 @@ class Tensor:
         """Returns the static type of the tensor's value as it is stored, `None` if it has none.
 
         Args:
-            is_constant: A constant without dimensions is a scalar, whatever the file states otherwise.
+            is_constant: A constant without dimensions is a scalar, whatever else the file states.
         """
         shape = types.shape_of(self.type)
         if shape is None and is_constant:
@@ -82,7 +82,7 @@ class Tensor:
 
 
 class Tensors:
-    """The tensors of one subgraph, each decoded when it is first looked up."""
+    """The tensors of one subgraph, each decoded at its first use."""
 
     def __init__(self, views: list[View], buffers: Buffers) -> None:
         self._views = views
@@ -121,7 +121,7 @@ class Tensors:
         size = details.get("block_size", 0)
         if size < 0:
             raise malformed(f"tensor {tensor.name!r} has blocks of {size} elements")
-        # Writers state 0, the format's default, or -1 where there are no zero points.
+        # Without zero points, writers state 0, the format's default, or -1.
         zero_points = details.get("zero_points", 0)
         tensor.parts = {"scales": self._plain(details.get("scales", 0))}
         if zero_points > 0:
@@ -166,7 +166,7 @@ def _tensor(view: View) -> Tensor:
 
 
 def _shape(view: View, name: str) -> tuple[tuple[int, ...] | None, dict[str, Any]]:
-    """Returns the shape of a tensor's type, and the fields that it can't express."""
+    """Returns the shape of a tensor's type, and the fields that the type can't express."""
     shape, signature = (() if view[key] is None else tuple(view[key].tolist()) for key in ("shape", "shape_signature"))
     if signature and shape and len(signature) != len(shape):
         raise malformed(f"tensor {name!r} has a shape of rank {len(shape)} and one of rank {len(signature)}")
@@ -190,7 +190,7 @@ def _can_be_stored(element: Attribute) -> TypeGuard[IntegerType]:
 
 
 def _uniform(fields: dict[str, Any], element: Attribute, shape: tuple[int, ...] | None) -> Uniform | None:
-    """Returns quantisation parameters as a type has them, `None` if no type has such."""
+    """Returns quantization parameters as a type has them, or `None` if no type can."""
     scales, zero_points = fields.get("scale", ()), fields.get("zero_point", ())
     if zero_points and len(scales) != len(zero_points):
         raise malformed(f"there are {len(scales)} scales, but {len(zero_points)} zero points")
@@ -242,7 +242,7 @@ class Shared:
 
 
 def indices(view: View, name: str) -> list[int]:
-    """Returns a field that is a vector of integers, empty if it is not stored."""
+    """Returns a field that is a vector of integers, empty by default."""
     value = view[name]
     return [] if value is None else value.tolist()
 
@@ -280,7 +280,7 @@ class Subgraph:
         for index in self.inputs:
             tensor = self._tensors[index]
             if index in self._values or self._shared.buffers.place(tensor.buffer)[1]:
-                raise malformed(f"input {tensor.name!r} of subgraph {self._symbol!r} has a value already")
+                raise malformed(f"input {tensor.name!r} of subgraph {self._symbol!r} already has a value")
             self._values[index] = self._block.insert_arg(tensor.type, len(self._block.args))
         for operator in self._view["operators"] or ():
             self._operator(operator)
@@ -408,7 +408,7 @@ def _location(name: str) -> Location:
 
 
 def _carry(op: tfl.TFLOp, results: Sequence[Tensor | None]) -> None:
-    """Records as attributes of an op those fields of its tensors that its location and result types don't express."""
+    """Records as attributes of an op the fields of its tensors that its location and result types don't express."""
     held = op.op_name in tfl.BESIDE
     base = node_of(op.location) or ("constant" if held else op.op_name)
     items = []
