@@ -1,4 +1,4 @@
-"""How near a quantized model is to the same model of floats: what was measured, and whether that is enough."""
+"""How close a quantized model is to the float model: measurements and limits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from tfconvert.schema.diagnostics import ERROR, NOTE, WARNING, Diagnostic
 
 MIN_SNR = 20.0
-"""The least signal-to-noise ratio of an output, in dB, that raises no warning."""
+"""The default minimum signal-to-noise ratio of an output, in dB."""
 
 MIN_AGREEMENT = 0.9
-"""The least share of rows with the same largest element that raises no warning."""
+"""The default minimum share of rows with the same largest element."""
 
-# How many exclusions a text names.
+# Maximum number of exclusions in a text.
 _SOME = 8
 
 LOW = "low-fidelity"
@@ -23,7 +23,7 @@ LOW = "low-fidelity"
 
 
 class Limits(NamedTuple):
-    """The least fidelity that is enough.
+    """The minimum fidelity.
 
     Attributes:
         snr: Of each output of floats, in dB.
@@ -37,12 +37,12 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, min_snr: float | None, min_agreement: float | None, *, required: bool = False) -> Limits:
-        """Returns the limits of the settings: what isn't set has its default, and what is set is required.
+        """Returns the limits of the settings, defaults for those that are not set; set ones are required.
 
         Args:
             min_snr: The setting; `None` for the default.
-            min_agreement: Likewise.
-            required: Whether the defaults are required, too.
+            min_agreement: The setting; `None` for the default.
+            required: Whether the defaults are also required.
         """
         return cls(
             MIN_SNR if min_snr is None else float(min_snr),
@@ -56,10 +56,10 @@ class OutputFidelity(NamedTuple):
 
     Attributes:
         name: The output.
-        snr: How much stronger it is than its error, in dB; minus infinity if that is no number; NaN for integers.
-        agreement: The share of rows in which the same element is the greatest, or of equal elements for integers; NaN
-            where rows have one element.
-        signature: Its signature, if there may be several.
+        snr: The ratio of signal to error, in dB; minus infinity if undefined; NaN for integers.
+        agreement: The share of rows with the same largest element, or of equal elements for integers; NaN if rows have
+            one element.
+        signature: Its signature, if there are several.
     """
 
     name: str
@@ -77,15 +77,15 @@ class OutputFidelity(NamedTuple):
 
 
 class LayerFidelity(NamedTuple):
-    """The fidelity of one layer's result, and how well its type suits it.
+    """The fidelity of one layer's result, and how well its range fits.
 
     Attributes:
         node: The layer: the node that its result comes from.
         op: The operator.
-        snr: The signal-to-noise ratio of the whole tensor, in dB, with all that was lost before it.
-        channel_snr: The same of the worst channel that isn't zero throughout.
-        low: The least number that the result can represent; the least one seen if it is a float.
-        high: The greatest.
+        snr: The signal-to-noise ratio of the whole tensor, in dB, including losses before it.
+        channel_snr: The same for the worst channel that isn't all zero.
+        low: The minimum number that the result can represent; the minimum observed one if it is a float.
+        high: The maximum.
         used: The share of this range that the typical channel uses; small where few channels are far larger.
         lost: The share of the channels' signal that is lost at this layer rather than before it.
     """
@@ -104,11 +104,11 @@ class Exclusions(NamedTuple):
     """The outcome of a search for layers that should stay float.
 
     Attributes:
-        exclude: Patterns for `Quantize.exclude` that are new; empty if none were found that are enough.
-        snr: The least SNR of an output with them.
-        agreement: The least agreement.
-        trials: How many exclusions were tried.
-        ran_out: Whether time ran out first: with exclusions, fewer may do; without, there may be some.
+        exclude: New patterns for `Quantize.exclude`; empty if none were found that suffice.
+        snr: The minimum SNR of an output with them.
+        agreement: The minimum agreement.
+        trials: The number of exclusions tried.
+        ran_out: Whether time ran out: with exclusions, fewer may suffice; without, there may be some.
     """
 
     exclude: tuple[str, ...]
@@ -130,16 +130,16 @@ class Exclusions(NamedTuple):
 
 
 class Fidelity(NamedTuple):
-    """The fidelity of the quantized model: how near its outputs are to those of the float model.
+    """The fidelity of the quantized model: how close its outputs are to those of the float model.
 
     Attributes:
-        samples: On how many samples both were run.
+        samples: The number of samples.
         outputs: Its outputs.
-        worst: The tensors that lost most on their way, with their SNR in dB, the worst first.
-        layers: The layers, those where most is lost first; empty unless they were compared.
-        exclusions: What a search for layers to exclude found; `None` if there was none.
-        limits: What is enough.
-        is_random: Whether the samples were random numbers, since there were none of the user's.
+        worst: The tensors with the largest losses, with their SNR in dB, the worst first.
+        layers: The layers, those with the largest losses first; empty unless they were compared.
+        exclusions: The result of a search for layers to exclude, or `None`.
+        limits: The minimum fidelity.
+        is_random: Whether the samples were random numbers, since the user gave none.
     """
 
     samples: int

@@ -1,8 +1,8 @@
 """Reads constants of MLIR's text, `dense<...>` and resources, and those that are TensorProtos in an attribute.
 
 `#tf_type<tensor_proto : "0x..."> : type` holds `tftensor$` and the text form of the proto, in hexadecimal: TensorFlow
-writes tensors so that MLIR can't hold as numbers. Tensors of quantised types become constants like all others when they
-are read; others (variants) are kept as they are.
+writes tensors in this form if MLIR can't hold them as numbers. When they are read, tensors of quantised types become
+ordinary constants; others (variants) are kept as they are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _RESOURCE_HEADER = 4
 
 MAX_BYTES = 1 << 30
-"""A constant that is written by one number can't be larger; a short text could claim any size."""
+"""Maximum size of a constant that is written as one number: a short text could state any size."""
 
 
 def parse_dense(parser: AttributeParser) -> Attribute:
@@ -64,7 +64,7 @@ def parse_dense_resource(parser: AttributeParser) -> Attribute:
 
 
 def resource(parser: AttributeParser, attribute: DenseResourceAttr, digits: str) -> Attribute:
-    """Returns the constant that a resource of the text is.
+    """Returns the constant of a resource of the text.
 
     Args:
         parser: The parser, for errors.
@@ -95,7 +95,7 @@ class _Literal:
         """
         items: list[Any] = []
         open_rows: list[int] = []  # elements or rows so far in each open bracket
-        shape: list[int] = []  # of closed brackets, by depth; -1 where not known yet
+        shape: list[int] = []  # of closed brackets, by depth; -1 where unknown
         while True:
             while self.parser.parse_optional_punctuation("[") is not None:
                 open_rows.append(0)
@@ -217,7 +217,7 @@ def _converted(items: list[Any], element: Attribute, dtype: np.dtype[Any]) -> te
         return np.array([_integer(item, 0, 1) != 0 for item in items], dtype)
     if isinstance(element, IntegerType):
         width, unsigned = element.width, element.signedness == Signedness.UNSIGNED
-        # Signless numbers may be written either way.
+        # Signless numbers may be written signed or unsigned.
         numbers = [_integer(item, 0 if unsigned else -1 << (width - 1), (1 << width) - 1) for item in items]
         if unsigned:
             return np.array(numbers, np.uint64).astype(dtype)
@@ -287,10 +287,10 @@ class TensorProtoAttr(Attribute):
 
 
 def typed(contents: bytes, tensor_type: Attribute) -> Attribute:
-    """Returns the constant that the attribute's contents are, or the attribute itself if they are not numbers.
+    """Returns the constant in the attribute's contents, or the attribute itself if they are not numbers.
 
     Args:
-        contents: What is between the angle brackets.
+        contents: The text between the angle brackets.
         tensor_type: The type after them.
 
     Raises:
@@ -323,7 +323,7 @@ def _value(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) ->
     numbers = [*proto.int_val, *proto.int64_val, *proto.uint32_val, *proto.uint64_val]
     if len(numbers) > count or not types.is_static(shape):
         raise VerifyError("the tensor has another size")
-    # The last number is repeated for all that follow.
+    # The last number is repeated for the rest.
     numbers += (numbers[-1:] or [0]) * (count - len(numbers))
     wide = np.uint64 if row.dtype.kind == "u" else np.int64
     return np.array(numbers, wide).astype(row.dtype).reshape(shape)

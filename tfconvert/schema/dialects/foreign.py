@@ -180,9 +180,9 @@ class VHLOConstantOp(ConstantOp):
 
 
 class StatsOp(Operation):
-    """`quantfork.stats`: the operand, with the range in which it was seen to be.
+    """`quantfork.stats`: the operand, with its observed range.
 
-    `layerStats` holds the least and the greatest number of the whole tensor, `axisStats` those of each slice of `axis`.
+    `layerStats` holds the minimum and maximum of the whole tensor, `axisStats` those of each slice of `axis`.
     """
 
     __slots__ = ()
@@ -211,7 +211,7 @@ class QuantCastOp(Operation):
 
 
 class TensorCastOp(Operation):
-    """`tensor.cast`: the operand, of whose shape the result's type states more or less."""
+    """`tensor.cast`: the operand, with a type that states more or less of its shape."""
 
     __slots__ = ()
 
@@ -287,4 +287,4 @@ DIALECTS = (
     Dialect("quantfork", (StatsOp,), open_ops=lambda name: QuantCastOp if name in _CASTS else None),
     Dialect("tensor", (TensorCastOp,)),
 )
-"""The dialects of these ops, as far as texts have them."""
+"""The dialects of these ops, as far as they occur."""

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 # Attributes of functions, arguments and results that describe a module's interface beyond types. Written texts have
 # those that begin with `tfconvert.`; those with `tf.` are for the exporter alone.
 STATE = "tfconvert.state"
-"""The variable that an argument is before a call, or a result is after it."""
+"""The variable whose value is an argument before a call, or a result after it."""
 WEIGHT = "tfconvert.weight"
-"""The name of the constant that an argument has to be."""
+"""The name of the constant that must be passed as an argument."""
 INITIAL = "tf.initial"
-"""An argument's first or only value: the constant that is written beside the text."""
+"""An argument's initial or only value: the constant that is written beside the text."""
 INITIALIZER = "tfconvert.initializer"
 """Marks the function that is called once, before all others."""
 INITIALIZE = "initialize"
@@ -71,7 +71,7 @@ class FuncOp(Operation):
             name: Its symbol.
             function_type: The types of its arguments and results.
             region: Its body, or no blocks.
-            visibility: `public`, `private` or `nested`; `None` is public, too.
+            visibility: `public`, `private` or `nested`; `None` means public.
             properties: Its other properties, `arg_attrs` and `res_attrs`.
             attributes: Its attributes.
             location: The location of the op.
@@ -278,7 +278,7 @@ def _are_dictionaries(attributes: ArrayAttr, count: int) -> bool:
 
 
 def _dictionaries(attributes: ArrayAttr | None) -> list[Mapping[str, Attribute]]:
-    """Returns the attributes of each argument or result; an empty list if there are none at all."""
+    """Returns the attributes of each argument or result; an empty list if none has any."""
     found = [] if attributes is None else [each.data for each in attributes if isinstance(each, DictionaryAttr)]
     return found if any(found) else []
 

@@ -12,7 +12,7 @@ from tfconvert.schema.ir.operation import Operation
 
 
 class Place(NamedTuple):
-    """A location, taken apart.
+    """The parts of a location.
 
     Attributes:
         node: The graph node's name, without its function.
@@ -57,14 +57,14 @@ def nodes_of(location: Attribute) -> Iterator[str]:
 
 
 def told_at(location: Attribute, what: str) -> str:
-    """Returns a message that begins with a location's node and source line, as far as they are known."""
+    """Returns a message that begins with a location's node and source line, if they are known."""
     place = place_of(location)
     where = f"{place.node} ({place.source})" if place.node and place.source else place.node or place.source
     return f"{where}: {what}" if where else what
 
 
 def place_of(location: Attribute) -> Place:
-    """Returns the parts of a location; of a fusion the last one, which is the op that named the result."""
+    """Returns the parts of a location; of a fusion those of the last one, which named the result."""
     calls: list[str] = []
     while True:
         if isinstance(location, FusedLoc) and location.locations:
@@ -88,5 +88,5 @@ def found_at(op: Operation, code: str, message: str, hint: str = "") -> Diagnost
 
 
 def error_at(op: Operation, code: str, message: str, hint: str = "") -> ConversionError:
-    """Returns an error about one op, ready to be raised."""
+    """Returns an error about one op."""
     return ConversionError([found_at(op, code, message, hint)])

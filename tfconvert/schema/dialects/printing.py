@@ -1,4 +1,4 @@
-"""Prints IR as text that is whole: every constant with its value, in forms that TensorFlow's MLIR reads.
+"""Prints IR as complete text: every constant with its value, in forms that TensorFlow's MLIR reads.
 
 `str(attribute)` and `text_of` leave out large constants.
 """
@@ -19,9 +19,9 @@ class IRPrinter(Printer):
     """A printer that also writes constants.
 
     Args:
-        stream: Where to.
+        stream: The target.
         elide: Constants of more elements than this are left out; `None` writes them all.
-        locations: Whether every op's location is written, too.
+        locations: Whether to write every op's location.
     """
 
     __slots__ = ("elide",)
@@ -52,13 +52,13 @@ class IRPrinter(Printer):
 
 
 def print_module(module: ModuleOp, stream: IO[str], *, elide: int | None, locations: bool = False) -> None:
-    """Writes a module as text, and a line's end.
+    """Writes a module as text, with a newline at the end.
 
     Args:
         module: The module.
-        stream: Where to.
+        stream: The target.
         elide: Constants of more elements than this are left out; `None` writes them all.
-        locations: Whether every op's location is written, too.
+        locations: Whether to write every op's location.
     """
     IRPrinter(stream, elide=elide, locations=locations).operation(module)
     stream.write("\n")

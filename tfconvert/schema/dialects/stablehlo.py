@@ -1,4 +1,4 @@
-"""The dialects `stablehlo` and `chlo`, with what stands beside them of `ml_program` and `cf`: one table of ops.
+"""The dialects `stablehlo` and `chlo`, with ops of `ml_program` and `cf` that occur with them: one table of ops.
 
 Ops are read and printed in the generic form, `"stablehlo.add"(%a, %b) : (tensor<?xf32>, ...) -> ...`, constants in
 their short one. The table, `stablehlo_ops.tsv`, is read when the first op is looked up.
@@ -49,7 +49,7 @@ class EnumeratorAttr(Attribute):
         """Returns the attribute of an enumerator.
 
         Raises:
-            VerifyError: The kind doesn't have it.
+            VerifyError: The kind has no such enumerator.
         """
         if value not in ENUMERATORS[kind]:
             raise VerifyError(f"{value!r} is not a {kind}: these are {', '.join(ENUMERATORS[kind])}")
@@ -64,15 +64,15 @@ def _enumerator(kind: str) -> Syntax:
 
 
 class DimensionNumbersAttr(Attribute):
-    """`#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`: lists of dimensions, and single ones, by role.
+    """`#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`: dimensions by role, as lists or single ones.
 
-    Empty lists are left out, as other printers do; the roles and their order are the class's.
+    Empty lists are left out, as other printers do; the class determines the roles and their order.
     """
 
     __slots__ = ()
 
     ROLES: ClassVar[tuple[str, ...]] = ()
-    """The roles that lists of dimensions have, in the order in which they are printed."""
+    """The roles of lists of dimensions, in the order in which they are printed."""
     INDEX: ClassVar[str] = ""
     """The role of a single dimension, the last one; empty if there is none."""
 
@@ -181,7 +181,7 @@ class ScatterAttr(DimensionNumbersAttr):
 
 
 class ConvAttr(Attribute):
-    """`#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`: what the dimensions of a convolution are.
+    """`#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`: the dimensions of a convolution.
 
     Attributes:
         lhs: The input's layout: for each dimension a letter or the number of a spatial dimension.
@@ -262,7 +262,7 @@ _TRAITS: Mapping[str, frozenset[Trait]] = {
 }
 
 EFFECTS = frozenset({"cf.assert", "stablehlo.custom_call", "ml_program.global", "ml_program.global_store"})
-"""Ops that stay although nothing uses their results."""
+"""Ops that must stay although their results are unused."""
 
 
 def _enumerator_of(kind: str) -> op_table.Check:
@@ -316,11 +316,11 @@ SIZE_OPERANDS: Mapping[str, tuple[int, ...]] = {
     "stablehlo.rng": (2,),
     "stablehlo.set_dimension_size": (1,),
 }
-"""Op -> the operands whose numbers are sizes or places, which the sizes of its results follow from."""
+"""The operands of ops that are sizes or positions and determine the sizes of results."""
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Returns whether an op must stay although nothing uses its results."""
+    """Returns whether an op must stay although its results are unused."""
     return op.name in EFFECTS
 
 

@@ -26,7 +26,7 @@ NO_PROPERTIES = frozenset(
         "tf.UncompressElement",
     }
 )
-"""Ops whose OpDef attributes MLIR derives from types, all of them: it takes no properties there, only attributes."""
+"""Ops all of whose OpDef attributes MLIR derives from types: they have attributes instead of properties."""
 
 
 class ShapeAttr(Attribute):

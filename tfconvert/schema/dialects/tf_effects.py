@@ -1,9 +1,8 @@
 """The side effects of `tf` ops: which states they read and write, and whether they must run.
 
 A *state* is what a resource refers to: a variable or a table (by container and name), whatever a function's argument
-refers to (arguments are assumed not to alias), the place where an op's asserts or messages go. `ANY` is
-all of them. The sources are OpDefs (`is_stateful`, resource and reference arguments) and the tables below, which are
-finer.
+refers to (arguments are assumed not to alias), the place where an op's asserts or messages go. `ANY` is all of them.
+The sources are OpDefs (`is_stateful`, resource and reference arguments) and the table `op_effects.tsv`, which is finer.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ ANY_EFFECTS = Effects(frozenset({ANY}), frozenset({ANY}))
 
 
 class _Kind(Enum):
-    """The effects of an op, as far as its name determines them.
+    """The effects of an op that follow from its name.
 
     Members:
-        PURE: Nothing but compute; equal ones may be merged.
-        UNIQUE: The same, but each is distinct: inputs, handles without a name, random numbers.
+        PURE: Only computes; equal ones may be merged.
+        UNIQUE: Only computes, but each is distinct: inputs, handles without a name, random numbers.
         HANDLE: Names a state; equal ones are the same unless they have no name.
         READS: Reads what its handles refer to.
-        WRITES: Writes what its handles refer to, and does not look at what was there.
+        WRITES: Writes what its handles refer to, without reading it.
         UPDATES: Reads and writes what its handles refer to.
         FAILS: May end the run with a message: must run, in any order.
         SENDS, RECEIVES: Exchanges values with another part of the program.
@@ -90,7 +89,7 @@ def _kinds() -> Mapping[str, _Kind]:
 # Ops that describe a stream of values; nothing happens until it is iterated.
 _DATASET = re.compile(r"(?<!To)Dataset(V\d)?$")
 
-# Ops whose results are their operands, one by one, as far as handles are concerned.
+# Ops whose results refer to the same handles as their operands, one by one.
 _PASSES_ON = full_names(IDENTITIES) | {"tf_executor.Enter", "tf_executor.Exit"}
 
 _NONE_ELSEWHERE = ("arith.constant", "func.func", "builtin.module", "tf_executor.fetch", "tf_executor.yield")
@@ -123,7 +122,7 @@ _MUST_RUN = frozenset(
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Returns whether an op may not be erased although nothing uses its results; anything but a `tf` op may not.
+    """Returns whether an op must be kept although its results are unused; true for all but `tf` ops.
 
     An op that TensorFlow's registry doesn't know counts as effectful.
     """
@@ -144,7 +143,7 @@ def is_pure(op: Operation) -> bool:
 
 
 def effects(op: Operation) -> Effects:
-    """Returns the states that an op reads and writes; a call may touch any, but `ModuleEffects` knows better."""
+    """Returns the states that an op reads and writes; a call may touch any, which `ModuleEffects` refines."""
     if op.name.startswith("tf.") and op.name != "tf.Yield":
         kind = _kind(op.name[3:])
         if kind is _Kind.CALLS:
@@ -245,10 +244,10 @@ def resource_identity(value: Value) -> Hashable:
 
 
 class ModuleEffects:
-    """The effects of ops with those of the functions that they call, worked out once a function.
+    """The effects of ops including those of called functions, computed once for each function.
 
     Args:
-        module: The module; what is found out about a function holds until the function changes.
+        module: The module; results for a function are valid until the function changes.
     """
 
     def __init__(self, module: ModuleOp) -> None:
@@ -291,7 +290,7 @@ class ModuleEffects:
         )
 
     def _function(self, name: str) -> Effects:
-        """Returns a function's effects; works out callees first, without recursion."""
+        """Returns a function's effects; computes callees first, without recursion."""
         stack, entered = [name], set[str]()
         while stack:
             current = stack[-1]

@@ -54,11 +54,11 @@ CONSTANTS = HELD | {EXTERNAL_CONST}
 BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
 """Ops that are not operators of the runtime."""
 
-# Attributes by which the official converter keeps in mind what it may undo; no option of an operator.
+# Attributes by which the official converter marks changes that it may undo; not options of an operator.
 _MARKS = frozenset({"volatile"})
 
 SUMS = "quantized_bias_type"
-"""The option of operators with 16-bit activations that says of which type the bias is, and the sums of products."""
+"""The option of operators with 16-bit activations for the type of the bias and of the sums of products."""
 
 CUSTOM_CODE = "custom_code"
 CUSTOM_OPTION = "custom_option"
@@ -86,7 +86,7 @@ _REAL = frozenset(("float", "double"))
 
 
 class ConstBytesAttr(Attribute):
-    """`#tfl<const_bytes : "0x...">`: bytes that only an operator's kernel understands."""
+    """`#tfl<const_bytes : "0x...">`: bytes that only the operator's kernel understands."""
 
     __slots__ = ("data",)
 
@@ -125,7 +125,7 @@ def option_fields(op_name: str) -> Mapping[str, Field]:
 
 @cache
 def operator_of(name: str) -> operators.Operator | None:
-    """Returns the builtin operator that ops of a full name (`tfl.conv_2d`) call; `None` if they call none."""
+    """Returns the builtin operator of ops of a full name (`tfl.conv_2d`), or `None`."""
     return operators.lookup(name[len(PREFIX) :]) if name.startswith(PREFIX) else None
 
 
@@ -249,7 +249,7 @@ def fits(field: Field, value: Attribute) -> bool:
 
 
 def is_known(name: str) -> bool:
-    """Returns whether there is an op of a name without `tfl.` (`conv_2d`)."""
+    """Returns whether an op of a name without `tfl.` (`conv_2d`) exists."""
     return operators.lookup(name) is not None or name in BESIDE
 
 
@@ -420,7 +420,7 @@ def _default(field: Field) -> Any:
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Returns whether an op may not be erased although nothing uses its results; anything but a `tfl` op may not."""
+    """Returns whether an op must be kept although its results are unused; true for all but `tfl` ops."""
     if not isinstance(op, TFLOp):
         return True
     operator = op.operator
@@ -465,13 +465,13 @@ SEQUENCES = frozenset(
         "bidirectional_sequence_rnn",
     }
 )
-"""Operators that compute a whole sequence, which starts anew at each run of the model."""
+"""Operators that compute a whole sequence; the state is reset at each run of the model."""
 
 COPY, COPIES = "cast", "unpack"
-"""The operators that create a state of a known shape, or several. Others that copy may share memory instead."""
+"""The operators that create one or several states of a known shape. Others that copy may share memory instead."""
 
 RESIZED: Mapping[str, int] = {"fill": 0, "broadcast_to": 1}
-"""Operators that can create a state of any shape, and which of their operands is the shape.
+"""Operators that can create a state of any shape, with the index of the operand that is the shape.
 
 They allocate their result at each run, provided that the shape is not known before the first one.
 """
@@ -487,14 +487,14 @@ BARRIER = "maximum"
 
 
 def state_operands(op: Operation) -> tuple[int, ...]:
-    """Returns the indices of an op's operands that hold state and are there; none for most ops."""
+    """Returns the indices of an op's operands that hold state and are present; empty for most ops."""
     if not isinstance(op, TFLOp) or not (op.op_name in SEQUENCES or op.op_name in STEPS) or op.operator is None:
         return ()
     return tuple(index for index in op.operator.variables if has_operand(op, index))
 
 
 def initial_value(value: Value) -> Value:
-    """Returns what a state begins with: what is copied to it, or what it is filled with."""
+    """Returns the initial value of a state: the value that is copied to it, or that it is filled with."""
     owner = value.owner
     if isinstance(owner, TFLOp):
         if owner.op_name in (COPY, COPIES):
@@ -505,9 +505,9 @@ def initial_value(value: Value) -> Value:
 
 
 def is_own_state(value: Value) -> bool:
-    """Returns whether nothing but the one operator that uses a value as its state will ever see it.
+    """Returns whether only the operator that uses a value as its state sees it.
 
-    It also has to be allocated anew at each run, with the right size.
+    It must also be allocated again at each run, with the right size.
     """
     owner = value.owner
     if not isinstance(owner, TFLOp) or not value.has_one_use():
@@ -524,7 +524,7 @@ def is_own_state(value: Value) -> bool:
 def keeps_state(op: Operation, value: Value) -> bool:
     """Returns whether a state operand is the runtime's own tensor, zero before the first run and never set again.
 
-    Operators that compute single steps start so, if their state operand is zeros.
+    Operators that compute single steps have one if their state operand is zeros.
     """
     constant = tensor_data.constant_of(value)
     if constant is None or op.name.removeprefix(PREFIX) not in STEPS:

@@ -76,7 +76,7 @@ class YieldOp(Operation):
 
 
 def _agree(some: Sequence[Attribute], others: Sequence[Attribute]) -> bool:
-    """Returns whether as many types have the same elements, and shapes that don't contradict each other."""
+    """Returns whether two lists of types have the same lengths and element types, and compatible shapes."""
     return len(some) == len(others) and all(map(compatible, some, others))
 
 
@@ -106,7 +106,7 @@ class CustomTfOp(Operation):
 
 
 class ControlNodeOp(Operation):
-    """`tfl.control_node`: ops in a region, which run after the operands; the last result orders what comes after."""
+    """`tfl.control_node`: ops in a region, which run after the operands; the last result orders later ops."""
 
     __slots__ = ()
 
@@ -120,7 +120,7 @@ class ControlNodeOp(Operation):
 
 
 class NumericVerifyOp(Operation):
-    """`tfl.NumericVerify`: compares a quantized tensor with the same one of floats while the model runs."""
+    """`tfl.NumericVerify`: compares a quantized tensor with the float tensor while the model runs."""
 
     __slots__ = ()
 
@@ -255,7 +255,7 @@ def parse_external_buffer(parser: AttributeParser) -> DictionaryAttr:
     return DictionaryAttr.get({name: attrs.of(value) for name, value in _fields(parser, _BUFFER).items()})
 
 
-# The tables of indices, narrow ones first, and the number that theirs are less than.
+# The tables of indices, narrow ones first, with their exclusive upper limits.
 _INDEX_VECTORS = ((1 << 8, "Uint8Vector"), (1 << 16, "Uint16Vector"), (1 << 31, "Int32Vector"))
 
 
@@ -312,7 +312,7 @@ _OTHER_NAMES = frozenset({_BASIC_LSTM, "tfl.pseudo_sparse_qconst"})
 
 
 def class_of(name: str) -> type[tfl.TFLOp] | None:
-    """Returns the class of the ops of a full name, which may be one that only texts have; `None` if there are none."""
+    """Returns the class of the ops of a full name, including those that only occur in texts, or `None`."""
     return tfl.TFLOp if name in _OTHER_NAMES else tfl.class_of(name)
 
 
@@ -322,8 +322,8 @@ _BITS = {"int": 32, "long": 64}
 def normalize(op: tfl.TFLOp) -> None:
     """Moves the options among a parsed op's attributes to its properties, and converts them to our dialect's values.
 
-    An attribute that is not an option stays, and so does one that is a property already: the verifier refuses both. So
-    does a value that no option can have.
+    An attribute that is not an option, already is a property, or has a value that no option can have stays, for the
+    verifier to reject.
     """
     if op.name == _BASIC_LSTM:
         op.name = "tfl.lstm"
@@ -368,7 +368,7 @@ def _custom_option(op: tfl.TFLOp) -> None:
             options[tfl.CUSTOM_OPTION] = tfl.ConstBytesAttr.get(data)
 
 
-# Options of LSTMs that are the types of the tensors that the kernel has for itself, in the file's order.
+# Options of LSTMs for the types of the kernel's internal tensors, in the file's order.
 _INTERMEDIATES = (
     "input_to_input_intermediate",
     "input_to_forget_intermediate",
@@ -386,7 +386,7 @@ def _intermediates(op: tfl.TFLOp) -> None:
 
 
 def _sparse(op: tfl.TFLOp) -> None:
-    """Puts the stored elements of a sparse constant, and how they are stored, where ours has them."""
+    """Moves the stored elements of a sparse constant, and their format, to where ours has them."""
     if op.op_name != tfl.PSEUDO_SPARSE_CONST:
         op.name = tfl.PREFIX + tfl.PSEUDO_SPARSE_CONST
         _quantized_type(op)
@@ -399,7 +399,7 @@ def _sparse(op: tfl.TFLOp) -> None:
 
 
 def _unsigned(op: tfl.TFLOp) -> None:
-    """Gives stored integers the type that they represent the value by; the official's texts have signed ones."""
+    """Converts stored integers to the constant's storage type; the official texts have signed ones."""
     value, kind = op.properties.get("value", op.attributes.get("value")), op.results[0].type if op.results else None
     if kind is None or not isinstance(value, DenseElementsAttr | TensorData | DenseResourceAttr):
         return
@@ -415,7 +415,7 @@ def _unsigned(op: tfl.TFLOp) -> None:
         op.properties["value"] = tensor_data.of_array(numbers, stored)
 
 
-# Treatment of the options of ops that our dialect has elsewhere.
+# Conversions of options that our dialect has in another form.
 _OTHER: Mapping[str, Callable[[tfl.TFLOp], None]] = {
     "quantize": _quantized_type,
     "custom": _custom_option,
@@ -428,7 +428,7 @@ _OTHER: Mapping[str, Callable[[tfl.TFLOp], None]] = {
 
 
 def collect_external_buffers(module: ModuleOp, constants: Iterable[tfl.TFLOp]) -> None:
-    """Numbers the bytes beside the file that constants name, in an attribute of the module that lists them.
+    """Replaces the external buffers that constants name by indices into an attribute of the module.
 
     Args:
         module: The module.
@@ -457,7 +457,7 @@ def _symbol(value: Attribute) -> Attribute:
 
 
 def _value(field: Field, value: Attribute) -> Attribute:
-    """Returns an option's value as `tfl.fits` expects it; one that means nothing as it is."""
+    """Returns an option's value as `tfl.fits` expects it; unknown values are returned unchanged."""
     if tfl.fits(field, value):
         return value
     if field.kind[0] == "[":

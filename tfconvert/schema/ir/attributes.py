@@ -1,4 +1,4 @@
-"""The builtin attributes but for tensors' values: strings, numbers, arrays, dictionaries, symbols."""
+"""The builtin attributes except for tensors' values: strings, numbers, arrays, dictionaries, symbols."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class IntegerAttr(Attribute):
 
     def to_python(self) -> Any:
         """Returns the number, or whether it is `true`."""
-        # Not in one expression, whose type would be `int`: what is compiled would make a number of it.
+        # Not one expression, whose type would be `int`: compiled code would convert the boolean to a number.
         if self.type is I1:
             return bool(self.value)
         return self.value

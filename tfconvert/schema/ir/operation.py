@@ -217,7 +217,7 @@ class Operation:
         """Erases the op and drops all its references; its results must be unused.
 
         Raises:
-            ValueError: Something does.
+            ValueError: A result is used.
         """
         for result in self.results:
             if result.first_use is not None:

@@ -86,7 +86,7 @@ class NamedBlock(NamedTuple):
 
     Attributes:
         block: The block.
-        position: Where it was met first.
+        position: Where it occurs first.
         is_defined: Whether that is not only a use.
     """
 
@@ -328,7 +328,7 @@ class Parser(AttributeParser):
                 self.raise_error("Expected SSA value tuple size")
             count = self.parse_integer()
             if count < 1:
-                self.raise_error("expected a name for one result at least", position)
+                self.raise_error("expected a name for at least one result", position)
         return self.text[start + 1 : end], count, start
 
     def _define_results(self, op: Operation, names: Sequence[tuple[str, int, int]], start: int) -> None:
@@ -522,7 +522,7 @@ class Parser(AttributeParser):
 
     def parse_operand_list(self) -> list[UnresolvedOperand]:
         """Parses `(%a, %b#1)`."""
-        # The usual form, at one blow.
+        # The usual form, in one match.
         match = _OPERANDS.match(self.text, self.token[1])
         if match is None:
             return self.parse_comma_separated_list(

@@ -385,7 +385,7 @@ class TokenParser:
     # Lists.
 
     def parse_comma_separated_list(self, delimiter: Delimiter, parse: Callable[[], T], context: str = "") -> list[T]:
-        """Parses a list; without delimiters it has one element at least.
+        """Parses a list; without delimiters it has at least one element.
 
         Args:
             delimiter: The delimiters of the list.

@@ -1,10 +1,10 @@
-"""Which calls the runtime's kernels take and compute right, from the table in `kernels.tsv`.
+"""Calls that the runtime's kernels accept and compute correctly, from the table in `kernels.tsv`.
 
-The runtime checks little: a kernel that does not know a mixture of types, or assumes equal scales, may compute
-nonsense; one that has the type may have it for few ranks only. So each form of call was tried. `python -m
+The runtime checks little: a kernel that does not support a mixture of types, or assumes equal scales, may compute
+nonsense; one that supports a type may do so for a few ranks only. So each form of call was tried. `python -m
 benchmarks.kernel_probe` runs operators alone, with the builtin kernels and with XNNPACK, on all types and ranks,
 compares plain ones with the reference executor and quantized ones with the same operators on floats, and writes the
-table. Only those rows are read that a call asks for.
+table. Rows are parsed when a call needs them.
 
 A row is: operators, conditions, the outcomes of the builtin kernels and of XNNPACK, signatures. A signature is
 `operand,...>result,...` in the words of `form`. The conditions are those of `CONDITIONS` and `PLAIN_CONDITIONS` that
@@ -25,7 +25,7 @@ from tfconvert.schema.tflite import FOLDER, operators
 from tfconvert.schema.tflite.versions import ABSENT as ABSENT_OPERAND
 from tfconvert.schema.tflite.versions import Call, Operand
 
-# The part of a bias's scale by which it may be off.
+# Relative tolerance of a bias's scale.
 _BIAS_TOLERANCE = 1e-3
 
 _FIXED: Mapping[str, Mapping[str, tuple[float, int]]] = {
@@ -38,7 +38,7 @@ _FIXED: Mapping[str, Mapping[str, tuple[float, int]]] = {
 
 
 def fixed_result(operator: str, type: str) -> tuple[float, int] | None:
-    """Returns the scale and zero point that an operator's result should have, `None` if any will do.
+    """Returns the required scale and zero point of an operator's result, `None` if any will do.
 
     Args:
         operator: Enumerator of `BuiltinOperator`.
@@ -135,9 +135,8 @@ CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
 `same`: all scales and zero points are equal; `centred`: all zero points are 0; `fixed`: the result has the scale and
 the zero point of `fixed_result`; `offset`: a constant has a zero point; `other-bias`: the bias's scale is not the
 product of the other two; `grouped`: a convolution in groups; `asymmetric`: the kernel may quantize its float operand
-with a zero point; `adjoint`: the second matrix is taken transposed; `powers`: all scales are
-powers of two, and the option does not exclude that the kernel makes use of it; `sums`: an option says
-of which type the bias and the sums of products are.
+with a zero point; `adjoint`: the second matrix is transposed; `powers`: all scales are powers of two, and no option
+forbids the kernel to use that; `sums`: an option states the type of the bias and of the sums of products.
 """
 
 
@@ -171,11 +170,11 @@ PARAMETERS = frozenset(
         "strides",
     )
 )
-"""The names of operands that say what to do with the others."""
+"""Names of operands that are parameters rather than data."""
 
 
 def rank_of(operator: str, call: Call) -> int | None:
-    """Returns the greatest rank among a call's operands and results, `None` if one is unknown.
+    """Returns the maximum rank among a call's operands and results, `None` if one is unknown.
 
     Parameters don't count.
     """
@@ -228,8 +227,8 @@ PLAIN_CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
 """Facts about a call on plain numbers besides its types and ranks.
 
 `computed`: a parameter such as a shape or an axis is not a constant; `broadcast`: operands have different shapes;
-`empty`: a result has no elements; `hollow`: an operand has none, but the result has some; `special`: there are infinite
-numbers among the operands, or such that are none, which no call tells.
+`empty`: a result has no elements; `hollow`: an operand has none, but the result has some; `special`: an operand has
+infinities or NaN, which a call doesn't state.
 """
 
 
@@ -245,11 +244,11 @@ OUTCOMES = (OK, WRONG, REFUSED, CRASHES)
 ABSENT = "absent"
 
 ANY_RANK = 99
-"""The greatest rank of a row that has no greatest."""
+"""The maximum rank of a row without one."""
 
 _RANKS = re.compile(r"rank(\d+)-(\d*)")
 
-# An operator with more operands, such as an LSTM, has only the distinct forms of them in its signatures.
+# The signatures of an operator with more operands, such as an LSTM, only have their distinct forms.
 _MANY_OPERANDS = 6
 
 _FORMS: Mapping[str, str] = {
@@ -268,7 +267,7 @@ _FORMS: Mapping[str, str] = {
 }
 _FLOATS = frozenset(("FLOAT32", "FLOAT16", "BFLOAT16"))
 
-# Types of operands that are parameters rather than data: shapes, axes, conditions. They are left out unless quantized.
+# Types of operands that are parameters rather than data: shapes, axes, conditions. They are omitted unless quantized.
 #
 # A bias is not, so that one without a scale is a form that was not tried, rather than no bias.
 _OTHER_TYPES = frozenset(("BOOL", "INT32", "INT64", "STRING", "RESOURCE", "VARIANT"))
@@ -280,9 +279,9 @@ class Outcome(NamedTuple):
     Attributes:
         builtin: With the kernels of the runtime alone; one of `OUTCOMES`.
         xnnpack: With XNNPACK, which the runtime has by default.
-        conditions: The conditions under which it was so, without those that do not matter.
-        low: The least rank for which it was so.
-        high: The greatest rank for which it was so.
+        conditions: The conditions, without those that do not matter.
+        low: The minimum rank.
+        high: The maximum rank.
     """
 
     builtin: str
@@ -293,7 +292,7 @@ class Outcome(NamedTuple):
 
     @property
     def is_ok(self) -> bool:
-        """Whether the call is computed right either way."""
+        """Whether the call is computed correctly either way."""
         return self.builtin == self.xnnpack == OK
 
 
@@ -326,9 +325,8 @@ def _forms(operands: Iterable[Operand], bias: int = -1) -> list[str]:
 def signature(operator: str, call: Call) -> str:
     """Returns the forms of a call's operands and results, `i8,i8w>i8`.
 
-    Of a variable number of operands or results only the distinct forms are stated, and of very many operands those that
-    are there. States are not constants, whatever defines their initial values. Where integers represent real numbers,
-    parameters are left out.
+    A variable number of operands or results is stated by its distinct forms, and so are very many operands. States are
+    not constants, whatever defines their initial values. If integers represent real numbers, parameters are omitted.
     """
     declared = operators.lookup(operator.lower())
     if is_plain(call):
@@ -368,7 +366,7 @@ Rows = Mapping[str, tuple[Outcome, ...]]
 
 
 class Table:
-    """The rows of all operators; they are parsed when they are asked for.
+    """The rows of all operators; they are parsed on demand.
 
     Args:
         text: The table's text.
@@ -392,7 +390,7 @@ class Table:
         return sorted(self._lines)
 
     def of(self, operator: str, signature: str) -> tuple[Outcome, ...]:
-        """Returns the rows of a signature alone; the others of its operator aren't parsed for that.
+        """Returns the rows of a signature, without parsing others of its operator.
 
         Args:
             operator: Enumerator of `BuiltinOperator`.
@@ -438,23 +436,23 @@ def _outcome(words: list[str], builtin: str, xnnpack: str) -> Outcome:
 
 @cache
 def table() -> Table:
-    """Returns the table that is part of the package."""
+    """Returns the table in the package."""
     return Table(TABLE.read_text(encoding="utf-8"))
 
 
 def find(rows: Table, operator: str, call: Call) -> Outcome | None:
-    """Returns a call's outcome according to some rows, `None` if they say nothing about it."""
+    """Returns a call's outcome according to some rows, `None` if it is not in them."""
     found = rows.of(operator, signature(operator, call))
     return decide(found, conditions(operator, call), rank_of(operator, call)) if found else None
 
 
 def decide(rows: Iterable[Outcome], holding: frozenset[str], rank: int | None = None) -> Outcome | None:
-    """Returns the row with the most conditions of those that hold, of several the worst; `None` if there is none.
+    """Returns the row with the most conditions among those that hold, the worst of several, or `None`.
 
     Args:
         rows: The rows of one signature.
         holding: The conditions that hold.
-        rank: The rank, `None` if it is unknown: then no row decides that is for some ranks only.
+        rank: The rank, `None` if it is unknown: then rows for some ranks only don't count.
     """
     fitting = (row for row in rows if row.conditions <= holding and _has_rank(row, rank))
     return max(fitting, key=_weight, default=None)
@@ -469,7 +467,7 @@ def _weight(row: Outcome) -> tuple[int, int, int]:
 
 
 def required(operator: str, call: Call) -> frozenset[str]:
-    """Returns what does not hold for a call, but would make it right; empty if its types alone are the problem.
+    """Returns the missing conditions for a correct call; empty if its types alone are the problem.
 
     Args:
         operator: Enumerator of `BuiltinOperator`.
@@ -482,7 +480,7 @@ def required(operator: str, call: Call) -> frozenset[str]:
 
 
 def outcome(operator: str, call: Call) -> Outcome | None:
-    """Returns what the runtime makes of a call, `None` if that was not tried.
+    """Returns the outcome of a call in the runtime, `None` if it was not tried.
 
     Args:
         operator: Enumerator of `BuiltinOperator`.

@@ -23,14 +23,14 @@ _RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?:\.\d{1,4})?")
 
 
 class Operand(NamedTuple):
-    """The facts on an operand or a result that rules on kernels read.
+    """Facts about an operand or a result for rules on kernels.
 
     Attributes:
         type: Enumerator of `TensorType`.
         shape: Dimensions, -1 where unknown; `None` if the rank is unknown.
         scales: Scales of the quantisation, empty if it is not quantised.
         sparse: Whether it is stored sparse.
-        zero_points: As many as scales; empty also where nobody asks for them.
+        zero_points: As many as scales; may be empty where they are not needed.
         axis: The axis that the scales go along, `None` if there is one scale for all.
         block_size: The number of elements that share a scale, 0 if it is not quantised by blocks.
         is_constant: Whether the file holds its value.
@@ -176,7 +176,7 @@ def _releases() -> Mapping[str, tuple[str, ...]]:
 
 
 Release = tuple[float, ...]
-"""A release of the runtime, as numbers that can be compared."""
+"""A release of the runtime, as comparable numbers."""
 
 
 def first_release(operator: str, version: int) -> str:
@@ -187,13 +187,13 @@ def first_release(operator: str, version: int) -> str:
 
 
 def newest_version(operator: str) -> int:
-    """Returns the newest version of an operator that is known, 0 if nothing is."""
+    """Returns the newest known version of an operator, 0 if none is known."""
     listed = len(_releases().get(operator, ()))
     return max((listed, *(version for version, _ in rules().get(operator, ())))) if listed else 0
 
 
 def parse_release(text: str) -> Release | None:
-    """Returns a release as numbers, `None` if it isn't one; of `2.14` the last one, whatever its third number."""
+    """Returns a release as numbers, or `None`; `2.14` means the last release of that series."""
     if not _RELEASE.fullmatch(text):
         return None
     numbers = [float(part) for part in text.split(".")]

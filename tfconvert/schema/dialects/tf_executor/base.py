@@ -4,9 +4,9 @@ Every op has data operands first and control operands after them, data results f
 A `Signature` states which; an op's verifier checks itself against it.
 
 Most ops read `name operands : types {attributes}`. The types are one type (the short form) where that suffices, and a
-function type otherwise, which then lists the control tokens too. Texts are TensorFlow's to the letter. Where its own
-form would lose a type (an `Exit` or a `_SwitchN` whose results differ from their operand) ours is the function type,
-which TensorFlow refuses instead of misreading.
+function type otherwise, which also lists the control tokens. Texts are exactly TensorFlow's. If its own form would lose
+a type (an `Exit` or a `_SwitchN` whose results differ from their operand), ours is the function type, which TensorFlow
+rejects instead of misreading it.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Kind(NamedTuple):
     """The constraint on an operand or a result.
 
     Attributes:
-        name: What the operand is called.
-        expected: What it must be, for the reader of an error.
+        name: The operand's name.
+        expected: The requirement, for error messages.
         accepts: Returns whether a type satisfies it.
     """
 
@@ -112,8 +112,8 @@ class Signature(NamedTuple):
     Attributes:
         operands: The data operands.
         results: The data results.
-        many_operands: Whether there may be any number of the last data operand, one at least.
-        optional_operands: Whether there may be none at all.
+        many_operands: Whether there may be one or more of the last data operand.
+        optional_operands: Whether there may be no data operand.
         many_results: Whether there may be any number of the last data result.
         controls: Whether control operands may follow.
         control: Whether a control result follows.
@@ -185,7 +185,7 @@ def check_forwarded(data: Value, results: Sequence[Value]) -> None:
 def compatible(one: Attribute, other: Attribute) -> bool:
     """Returns whether one value may have both of two types.
 
-    That is so if the element types are the same but for references and for handles' subtypes, and no known dimensions
+    The element types must be the same except for references and for handles' subtypes, and no known dimensions may
     contradict.
     """
     if one is other or one == other:
@@ -217,7 +217,7 @@ def print_types(printer: Printer, op: Operation, short: Attribute | None) -> Non
 
 
 def print_attributes(printer: Printer, op: Operation, elided: Sequence[str] = ()) -> None:
-    """Prints ` {name = value}` of an op's properties and attributes but for those that the text has already."""
+    """Prints ` {name = value}` of an op's properties and attributes, except for those already in the text."""
     printer.optional_attr_dict(op.properties | op.attributes, elided)
 
 
@@ -303,12 +303,12 @@ def parse_values(parser: Parser) -> tuple[list[Value], dict[str, Attribute]]:
 
 
 def parse_body(parser: Parser, terminator: type[Operation], others: Sequence[type[Operation]]) -> Region:
-    """Parses a region; one whose text leaves out the terminator gets an empty one.
+    """Parses a region; a missing terminator is added.
 
     Args:
         parser: The parser.
         terminator: The terminator's class.
-        others: Ops that end a block too; the verifier reports them.
+        others: Other terminators, which the verifier reports.
     """
     region = parser.parse_region()
     if not region.blocks:
@@ -343,7 +343,7 @@ class ExecutorOp(Operation):
 
     Attributes:
         signature: Its operands and results.
-        inside: The op that must be its parent; empty if any may be.
+        inside: The op that must be its parent; empty if any op may be.
     """
 
     __slots__ = ()
@@ -375,7 +375,7 @@ class ExecutorOp(Operation):
 
 
 class ForwardingOp(ExecutorOp):
-    """Base of the ops whose results are their first operand; the short form has its type alone."""
+    """Base of the ops whose results are their first operand; the short form only has its type."""
 
     __slots__ = ()
 

@@ -114,7 +114,7 @@ class SwitchNOp(ForwardingOp):
         if not isinstance(count, IntegerAttr) or count.type != types.I64:
             raise VerifyError(f"num_outs must be an i64 integer, found {count or 'none'}")
         if count.value != len(self.outputs) or not self.outputs:
-            raise VerifyError(f"num_outs = {count.value}, one at least, expected; found {len(self.outputs)}")
+            raise VerifyError(f"expected num_outs = {count.value} outputs, at least one; found {len(self.outputs)}")
 
     def print(self, printer: Printer) -> None:
         base.print_operands(printer, self.operands[:2])
@@ -227,7 +227,7 @@ class ControlTriggerOp(ExecutorOp):
         if self.operands or self.attributes:
             base.print_attributes(printer, self)
         else:
-            # With nothing after the name a parser, TensorFlow's too, reads the next line's result as an operand.
+            # With nothing after the name, a parser, also TensorFlow's, reads the next line's result as an operand.
             printer.write(" {}")
 
     @classmethod
@@ -238,7 +238,7 @@ class ControlTriggerOp(ExecutorOp):
 
 
 class _RendezvousOp(ExecutorOp):
-    """Base of Send and Recv, which meet by name."""
+    """Base of Send and Recv, which are matched by name."""
 
     __slots__ = ()
 
@@ -347,7 +347,7 @@ PARALLEL_ITERATIONS = 10
 
 
 class EnterOp(ForwardingOp):
-    """`tf_executor.Enter`: brings a value into a frame, for its first iteration or, if constant, for every one."""
+    """`tf_executor.Enter`: passes a value into a frame, for its first iteration or, if constant, for every one."""
 
     __slots__ = ()
 
@@ -450,7 +450,7 @@ def _frame_properties(name: str, parallel_iterations: int, is_constant: bool) ->
 
 
 class ExitOp(UnaryOp):
-    """`tf_executor.Exit`: brings a value out of a frame; alive only in the iteration that ends the loop."""
+    """`tf_executor.Exit`: passes a value out of a frame; alive only in the iteration that ends the loop."""
 
     __slots__ = ()
 
@@ -492,7 +492,7 @@ class NextIterationSourceOp(ExecutorOp):
 
     @property
     def sink(self) -> NextIterationSinkOp | None:
-        """The sink, `None` if there isn't one (yet)."""
+        """The sink, `None` if there is none yet."""
         users = [use.operation for use in self.token.uses]
         return users[0] if len(users) == 1 and isinstance(users[0], NextIterationSinkOp) else None
 

@@ -82,10 +82,10 @@ class _BodyOp(ExecutorOp):
         return last
 
     def check_body(self, terminator: type[_TerminatorOp]) -> None:
-        """Checks that there is one block without arguments that ends as it must.
+        """Checks that there is one block without arguments, with the required terminator.
 
         Raises:
-            VerifyError: There is not.
+            VerifyError: There isn't.
         """
         blocks = sum(len(region.blocks) for region in self.regions)
         if len(self.regions) != 1 or blocks != 1:
@@ -103,7 +103,7 @@ class _BodyOp(ExecutorOp):
         """Checks that results have the types of the values that the terminator names.
 
         Raises:
-            VerifyError: They have not.
+            VerifyError: They don't.
         """
         if len(values) != len(results):
             raise VerifyError(f"{self.terminator.name} names {len(values)} values for {len(results)} results")
@@ -115,7 +115,7 @@ class _BodyOp(ExecutorOp):
 
 
 class GraphOp(_BodyOp):
-    """`tf_executor.graph`: runs its islands as their operands allow; its results are what `fetch` names."""
+    """`tf_executor.graph`: runs its islands as their operands allow; its results are the operands of `fetch`."""
 
     __slots__ = ()
 
@@ -251,7 +251,7 @@ class IslandOp(_BodyOp):
         base.print_attributes(printer, self)
 
     def _short_form(self, printer: Printer) -> Operation | None:
-        """Returns the op that `wraps` can print: all that the short form leaves out must be as it is read back."""
+        """Returns the op that `wraps` can print: everything that the short form omits must have its default."""
         wrapped = self.wrapped
         if wrapped is None or isinstance(wrapped, ExecutorOp) or self.attributes or self.terminator.attributes:
             return None
