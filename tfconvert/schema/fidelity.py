@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     Attributes:
         snr: Of each output of floats, in dB.
         agreement: Of each output, as a share.
-        required: Whether less is an error instead of a warning, for the SNR and for the agreement.
+        required: Whether lower values are an error instead of a warning, for the SNR and for the agreement.
     """
 
     snr: float = MIN_SNR
@@ -152,12 +152,12 @@ class Fidelity(NamedTuple):
 
     @property
     def snr(self) -> float:
-        """The least SNR of an output, NaN if none has one."""
+        """The minimum SNR of an output, NaN if none has one."""
         return min((each.snr for each in self.outputs if not math.isnan(each.snr)), default=math.nan)
 
     @property
     def agreement(self) -> float:
-        """The least agreement of an output, NaN if none has one."""
+        """The minimum agreement of an output, NaN if none has one."""
         return min((each.agreement for each in self.outputs if not math.isnan(each.agreement)), default=math.nan)
 
     @property
@@ -174,7 +174,7 @@ class Fidelity(NamedTuple):
         )
 
     def problem(self) -> Diagnostic | None:
-        """Returns what is wrong: an error if a limit is required, else a warning; `None` if all is well."""
+        """Returns the finding if a limit is not met: an error if it is required, else a warning; or `None`."""
         if not self.is_low:
             return None
         low = [str(each) for each in self.outputs if any(each.is_low(self.limits))]
@@ -192,13 +192,13 @@ class Fidelity(NamedTuple):
         if self.exclusions is not None:
             return str(self.exclusions)
         if self.is_random:
-            return "pass typical inputs to verify on: random ones say little of a quantized model"
+            return "pass typical inputs for the comparison: random ones say little about a quantized model"
         if self.layers:
             return "exclude the layers that lose most, or choose another mode"
         return "`compare_layers` (--compare-layers) shows the layers that lose most"
 
     def worst_layers(self) -> list[Diagnostic]:
-        """Returns a note of the layers that lose most, for an error after which there is no report."""
+        """Returns a note of the layers that lose most, for an error without a report."""
         if not self.layers:
             return []
         rows = ["the layers that lose most:", *table(self.layers[:_SHOWN], None)]
@@ -227,7 +227,7 @@ class Fidelity(NamedTuple):
         return found
 
     def summary(self) -> dict[str, Any]:
-        """Returns the verdict as data that JSON has."""
+        """Returns the verdict as data for JSON."""
         figures = {"snr": self.snr, "agreement": self.agreement}
         return {"is_low": self.is_low} | {name: each if math.isfinite(each) else None for name, each in figures.items()}
 
@@ -239,7 +239,7 @@ class Fidelity(NamedTuple):
         """Returns the fidelity as lines of text.
 
         Args:
-            most: How many entries a list may have, `None` for all.
+            most: The maximum number of entries of a list, `None` for all.
         """
         kind = "random samples" if self.is_random else "samples"
         lines = [f"  compared with the model's own results on {self.samples} {kind}:"]
@@ -253,10 +253,10 @@ class Fidelity(NamedTuple):
         return lines if self.exclusions is None else [*lines, f"  {self.exclusions}"]
 
 
-# How many outputs a message names.
+# Maximum number of outputs in a message.
 _FEW = 3
 
-# How many layers it does.
+# Maximum number of layers in a message.
 _SHOWN = 5
 
 _HEADS = ("layer", "operator", "SNR", "worst channel", "range", "range used", "lost here")
@@ -267,7 +267,7 @@ def table(layers: Sequence[LayerFidelity], most: int | None) -> list[str]:
 
     Args:
         layers: The layers.
-        most: How many are shown, `None` for all.
+        most: The maximum number shown, `None` for all.
     """
     rows = [_HEADS, *(_cells(each) for each in layers[:most])]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
@@ -297,14 +297,14 @@ def _cells(layer: LayerFidelity) -> tuple[str, ...]:
 
 
 def decibels(signal: float, noise: float) -> float:
-    """Returns a ratio of powers in dB: infinity without noise, minus infinity if the noise is no finite number."""
+    """Returns a ratio of powers in dB: infinity without noise, minus infinity if the noise is not finite."""
     if noise <= 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal > 0 and math.isfinite(noise) else -math.inf
 
 
 def some(lines: Iterable[str], most: int | None) -> list[str]:
-    """Returns the first lines of a list, and how many more there are."""
+    """Returns the first lines of a list, and the number of others."""
     found = list(lines)
     if most is None or len(found) <= most:
         return found

@@ -312,7 +312,7 @@ def test_resources() -> None:
             "Operation has 0 results, but was given 1 to bind.",
             '%x = "toy.a"() : () -> ()',
         ),
-        ('%x:0 = "toy.a"() : () -> ()', "1:4", "expected a name for one result at least", '0 = "toy.a"() : () -> ()'),
+        ('%x:0 = "toy.a"() : () -> ()', "1:4", "expected a name for at least one result", '0 = "toy.a"() : () -> ()'),
         ("%x:a", "1:4", "Expected SSA value tuple size", "a"),
         ("%x, a", "1:5", "Expected result SSA value!", "a"),
         ("%x a", "1:4", "Expected '=' after operation result list", "a"),

@@ -28,7 +28,7 @@ class MalformedError(Exception):
     """
 
     def __init__(self, message: str, code: str = "bad-index") -> None:
-        """Creates the error; the message follows a file's name and a colon."""
+        # The message follows a file's name and a colon.
         super().__init__(message)
         self.code = code
 

@@ -29,7 +29,6 @@ class FunctionLibrary:
         self._instances: dict[tuple[str, tuple[tuple[str, bytes], ...]], str] = {}
 
     def __contains__(self, name: str) -> bool:
-        """Returns whether a function of a name exists."""
         return name in self._definitions
 
     def definition(self, name: str) -> pb.FunctionDef | None:

@@ -73,7 +73,6 @@ class _Importer:
         self._buffers = Buffers(model, content)
 
     def module(self) -> ModuleOp:
-        """Returns the module."""
         shared = Shared(self._buffers, self._codes, Properties(self._buffers, self._symbols), {})
         signatures = self._signatures()
         functions: list[FuncOp] = []

@@ -93,7 +93,6 @@ class Tensors:
         return len(self._views)
 
     def __getitem__(self, index: int) -> Tensor:
-        """Returns a tensor."""
         known = self._known.get(index)
         if known is None:
             known = self._known[index] = self._build(index)

@@ -265,7 +265,6 @@ class TensorProtoAttr(Attribute):
 
     @classmethod
     def get(cls, contents: bytes, type: Attribute) -> TensorProtoAttr:
-        """Returns the attribute of a tensor."""
         return cls.intern(contents, type)
 
     @classmethod
@@ -279,7 +278,7 @@ class TensorProtoAttr(Attribute):
             contents = bytes.fromhex(digits[2:])
         except ValueError:
             parser.raise_error("expected hexadecimal digits")
-        return UntypedAttr.get(partial(typed, contents))
+        return UntypedAttr.intern(partial(typed, contents))
 
     def print(self, printer: AttributePrinter) -> None:
         printer.write(f'#tf_type<tensor_proto : "0x{self.contents.hex().upper()}"> : ')

@@ -49,14 +49,12 @@ class ConstantOp(Operation):
             raise VerifyError(f"{self.name} needs the property 'value', of the type of its one result")
 
     def print(self, printer: Printer) -> None:
-        """Prints ` {...} value`."""
         printer.optional_attr_dict(self.attributes)
         printer.write(" ")
         printer.attribute(self.properties["value"])
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstantOp:
-        """Parses the form that `print` prints."""
         attributes = parser.parse_optional_attr_dict()
         position = parser.pos
         value = parser.parse_attribute()
@@ -98,7 +96,6 @@ class BinaryOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> BinaryOp:
-        """Parses the form that `print` prints."""
         name = parser.op_name
         one = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
@@ -237,7 +234,6 @@ class TensorCastOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> TensorCastOp:
-        """Parses the form that `print` prints."""
         operand = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":", " before the type")

@@ -216,7 +216,6 @@ class FuncOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
-        """Parses the form that `print` prints."""
         visibility = next((word for word in _VISIBILITIES if parser.parse_optional_keyword(word)), None)
         name = parser.parse_symbol_name()
         inputs, arguments = _parse_inputs(parser)
@@ -314,7 +313,6 @@ class ReturnOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReturnOp:
-        """Parses the form that `print` prints."""
         attributes = parser.parse_optional_attr_dict()
         operands = parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
@@ -392,7 +390,6 @@ class CallOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CallOp:
-        """Parses the form that `print` prints."""
         callee = parser.parse_symbol_name()
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         attributes = parser.parse_optional_attr_dict()

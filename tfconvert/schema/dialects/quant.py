@@ -59,7 +59,6 @@ class UniformType(Type):
 
     @classmethod
     def get(cls, data: Uniform) -> UniformType:
-        """Returns the type of a rule."""
         return cls.intern(data)
 
     @property
@@ -139,7 +138,6 @@ class BlockedType(Type):
 
     @classmethod
     def get(cls, data: Blocks) -> Self:
-        """Returns the type of a rule."""
         return cls.intern(data)
 
     @property

@@ -80,7 +80,7 @@ class DimensionNumbersAttr(Attribute):
 
     @classmethod
     def get(cls, **dims: Sequence[int] | int) -> DimensionNumbersAttr:
-        """Returns the attribute of dimensions by their role; lists that are not named are empty, single ones 0."""
+        """Returns the attribute of dimensions by role; missing lists are empty, missing single ones 0."""
         lists: list[tuple[int, ...] | int] = [_list(dims.get(role, ())) for role in cls.ROLES]
         if cls.INDEX:
             index = dims.get(cls.INDEX, 0)
@@ -221,7 +221,6 @@ class ConvAttr(Attribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttributeParser) -> ConvAttr:
-        """Parses the form that `print_parameters` prints."""
         with parser.in_angle_brackets():
             lhs = _layout(parser)
             parser.parse_keyword("x", " between the layouts of the input and the kernel")

@@ -58,7 +58,6 @@ class DenseElementsAttr(Attribute):
 
     @classmethod
     def get(cls, type: TensorType, data: bytes) -> DenseElementsAttr:
-        """Returns the attribute of a value."""
         return cls.intern(type, data)
 
     @property
@@ -79,7 +78,6 @@ class DenseResourceAttr(Attribute):
 
     @classmethod
     def get(cls, handle: str, type: Attribute) -> DenseResourceAttr:
-        """Returns the attribute of a name and a type."""
         return cls.intern(handle, type)
 
     def print(self, printer: AttributePrinter) -> None:

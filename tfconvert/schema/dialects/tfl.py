@@ -96,7 +96,6 @@ class ConstBytesAttr(Attribute):
 
     @classmethod
     def get(cls, data: bytes) -> ConstBytesAttr:
-        """Returns the attribute of some bytes."""
         return cls.intern(data)
 
     @classmethod

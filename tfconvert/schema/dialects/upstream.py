@@ -110,7 +110,6 @@ class IteratorAttr(Attribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttributeParser) -> IteratorAttr:
-        """Parses the form that `print_parameters` prints."""
         with parser.in_angle_brackets():
             return cls.get(parser.parse_identifier(" of a kind of loop"))
 
@@ -134,7 +133,6 @@ class ParameterAttr(Attribute):
 
     @classmethod
     def get(cls, scope: str, key: str, type: Attribute) -> ParameterAttr:
-        """Returns the attribute of a weight."""
         return cls.intern(scope, key, type)
 
     def print_parameters(self, printer: AttributePrinter) -> None:
@@ -143,7 +141,6 @@ class ParameterAttr(Attribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttributeParser) -> ParameterAttr:
-        """Parses the form that `print_parameters` prints."""
         with parser.in_angle_brackets():
             scope = parser.parse_str_literal(" of the scope")
             parser.parse_punctuation("::", " after the scope")

@@ -268,8 +268,7 @@ def _name_or_place(parser: AttributeParser) -> Location:
     """Parses `"name"`, `"name"(child)` or `"file":1:2 to 3:4`; of a range, the start is kept."""
     name = parser.parse_str_literal()
     if parser.token[0] == "(":
-        with parser.in_parens():
-            return NameLoc.get(name, parse_location_body(parser))
+        return NameLoc.get(name, _location(parser))
     if parser.parse_optional_punctuation(":") is None:
         return NameLoc.get(name)
     line = _count(parser)
@@ -395,10 +394,6 @@ class UntypedAttr(Attribute):
 
     complete: Callable[[Type], Attribute]  # Returns the attribute with a type; may raise a `VerifyError`.
 
-    @classmethod
-    def get(cls, complete: Callable[[Type], Attribute]) -> UntypedAttr:
-        return cls.intern(complete)
-
 
 class AttributeParser(TokenParser):
     """Reads attributes, types and locations.
@@ -422,7 +417,6 @@ class AttributeParser(TokenParser):
     # Types.
 
     def parse_type(self) -> Type:
-        """Parses a type."""
         parsed = self.parse_optional_type()
         if parsed is None:
             self.raise_error("type expected")
@@ -691,15 +685,13 @@ class AttributeParser(TokenParser):
         """Parses `loc(...)`, if it is there."""
         if self.token[0] != BARE or self.parse_optional_keyword("loc") is None:
             return None
-        with self.in_parens():
-            return parse_location_body(self)
+        return _location(self)
 
     def parse_location(self) -> Location:
-        """Parses `loc(...)`."""
         return self.expect(self.parse_optional_location, "expected a location")
 
 
-def _location(parser: AttributeParser) -> Attribute:
+def _location(parser: AttributeParser) -> Location:
     with parser.in_parens():
         return parse_location_body(parser)
 

@@ -132,7 +132,6 @@ class StringAttr(Attribute):
 
     @classmethod
     def get(cls, data: str) -> StringAttr:
-        """Returns the attribute of a text."""
         return cls.intern(data)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -148,7 +147,6 @@ class BytesAttr(Attribute):
 
     @classmethod
     def get(cls, data: bytes) -> BytesAttr:
-        """Returns the attribute of some bytes."""
         return cls.intern(data)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -165,7 +163,6 @@ class IntegerAttr(Attribute):
 
     @classmethod
     def get(cls, value: int, type: IntegerType | IndexType) -> IntegerAttr:
-        """Returns the attribute of a number."""
         return cls.intern(int(value), type)
 
     def to_python(self) -> Any:
@@ -212,7 +209,6 @@ class ArrayAttr(Attribute):
 
     @classmethod
     def get(cls, data: Iterable[Attribute]) -> ArrayAttr:
-        """Returns the attribute of some attributes."""
         return cls.intern(tuple(data))
 
     def __iter__(self) -> Iterator[Attribute]:
@@ -240,7 +236,6 @@ class DenseArrayAttr(Attribute):
 
     @classmethod
     def get(cls, element_type: Attribute, values: Iterable[int | float]) -> DenseArrayAttr:
-        """Returns the attribute of some numbers."""
         numbers = tuple(values)
         return cls.intern(element_type, numbers, key=(element_type, repr(numbers)))
 
@@ -267,7 +262,6 @@ class DictionaryAttr(Attribute):
 
     @classmethod
     def get(cls, data: Mapping[str, Attribute]) -> DictionaryAttr:
-        """Returns the attribute of names and values."""
         items = tuple(sorted(data.items(), key=_name))
         return cls.intern(MappingProxyType(dict(items)), key=items)
 
@@ -310,7 +304,6 @@ class SymbolRefAttr(Attribute):
 
     @classmethod
     def get(cls, root: str, nested: Iterable[str] = ()) -> SymbolRefAttr:
-        """Returns the attribute of names."""
         return cls.intern(root, tuple(nested))
 
     def print(self, printer: AttributePrinter) -> None:

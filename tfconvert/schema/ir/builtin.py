@@ -102,7 +102,6 @@ class ModuleOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ModuleOp:
-        """Parses the form that `print` prints."""
         name = parser.parse_optional_symbol_name()
         attributes = dict(parser.parse_optional_attr_dict_with_keyword())
         if name is not None:

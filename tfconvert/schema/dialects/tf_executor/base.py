@@ -425,7 +425,6 @@ class UnaryOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         operands = parse_operands(parser)
         values, kinds = parse_types(
             parser,

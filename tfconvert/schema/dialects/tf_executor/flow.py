@@ -89,7 +89,6 @@ class SwitchOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         operands = base.parse_operands(parser)
         values, kinds = base.parse_types(parser, operands, lambda kind: ([kind, SCALAR_BOOL], [kind, kind, CONTROL]))
         return cls.create(operands=values, result_types=kinds, attributes=base.parse_attributes(parser))
@@ -128,7 +127,6 @@ class SwitchNOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         operands = base.parse_operands(parser)
         if len(operands) != 2:
             parser.raise_error(f"expected data and index before 'of', found {len(operands)} operands")
@@ -232,7 +230,6 @@ class ControlTriggerOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         controls = [parser.resolve_operand(operand, CONTROL) for operand in base.parse_operands(parser)]
         return cls.create(operands=controls, result_types=(CONTROL,), attributes=base.parse_attributes(parser))
 
@@ -272,7 +269,6 @@ class _RendezvousOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         operands = base.parse_operands(parser)
         parser.parse_keyword("key", " before the name")
         name = parser.parse_str_literal(" as the name")
@@ -379,7 +375,6 @@ class EnterOp(ForwardingOp):
 
     @property
     def frame_name(self) -> str:
-        """The frame."""
         found = self.properties["frame_name"]
         assert isinstance(found, StringAttr)
         return found.data
@@ -424,7 +419,6 @@ class EnterOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         operands = base.parse_operands(parser)
         parser.parse_keyword("frame", " before the frame's name")
         name = parser.parse_str_literal(" as the frame's name")
@@ -482,7 +476,6 @@ class NextIterationSourceOp(ExecutorOp):
 
     @property
     def output(self) -> OpResult:
-        """The value."""
         return self.results[0]
 
     @property
@@ -515,7 +508,6 @@ class NextIterationSourceOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         _, kinds = base.parse_types(parser, (), lambda kind: ([], [kind, TOKEN, CONTROL]))
         return cls.create(result_types=kinds, attributes=base.parse_attributes(parser))
 
@@ -580,7 +572,6 @@ class NextIterationSinkOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         with parser.in_square_brackets():
             ties = parser.parse_operand(TOKEN, msg="expected the token of a NextIteration.Source")
         values, _ = base.parse_types(parser, base.parse_operands(parser), lambda kind: ([kind], []))

@@ -38,7 +38,6 @@ class _TerminatorOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
         values, attributes = base.parse_values(parser)
         return cls.create(operands=values, attributes=attributes)
 
