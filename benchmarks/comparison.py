@@ -96,24 +96,42 @@ def table(header: str, rows: list[list[str]]) -> list[str]:
     """Returns the lines of a Markdown table whose columns, save the first, are flush right; `header` has bars."""
     columns = header.split("|")
     ruler = "|".join([" --- ", *[" ---: "] * (len(columns) - 1)])
-    return [f"| {' | '.join(column.strip() for column in columns)} |", f"|{ruler}|",
-            *(f"| {' | '.join(row)} |" for row in rows)]  # fmt: skip
+    return [
+        f"| {' | '.join(column.strip() for column in columns)} |",
+        f"|{ruler}|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
 
 
 def markdown(rows: Sequence[Comparison], setup: dict[str, Any], failures: dict[str, str]) -> str:
     """Returns the tables."""
     processes = [
-        [row.label, f"{row.ours.seconds:.2f} s", f"{row.official.seconds:.2f} s", f"**{row.faster:.1f}x**",
-         f"{row.ours.peak / 1e6:.0f} MB", f"{row.official.peak / 1e6:.0f} MB", f"**{row.lighter:.1f}x**"]
+        [
+            row.label,
+            f"{row.ours.seconds:.2f} s",
+            f"{row.official.seconds:.2f} s",
+            f"**{row.faster:.1f}x**",
+            f"{row.ours.peak / 1e6:.0f} MB",
+            f"{row.official.peak / 1e6:.0f} MB",
+            f"**{row.lighter:.1f}x**",
+        ]
         for row in rows
-    ]  # fmt: skip
+    ]
     results = [
-        [row.label, f"{row.ours.result.count}", f"{row.official.result.count}",
-         f"{row.ours.result.size:,}", f"{row.official.result.size:,}",
-         f"{row.ours.result.latency * 1e3:.1f} ms", f"{row.official.result.latency * 1e3:.1f} ms",
-         f"{row.inference:.2f}", f"{row.ours.result.error:.1e}", f"{row.official.result.error:.1e}"]
+        [
+            row.label,
+            f"{row.ours.result.count}",
+            f"{row.official.result.count}",
+            f"{row.ours.result.size:,}",
+            f"{row.official.result.size:,}",
+            f"{row.ours.result.latency * 1e3:.1f} ms",
+            f"{row.official.result.latency * 1e3:.1f} ms",
+            f"{row.inference:.2f}",
+            f"{row.ours.result.error:.1e}",
+            f"{row.official.result.error:.1e}",
+        ]
         for row in rows
-    ]  # fmt: skip
+    ]
     if rows:
         faster, lighter = (_geometric_mean(rows, which) for which in (_faster, _lighter))
         processes.append(["geometric mean", "", "", f"**{faster:.1f}x**", "", "", f"**{lighter:.1f}x**"])

@@ -157,8 +157,18 @@ def measured(shape: str, size: int, folder: Path, runs: int) -> tuple[int, dict[
     graph = SHAPES[shape][0](size)
     source = folder / f"{shape}.pb"
     source.write_bytes(graph.SerializeToString(deterministic=True))
-    command = [sys.executable, "-m", "tfconvert", str(source), "-o", str(folder / "out.tflite"),
-               "--input", INPUT, "--output", OUTPUT]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "tfconvert",
+        str(source),
+        "-o",
+        str(folder / "out.tflite"),
+        "--input",
+        INPUT,
+        "--output",
+        OUTPUT,
+    ]
     stages = min((stage_seconds(command) for _ in range(runs)), key=lambda one: sum(one.values()))
     stages.pop("load", None)
     return len(graph.node), stages

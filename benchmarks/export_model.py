@@ -26,7 +26,7 @@ CALIBRATION_IMAGES = 32
 """With few, deep batch norms fit these images alone, and signals burst on any other."""
 
 SHARPENING_IMAGES = 8
-MOST_SHARPENING = 4.0
+MAX_SHARPENING = 4.0
 """More would turn rounding errors of the features into differences that are worth talking about."""
 
 SPREAD = 0.4
@@ -143,7 +143,7 @@ def sharpen(model: Any, batch: np.ndarray, random: np.random.Generator) -> None:
     probabilities = np.asarray(model(batch, training=False), np.float64)
     logits = np.log(probabilities) / FAINT
     logits -= logits.mean(axis=1, keepdims=True)
-    factor = min(SPREAD / float(logits.std(axis=0).mean()), MOST_SHARPENING)
+    factor = min(SPREAD / float(logits.std(axis=0).mean()), MAX_SHARPENING)
     classifier.kernel.assign(kernel * factor)
     classifier.bias.assign(random.normal(0, 0.5, bias.shape) - factor * logits.mean(axis=0).reshape(bias.shape))
 

@@ -267,13 +267,7 @@ TRANSFORMERS: Final = (
     image("swin", "TFSwinModel:SwinConfig", _SWIN),
     image("swin-classes", "TFSwinForImageClassification:SwinConfig", _SWIN),
     image("segformer", "TFSegformerForSemanticSegmentation:SegformerConfig", _SEGFORMER),
-    image(
-        "segformer-open",
-        "TFSegformerForSemanticSegmentation:SegformerConfig",
-        _SEGFORMER,
-        OPEN_IMAGE,
-        IMAGE_SIZES,
-    ),
+    image("segformer-open", "TFSegformerForSemanticSegmentation:SegformerConfig", _SEGFORMER, OPEN_IMAGE, IMAGE_SIZES),
     image("mobilevit", "TFMobileViTModel:MobileViTConfig", _MOBILEVIT),
     image("mobilevit-open", "TFMobileViTModel:MobileViTConfig", _MOBILEVIT, OPEN_IMAGE, IMAGE_SIZES),
     image(

@@ -28,12 +28,7 @@ from benchmarks.hub_table import (
 
 _GATED: Final = {"vocab_size": VOCABULARY, "n_positions": 64, "n_embd": WIDTH, "n_layer": 2, "n_head": 4}
 _CONTEXT: Final = {"vocab_size": VOCABULARY, "n_positions": 64, "n_embd": WIDTH, "n_layer": 2, "n_head": 4, "dff": 40}
-_CLIP: Final = {
-    "hidden_size": WIDTH,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-}
+_CLIP: Final = {"hidden_size": WIDTH, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 2}
 _POSITIONS: Final = {"pad_token_id": 1}
 _PATCHES: Final = {**VIT, "patch_size": 16}
 
@@ -79,11 +74,7 @@ FURTHER: Final = (
     text("gptj", "TFGPTJForCausalLM:GPTJConfig", {**_GATED, "rotary_dim": 4}),
     text("ctrl", "TFCTRLLMHeadModel:CTRLConfig", _CONTEXT),
     text("openai-gpt", "TFOpenAIGPTLMHeadModel:OpenAIGPTConfig", _GATED),
-    text(
-        "opt",
-        "TFOPTForCausalLM:OPTConfig",
-        {**BERT, "ffn_dim": 40, "word_embed_proj_dim": WIDTH, "pad_token_id": 1},
-    ),
+    text("opt", "TFOPTForCausalLM:OPTConfig", {**BERT, "ffn_dim": 40, "word_embed_proj_dim": WIDTH, "pad_token_id": 1}),
     text(
         "xglm",
         "TFXGLMForCausalLM:XGLMConfig",

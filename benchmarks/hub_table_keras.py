@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from benchmarks.hub_table import (
-    BATCHES,
-    TEXT_SIZES,
-    TRANSFORMERS,
-    VOCABULARY,
-    WIDTH,
-    Input,
-    Network,
-)
+from benchmarks.hub_table import BATCHES, TEXT_SIZES, TRANSFORMERS, VOCABULARY, WIDTH, Input, Network
 from benchmarks.hub_table_further import FURTHER
 
 _IDS: Final = Input("tokens", ("B", "L"))

@@ -24,13 +24,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.iree import compiler
-from tfconvert.converter.iree.passes.stablehlo_to_iree_input import StablehloToIreeInput
-from tfconvert.converter.iree_options import IreeOptions
+from tfconvert.converter.targets.iree import compiler
+from tfconvert.converter.targets.iree.passes.stablehlo_to_iree_input import StablehloToIreeInput
 from tfconvert.exporters.stablehlo import StableHLOText
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.settings.iree_options import IreeOptions
 
 FORMS = Path(__file__).with_suffix(".mlir")
 TABLE = Path(__file__).with_suffix(".tsv")

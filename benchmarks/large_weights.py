@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks.bundle_writer import write_checkpoint
 from benchmarks.measure import measure
 from benchmarks.zoo import REPOSITORY
-from tfconvert.converter.quantization import WEIGHT_MODES
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.quantization import WEIGHT_MODES
 
 LIMIT = 200e6
 """Bytes of memory that a conversion may take, whatever the size of the weights."""

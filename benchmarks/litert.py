@@ -28,7 +28,7 @@ from tfconvert.schema.tflite.reader import read_model
 SIGNATURE = "serving_default"
 WARM_UP = 2
 FEWEST_RUNS = 7
-MOST_RUNS = 200
+MAX_RUNS = 200
 
 Runner = Callable[..., Arrays]
 
@@ -112,7 +112,7 @@ def latencies(runners: Sequence[Runner], inputs: Arrays, seconds: float) -> list
             runner(**inputs)
     times: list[list[float]] = [[] for _ in runners]
     end = time.perf_counter() + seconds
-    for turn in range(MOST_RUNS):
+    for turn in range(MAX_RUNS):
         if turn >= FEWEST_RUNS and time.perf_counter() > end:
             break
         order = list(range(len(runners)))

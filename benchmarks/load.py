@@ -47,8 +47,18 @@ def server_of_its_own(folder: Path, cores: int) -> Iterator[tuple[str, int]]:
         folder: Where its data go.
         cores: How many jobs it runs at once.
     """
-    command = [sys.executable, "-m", "tfconvert", "serve", "--port", "0", "--data", str(folder / "data"), "--workers",
-               str(cores)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "tfconvert",
+        "serve",
+        "--port",
+        "0",
+        "--data",
+        str(folder / "data"),
+        "--workers",
+        str(cores),
+    ]
     # Everybody here is one owner.
     settings = {"TFCONVERT_SERVICE_PER_MINUTE": "1000000", "TFCONVERT_SERVICE_MOST_ACTIVE": "1000"}
     with (folder / "server.log").open("wb") as log:
@@ -72,8 +82,11 @@ def _read_tree(process: int, name: str) -> Iterator[str]:
         number = pending.pop()
         try:
             text = Path(f"/proc/{number}/{name}").read_text()
-            children = [child for task in Path(f"/proc/{number}/task").iterdir()
-                        for child in (task / "children").read_text().split()]  # fmt: skip
+            children = [
+                child
+                for task in Path(f"/proc/{number}/task").iterdir()
+                for child in (task / "children").read_text().split()
+            ]
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # It has ended meanwhile.
         yield text
@@ -82,8 +95,12 @@ def _read_tree(process: int, name: str) -> Iterator[str]:
 
 def tree_memory(process: int) -> int:
     """Returns the bytes that a process and those that it has started keep for themselves."""
-    return sum(int(line.split()[1]) << 10 for text in _read_tree(process, "smaps_rollup")
-               for line in text.splitlines() if line.startswith("Pss:"))  # fmt: skip
+    return sum(
+        int(line.split()[1]) << 10
+        for text in _read_tree(process, "smaps_rollup")
+        for line in text.splitlines()
+        if line.startswith("Pss:")
+    )
 
 
 def tree_processor(process: int) -> float:
@@ -186,8 +203,13 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", type=Path, metavar="SAVED_MODEL", help=f"default: {_MODEL} of the zoo")
     parser.add_argument("--clients", type=int, default=50, metavar="N", help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=120, help="default: %(default)s")
-    parser.add_argument("--repeats", type=int, default=10, metavar="N",
-                        help="every Nth model was sent before; 0 for none. Default: %(default)s")  # fmt: skip
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=10,
+        metavar="N",
+        help="every Nth model was sent before; 0 for none. Default: %(default)s",
+    )
     parser.add_argument("--options", default="{}", metavar="JSON", help="the options of each job")
     parser.add_argument("--baselines", default="own,official", help="default: %(default)s")
     parser.add_argument("--baseline-seconds", type=float, default=30, help="default: %(default)s")

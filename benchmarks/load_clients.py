@@ -51,17 +51,25 @@ class Outcome:
     def figures(self) -> dict[str, Any]:
         """Returns the figures as plain data."""
         return {
-            "jobs": len(self.latencies), "cached_jobs": len(self.cached), "seconds": round(self.seconds, 1),
-            "per_second": round(len(self.latencies) / self.seconds, 2), "latency": _percentiles(self.latencies),
-            "latency_of_cached": _percentiles(self.cached), "statuses": dict(self.statuses),
-            "problems": self.problems[:20], "seconds_of_clients": round(self.processor, 1),
-        }  # fmt: skip
+            "jobs": len(self.latencies),
+            "cached_jobs": len(self.cached),
+            "seconds": round(self.seconds, 1),
+            "per_second": round(len(self.latencies) / self.seconds, 2),
+            "latency": _percentiles(self.latencies),
+            "latency_of_cached": _percentiles(self.cached),
+            "statuses": dict(self.statuses),
+            "problems": self.problems[:20],
+            "seconds_of_clients": round(self.processor, 1),
+        }
 
 
 def _percentiles(values: list[float]) -> dict[str, float]:
     ordered = sorted(values)
-    return {f"p{part}": round(ordered[min(len(ordered) * part // 100, len(ordered) - 1)], 3) for part in (50, 95, 99)
-            if ordered}  # fmt: skip
+    return {
+        f"p{part}": round(ordered[min(len(ordered) * part // 100, len(ordered) - 1)], 3)
+        for part in (50, 95, 99)
+        if ordered
+    }
 
 
 class Load:
@@ -128,8 +136,7 @@ class Load:
         self, http: httpx.AsyncClient, number: int, end: float, outcome: Outcome
     ) -> dict[str, Any] | None:
         """Returns an accepted job, `None` if there is no time left to send it again."""
-        headers = {"Content-Type": f"multipart/form-data; boundary={_BOUNDARY}",
-                   "Content-Length": str(len(self._body))}  # fmt: skip
+        headers = {"Content-Type": f"multipart/form-data; boundary={_BOUNDARY}", "Content-Length": str(len(self._body))}
         while True:
             answer = await http.post("/v1/jobs", content=self._pieces(number), headers=headers)
             if answer.is_success:
@@ -191,8 +198,10 @@ def _body(model: Path, options: str) -> tuple[memoryview, int]:
         entry = tarfile.TarInfo("saved_model/assets.extra/serial.txt")
         entry.size = len(_SERIAL)
         archive.addfile(entry, io.BytesIO(_SERIAL))
-    head = (f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="options"\r\n\r\n{options}\r\n'
-            f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="model"; filename="model.tar"\r\n'
-            "Content-Type: application/octet-stream\r\n\r\n")  # fmt: skip
+    head = (
+        f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="options"\r\n\r\n{options}\r\n'
+        f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="model"; filename="model.tar"\r\n'
+        "Content-Type: application/octet-stream\r\n\r\n"
+    )
     body = head.encode() + stream.getvalue() + f"\r\n--{_BOUNDARY}--\r\n".encode()
     return memoryview(body), body.rindex(_SERIAL)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from benchmarks.large_weights import shapes, write_model
 from benchmarks.measure import measure
 from benchmarks.zoo import REPOSITORY
-from tfconvert.converter.options import WEIGHTS
+from tfconvert.settings.options import WEIGHTS
 
 TEXTS = 150e6
 """Bytes of memory that writing a text may take."""

@@ -68,9 +68,9 @@ def _residual_net(tf: ModuleType) -> Any:
 def _recurrent(name: str) -> Build:
     def build(tf: ModuleType) -> Any:
         layers = tf.keras.layers
-        return tf.keras.Sequential([
-            layers.Input((None, 6)), getattr(layers, name)(8, return_sequences=True), layers.Dense(3),
-        ])  # fmt: skip
+        return tf.keras.Sequential(
+            [layers.Input((None, 6)), getattr(layers, name)(8, return_sequences=True), layers.Dense(3)]
+        )
 
     return build
 
@@ -83,8 +83,9 @@ def _encoder(tf: ModuleType) -> Any:
         return tf.Variable((draw.normal(size=shape) / np.sqrt(shape[0])).astype(np.float32))
 
     words, places = weight(50, 32), weight(64, 32)
-    blocks = [([weight(32, 4, 8) for _ in range(3)], weight(4, 8, 32), weight(32, 128), weight(128, 32))
-              for _ in range(2)]  # fmt: skip
+    blocks = [
+        ([weight(32, 4, 8) for _ in range(3)], weight(4, 8, 32), weight(32, 128), weight(128, 32)) for _ in range(2)
+    ]
 
     def normalized(x: Tensor) -> Tensor:
         mean, variance = tf.nn.moments(x, [-1], keepdims=True)

@@ -38,8 +38,8 @@ from benchmarks.recurrent_models import build
 from benchmarks.recurrent_table import Case, cases
 from benchmarks.samples import Arrays, Sample
 from benchmarks.zoo import QUIET_TENSORFLOW
-from tfconvert.converter.options import RECURRENT
 from tfconvert.schema.tflite.tables import TFLITE
+from tfconvert.settings.options import RECURRENT
 
 RUNS = 2
 """The number of runs of each input."""

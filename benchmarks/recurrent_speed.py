@@ -1,6 +1,6 @@
 """Times recurrent layers in LiteRT, fused and as loops, and prints the table that a conversion chooses by.
 
-    python -m benchmarks.recurrent_speed > tfconvert/converter/litert/recurrent/speed.tsv
+    python -m benchmarks.recurrent_speed > tfconvert/converter/targets/litert/recurrent/speed.tsv
 
 A row is a layer, with the milliseconds that it takes as one operator and as its own steps: one thread, medians of runs
 in turns.
@@ -23,7 +23,7 @@ import numpy as np
 
 import tfconvert
 from benchmarks.zoo import QUIET_TENSORFLOW
-from tfconvert.converter.litert.recurrent.speed import LOOP, UNROLLED, Sizes
+from tfconvert.converter.targets.litert.recurrent.speed import LOOP, UNROLLED, Sizes
 
 CELLS = ("lstm", "rnn")
 UNITS = (8, 32, 64, 128, 256, 512)

@@ -96,8 +96,10 @@ def attributes(count: int) -> Patterns:
 def filtered(count: int) -> Patterns:
     """Patterns that are functions and declare the defining op of an operand."""
     names = _absent()
-    return [Pattern(f"{index}", "tfl.add", _decline, _nothing, producers={index % 2: (names[index % len(names)],)})
-            for index in range(count)]  # fmt: skip
+    return [
+        Pattern(f"{index}", "tfl.add", _decline, _nothing, producers={index % 2: (names[index % len(names)],)})
+        for index in range(count)
+    ]
 
 
 def functions(count: int) -> Patterns:

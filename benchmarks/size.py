@@ -25,10 +25,17 @@ from benchmarks.zoo import REPOSITORY
 from tfconvert.schema.tensorflow import op_defs
 
 _PACKAGE = REPOSITORY / "tfconvert"
-_NOT_COUNTED = frozenset((
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
-    tokenize.ENCODING,
-))  # fmt: skip
+_NOT_COUNTED = frozenset(
+    (
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+        tokenize.ENCODING,
+    )
+)
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]+")
 
 

@@ -38,7 +38,9 @@ class Case:
 
 
 _LOADED = """
-from tfconvert.converter import conversion, options, targets
+from tfconvert import conversion
+from tfconvert.settings import options
+from tfconvert.converter.target import target as targets
 from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.importers import saved_model
 targets.LITERT.load()
@@ -53,7 +55,7 @@ CASES = (
     Case("tfconvert --help", ("-m", "tfconvert", "--help"), 0.20),
     Case("modules that every conversion loads", ("-c", _LOADED.format("False"))),
     Case("modules that some conversions load", ("-c", _LOADED.format("True"))),
-)  # fmt: skip
+)
 
 
 _IMPORT_TIME = re.compile(r"import time: +(\d+) \| +\d+ \| +(\S+)")
@@ -93,8 +95,10 @@ def module_table(times: Mapping[str, int]) -> list[str]:
         slowest = [f"`{name.rpartition('.')[2]}` {taken / 1e3:.1f}" for taken, name in sorted(groups[group])[-1:-4:-1]]
         lines.append(f"| {group} | {len(groups[group])} | {total[group] / 1e3:.1f} ms | {', '.join(slowest)} |")
     rest = [group for group in total if group not in shown]
-    lines.append(f"| {len(rest)} others | {sum(len(groups[group]) for group in rest)} | "
-                 f"{sum(total[group] for group in rest) / 1e3:.1f} ms | |")  # fmt: skip
+    lines.append(
+        f"| {len(rest)} others | {sum(len(groups[group]) for group in rest)} | "
+        f"{sum(total[group] for group in rest) / 1e3:.1f} ms | |"
+    )
     lines.append(f"| all | {len(times)} | {sum(total.values()) / 1e3:.1f} ms | |")
     return lines
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.open_models import MODELS, OpenModel
-from tfconvert.converter.iree import compiler
-from tfconvert.converter.iree_options import IreeOptions
+from tfconvert.converter.targets.iree import compiler
+from tfconvert.settings.iree_options import IreeOptions
 
 PAGE = Path(__file__).parents[1] / "docs" / "compile.md"
 BEGIN = "<!-- the table of python -m benchmarks.tensorflow_to_iree -->\n"

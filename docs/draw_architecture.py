@@ -15,7 +15,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "architecture.svg"
@@ -24,8 +24,6 @@ LISTS = "\n## Rooms\n"
 """The heading in the page behind which everything is made here."""
 
 PACKAGE = "tfconvert"
-BANDS = (("converter",), ("importers", "exporters"), ("schema",))
-"""The packages below the front door, from the top; those of one row stand side by side."""
 
 WIDTH = 1180
 MARGIN = 16
@@ -158,13 +156,25 @@ class Code:
         return found
 
 
-def rooms_table(root: Path) -> Mapping[str, Sequence[Sequence[str]]]:
-    """Returns `ROOMS` of tests/house/test_layers.py: the floors of packages, from the ground up."""
+def _literal(root: Path, name: str) -> Any:
+    """Returns a table of tests/house/test_layers.py."""
     for statement in ast.parse((root / "tests" / "house" / "test_layers.py").read_text("utf-8")).body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "ROOMS":
-            table: Mapping[str, Sequence[Sequence[str]]] = ast.literal_eval(statement.value)
-            return table
-    raise LookupError("tests/house/test_layers.py has no table ROOMS")
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
+            return ast.literal_eval(statement.value)
+    raise LookupError(f"tests/house/test_layers.py has no table {name}")
+
+
+def rooms_table(root: Path) -> Mapping[str, Sequence[Sequence[str]]]:
+    """Returns `ROOMS`: the layers of packages, from the lowest up."""
+    table: Mapping[str, Sequence[Sequence[str]]] = _literal(root, "ROOMS")
+    return table
+
+
+def bands(code: Code) -> Sequence[Sequence[str]]:
+    """Returns the packages of `LAYERS` from the top; those of one row stand side by side."""
+    layers: Sequence[Sequence[str]] = _literal(code.root, "LAYERS")
+    rows = [[name for name in row if code.children(f"{PACKAGE}.{name}")] for row in reversed(layers)]
+    return [row for row in rows if row]
 
 
 def house(code: Code, table: Mapping[str, Sequence[Sequence[str]]], module: str) -> Room:
@@ -352,7 +362,7 @@ def _marker(name: str, size: int) -> str:
 def draw(code: Code) -> str:
     """Returns the picture of the code."""
     table = rooms_table(code.root)
-    packages = {name: house(code, table, f"{PACKAGE}.{name}") for row in BANDS for name in row}
+    packages = {name: house(code, table, f"{PACKAGE}.{name}") for row in bands(code) for name in row}
     inside = {room.module for room in packages.values()}
     files = [module for module in code.children(PACKAGE) if module not in inside]
     sentence = (ast.get_docstring(code.trees[PACKAGE]) or "").partition("\n")[0]
@@ -361,7 +371,7 @@ def draw(code: Code) -> str:
     drawing = Drawing(code)
     y: float = MARGIN
     door = Room(PACKAGE, sentence, _two_digits(lines), [rooms])
-    for row in ([door], *([packages[name] for name in names] for names in BANDS)):
+    for row in ([door], *([packages[name] for name in names] for names in bands(code))):
         sizes = [needed(room) for room in row]
         height = max(height for _, height in sizes)
         # What is left of the width goes to all of a row in equal parts.
@@ -388,7 +398,7 @@ def rooms_of(package: str, code: Code) -> Iterator[Room]:
 def lists(code: Code) -> str:
     """Returns the page's part on rooms: a table a package, each room with its first sentence."""
     parts = [LISTS, "Each room and the first sentence of its docstring, from the top floor to the ground.\n"]
-    for package in (name for names in BANDS for name in names):
+    for package in (name for names in bands(code) for name in names):
         parts.append(f"\n| in `{package}/` | |\n|---|---|\n")
         for room in rooms_of(package, code):
             name = room.module.removeprefix(f"{PACKAGE}.{package}.").replace(".", "/")

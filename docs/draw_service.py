@@ -43,20 +43,49 @@ BOXES = (
     Box(300, 175, 180, 90, "Worker threads", ("claim, unpack, follow", "renew the lease", "write the outcome")),
     Box(520, 60, 180, 90, "Zygote", ("has everything loaded", "has no threads", "forks for each job")),
     Box(520, 175, 180, 90, "Janitor", ("jobs of dead servers", "files nobody refers to", "what is too old")),
-    Box(740, 60, 180, 130, "A process a job",
-        ("limits: time, memory", "files and output", "reads only its folder", "ends with the job",
-         "dies with its server")),
-    Box(280, 340, 300, 100, "Database",
-        ("SQLite in the data folder, or", "PostgreSQL for several servers:", "jobs, leases, tokens (hashed)")),
-    Box(640, 340, 300, 100, "Data folder",
-        ("models by the digest of their bytes", "results, each whole or not there", "events of each job")),
+    Box(
+        740,
+        60,
+        180,
+        130,
+        "A process a job",
+        (
+            "limits: time, memory",
+            "files and output",
+            "reads only its folder",
+            "ends with the job",
+            "dies with its server",
+        ),
+    ),
+    Box(
+        280,
+        340,
+        300,
+        100,
+        "Database",
+        ("SQLite in the data folder, or", "PostgreSQL for several servers:", "jobs, leases, tokens (hashed)"),
+    ),
+    Box(
+        640,
+        340,
+        300,
+        100,
+        "Data folder",
+        ("models by the digest of their bytes", "results, each whole or not there", "events of each job"),
+    ),
     Box(20, 340, 200, 100, "More servers", ("share database, folder", "take the jobs of those", "that die")),
-)  # fmt: skip
+)
 ARROWS = (
-    ((220, 80), (300, 100)), ((390, 150), (390, 175)), ((480, 195), (520, 130)), ((700, 105), (740, 105)),
-    ((390, 265), (400, 340)), ((570, 265), (530, 340)), ((650, 265), (700, 340)), ((830, 190), (820, 340)),
+    ((220, 80), (300, 100)),
+    ((390, 150), (390, 175)),
+    ((480, 195), (520, 130)),
+    ((700, 105), (740, 105)),
+    ((390, 265), (400, 340)),
+    ((570, 265), (530, 340)),
+    ((650, 265), (700, 340)),
+    ((830, 190), (820, 340)),
     ((220, 390), (280, 390)),
-)  # fmt: skip
+)
 
 _STYLE = """
   svg { font: 14px system-ui, sans-serif; --ink: #1f2430; --soft: #5b6478; --fill: #eef1f8; --edge: #8c97b2; }
@@ -69,17 +98,22 @@ _STYLE = """
 
 def draw() -> str:
     """Returns the picture."""
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-             "<title>The parts of the conversion service</title>", f"<style>{_STYLE}</style>",
-             '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
-             'orient="auto"><path d="M0 0 8 4 0 8z" style="marker-end: none"/></marker></defs>']  # fmt: skip
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+        "<title>The parts of the conversion service</title>",
+        f"<style>{_STYLE}</style>",
+        '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
+        'orient="auto"><path d="M0 0 8 4 0 8z" style="marker-end: none"/></marker></defs>',
+    ]
     for box in BOXES:
         parts.append(
             f'<rect class="{box.kind}" x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" rx="8"/>'
         )
         parts.append(f'<text class="title" x="{box.x + 14}" y="{box.y + 26}">{escape(box.title)}</text>')
-        parts += [f'<text x="{box.x + 14}" y="{box.y + 26 + _LINE * (number + 1)}">{escape(line)}</text>'
-                  for number, line in enumerate(box.lines)]  # fmt: skip
+        parts += [
+            f'<text x="{box.x + 14}" y="{box.y + 26 + _LINE * (number + 1)}">{escape(line)}</text>'
+            for number, line in enumerate(box.lines)
+        ]
     parts += [f'<path d="M{begin[0]} {begin[1]} L{end[0]} {end[1]}"/>' for begin, end in ARROWS]
     return "\n".join([*parts, "</svg>", ""])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 
 PAGE = Path(__file__).parent / "tfconvert.1"
 

@@ -17,7 +17,7 @@ import tfconvert
 from tfconvert.converter.pipeline.pass_options import options_of, summary_of
 from tfconvert.converter.pipeline.registry import pass_class, pass_names
 from tfconvert.converter.pipeline.stages import names_of
-from tfconvert.converter.targets import PIPELINES
+from tfconvert.converter.target import PIPELINES
 
 ROOT = Path(__file__).parent.parent
 
@@ -42,7 +42,7 @@ _REPORT = """## Reports
 
 What `Model.report` is.
 
-::: tfconvert.converter.report.Report
+::: tfconvert.report.report.Report
 """
 _KINDS = (type, FunctionType, type(cache(len)))
 """What its docstring describes: classes and functions."""

@@ -9,11 +9,11 @@ import re
 import tempfile
 from pathlib import Path
 
-from tfconvert.converter.inspection.memory import memory_of, to_text
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.registry import pass_class
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.settings.options import Options
+from tfconvert.tools.memory import memory_of, to_text
 
 PAGE = Path(__file__).parent / "dynamic_shapes.md"
 

@@ -8,10 +8,11 @@ import os
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.support import litert, sources
+from tests.support import litert, outlier, sources
 from tests.support.litert import RunTFLite
 
 # Other work on the machine must not make a test fail.
@@ -27,10 +28,16 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # What oneDNN computes, and which ops it knows, depends on the processor.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 # XLA compiles most of what it is asked for to run it once: what makes programs faster takes longer than they run.
-os.environ.setdefault("XLA_FLAGS", " ".join((
-    "--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false",
-    "--xla_cpu_parallel_codegen_split_count=1",
-)))  # fmt: skip
+os.environ.setdefault(
+    "XLA_FLAGS",
+    " ".join(
+        (
+            "--xla_backend_optimization_level=0",
+            "--xla_cpu_use_fusion_emitters=false",
+            "--xla_cpu_parallel_codegen_split_count=1",
+        )
+    ),
+)
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "2")
 
@@ -72,3 +79,11 @@ def digits_model() -> Path:
 def run_tflite() -> RunTFLite:
     """Returns the function that runs a .tflite file's bytes in LiteRT."""
     return litert.run
+
+
+@pytest.fixture(scope="session")
+def outlier_model(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a SavedModel that 8-bit integers ruin, beside samples for it in `images.npy`."""
+    folder = tmp_path_factory.mktemp("outlier")
+    np.save(folder / "images.npy", outlier.images())
+    return outlier.save(tf, folder / "model")

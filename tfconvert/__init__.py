@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     import tfconvert.composites as composites
     import tfconvert.experimental as experimental
     import tfconvert.patterns as patterns
-    from tfconvert.converter.api import Model, convert
-    from tfconvert.converter.client.async_client import AsyncClient
-    from tfconvert.converter.client.client import Client
-    from tfconvert.converter.compat.enumerators import OpsSet, Optimize
-    from tfconvert.converter.compat.interpreter import Interpreter
-    from tfconvert.converter.compat.target import RepresentativeDataset, TargetSpec
-    from tfconvert.converter.compat.tflite_converter import TFLiteConverter
-    from tfconvert.converter.inspection.op_support import supported_ops
-    from tfconvert.converter.iree.runtime import Program, load
-    from tfconvert.converter.iree_options import IreeOptions
-    from tfconvert.converter.quantization import Quantize
-    from tfconvert.converter.verify_options import Verify
+    from tfconvert.api import Model, convert
+    from tfconvert.client.async_client import AsyncClient
+    from tfconvert.client.client import Client
+    from tfconvert.compat.enumerators import OpsSet, Optimize
+    from tfconvert.compat.interpreter import Interpreter
+    from tfconvert.compat.target import RepresentativeDataset, TargetSpec
+    from tfconvert.compat.tflite_converter import TFLiteConverter
+    from tfconvert.converter.targets.iree.runtime import Program, load
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
     from tfconvert.schema.limits import Limits
+    from tfconvert.settings.iree_options import IreeOptions
+    from tfconvert.settings.quantization import Quantize
+    from tfconvert.settings.verify_options import Verify
+    from tfconvert.tools.op_support import supported_ops
 
 __version__ = "0.1.0"
 
@@ -64,33 +64,33 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncClient": "tfconvert.converter.client.async_client",
-    "Client": "tfconvert.converter.client.client",
+    "AsyncClient": "tfconvert.client.async_client",
+    "Client": "tfconvert.client.client",
     "ConversionError": "tfconvert.schema.diagnostics",
     "Diagnostic": "tfconvert.schema.diagnostics",
-    "Interpreter": "tfconvert.converter.compat.interpreter",
-    "IreeOptions": "tfconvert.converter.iree_options",
+    "Interpreter": "tfconvert.compat.interpreter",
+    "IreeOptions": "tfconvert.settings.iree_options",
     "Limits": "tfconvert.schema.limits",
-    "Model": "tfconvert.converter.api",
-    "OpsSet": "tfconvert.converter.compat.enumerators",
-    "Optimize": "tfconvert.converter.compat.enumerators",
-    "Program": "tfconvert.converter.iree.runtime",
-    "Quantize": "tfconvert.converter.quantization",
-    "RepresentativeDataset": "tfconvert.converter.compat.target",
-    "TFLiteConverter": "tfconvert.converter.compat.tflite_converter",
-    "TargetSpec": "tfconvert.converter.compat.target",
-    "Verify": "tfconvert.converter.verify_options",
+    "Model": "tfconvert.api",
+    "OpsSet": "tfconvert.compat.enumerators",
+    "Optimize": "tfconvert.compat.enumerators",
+    "Program": "tfconvert.converter.targets.iree.runtime",
+    "Quantize": "tfconvert.settings.quantization",
+    "RepresentativeDataset": "tfconvert.compat.target",
+    "TFLiteConverter": "tfconvert.compat.tflite_converter",
+    "TargetSpec": "tfconvert.compat.target",
+    "Verify": "tfconvert.settings.verify_options",
     "client": "tfconvert.client",
     "compat": "tfconvert.compat",
     "composites": "tfconvert.composites",
-    "convert": "tfconvert.converter.api",
+    "convert": "tfconvert.api",
     "experimental": "tfconvert.experimental",
-    "load": "tfconvert.converter.iree.runtime",
+    "load": "tfconvert.converter.targets.iree.runtime",
     "patterns": "tfconvert.patterns",
-    "supported_ops": "tfconvert.converter.inspection.op_support",
+    "supported_ops": "tfconvert.tools.op_support",
 }
+# Names that represent a whole module.
 _MODULES = frozenset(("client", "compat", "composites", "experimental", "patterns"))
-"""Names that represent a whole module."""
 
 
 def __getattr__(name: str) -> Any:

@@ -8,8 +8,8 @@ import signal
 import sys
 from types import FrameType, ModuleType
 
+# The modules that give numpy's built-in functions their docstrings.
 _DOCSTRINGS = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
-"""The modules that give numpy's built-in functions their docstrings."""
 
 
 class Ended(BaseException):
@@ -36,7 +36,7 @@ def main() -> None:
     for name in _DOCSTRINGS:
         sys.modules.setdefault(name, ModuleType(name))
     _end_in_order()
-    from tfconvert.converter.cli.main import main as command
+    from tfconvert.cli.main import main as command
 
     try:
         command(prog_name="tfconvert")

@@ -43,18 +43,34 @@ class Unary(NamedTuple):
 
 
 _UNARY = (
-    Unary("ABS", -1, 0.8, 0, 1), Unary("NEG", -1, 0.8, -0.8, 1), Unary("SIGN", -1, 1, -1, 1),
-    Unary("SQUARE", -2, 2, 0, 4), Unary("SQRT", 0, 4, 0, 2), Unary("RSQRT", 0.1, 4, 0, 3.2),
-    Unary("EXP", -2, 1, 0, 2.8), Unary("LOG", 0.1, 3, -2.4, 1.1),
-    Unary("SIN", -1, 1, -1, 1), Unary("COS", -1, 1, -1, 1),
-    Unary("FLOOR", -4, 4, -4, 4), Unary("CEIL", -4, 4, -4, 4), Unary("ROUND", -4, 4, -4, 4),
-    Unary("ELU", -3, 3, -1, 3), Unary("GELU", -3, 3, -0.2, 3, {"approximate": False}),
-    Unary("HARD_SWISH", -3, 4, -0.4, 4), Unary("LEAKY_RELU", -3, 3, -0.6, 3, {"alpha": 0.2}),
-    Unary("RELU", -3, 3, 0, 3), Unary("RELU6", -3, 8, 0, 6), Unary("RELU_N1_TO_1", -3, 3, -1, 1),
-    Unary("RELU_0_TO_1", -3, 3, 0, 1), Unary("ZEROS_LIKE", -1, 1, -1, 1),
-    Unary("LOGISTIC", -4, 4, 0, 1), Unary("TANH", -3, 3, -1, 1), Unary("SOFTMAX", -4, 4, 0, 1, {"beta": 1.0}),
-    Unary("LOG_SOFTMAX", -4, 4, -16, 0), Unary("L2_NORMALIZATION", -2, 2, -1, 1, NO_ACTIVATION),
-)  # fmt: skip
+    Unary("ABS", -1, 0.8, 0, 1),
+    Unary("NEG", -1, 0.8, -0.8, 1),
+    Unary("SIGN", -1, 1, -1, 1),
+    Unary("SQUARE", -2, 2, 0, 4),
+    Unary("SQRT", 0, 4, 0, 2),
+    Unary("RSQRT", 0.1, 4, 0, 3.2),
+    Unary("EXP", -2, 1, 0, 2.8),
+    Unary("LOG", 0.1, 3, -2.4, 1.1),
+    Unary("SIN", -1, 1, -1, 1),
+    Unary("COS", -1, 1, -1, 1),
+    Unary("FLOOR", -4, 4, -4, 4),
+    Unary("CEIL", -4, 4, -4, 4),
+    Unary("ROUND", -4, 4, -4, 4),
+    Unary("ELU", -3, 3, -1, 3),
+    Unary("GELU", -3, 3, -0.2, 3, {"approximate": False}),
+    Unary("HARD_SWISH", -3, 4, -0.4, 4),
+    Unary("LEAKY_RELU", -3, 3, -0.6, 3, {"alpha": 0.2}),
+    Unary("RELU", -3, 3, 0, 3),
+    Unary("RELU6", -3, 8, 0, 6),
+    Unary("RELU_N1_TO_1", -3, 3, -1, 1),
+    Unary("RELU_0_TO_1", -3, 3, 0, 1),
+    Unary("ZEROS_LIKE", -1, 1, -1, 1),
+    Unary("LOGISTIC", -4, 4, 0, 1),
+    Unary("TANH", -3, 3, -1, 1),
+    Unary("SOFTMAX", -4, 4, 0, 1, {"beta": 1.0}),
+    Unary("LOG_SOFTMAX", -4, 4, -16, 0),
+    Unary("L2_NORMALIZATION", -2, 2, -1, 1, NO_ACTIVATION),
+)
 
 _WIDTHS = {"i8": "INT8", "u8": "UINT8", "i16": "INT16"}
 
@@ -102,13 +118,20 @@ _PLAIN_SCALES = {**NO_ACTIVATION, "pot_scale_int16": False}
 _POWERS = {**NO_ACTIVATION, "pot_scale_int16": True}
 
 _BINARY = (
-    Binary("ADD", -1, -2, 2, _PLAIN_SCALES), Binary("SUB", -1, -2, 2, _PLAIN_SCALES),
-    Binary("ADD", -1, -2, 2, _POWERS), Binary("SUB", -1, -2, 2, _POWERS),
-    Binary("MUL", -1, -1, 1, NO_ACTIVATION), Binary("DIV", 0.3, 0, 3.4, NO_ACTIVATION),
-    Binary("MAXIMUM", -1, -1, 1), Binary("MINIMUM", -1, -1, 1), Binary("SQUARED_DIFFERENCE", -1, 0, 4),
-    Binary("POW", 0.3, 0, 1), Binary("FLOOR_DIV", 0.3, 0, 4), Binary("FLOOR_MOD", 0.3, -1, 1),
+    Binary("ADD", -1, -2, 2, _PLAIN_SCALES),
+    Binary("SUB", -1, -2, 2, _PLAIN_SCALES),
+    Binary("ADD", -1, -2, 2, _POWERS),
+    Binary("SUB", -1, -2, 2, _POWERS),
+    Binary("MUL", -1, -1, 1, NO_ACTIVATION),
+    Binary("DIV", 0.3, 0, 3.4, NO_ACTIVATION),
+    Binary("MAXIMUM", -1, -1, 1),
+    Binary("MINIMUM", -1, -1, 1),
+    Binary("SQUARED_DIFFERENCE", -1, 0, 4),
+    Binary("POW", 0.3, 0, 1),
+    Binary("FLOOR_DIV", 0.3, 0, 4),
+    Binary("FLOOR_MOD", 0.3, -1, 1),
     Binary("ATAN2", -1, -3.2, 3.2),
-)  # fmt: skip
+)
 
 
 def _binary() -> Iterator[Case]:

@@ -83,12 +83,15 @@ _MOVES = (
     Move("MAX_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=_POOL),
     Move("AVERAGE_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=_POOL),
     Move("L2_POOL_2D", _IMAGE, [(1, 2, 2, 8)], options=_POOL),
-    Move("MEAN", _IMAGE, _REDUCED, [_BOTH], _KEEP), Move("SUM", _IMAGE, _REDUCED, [_BOTH], _KEEP, most=10),
-    Move("REDUCE_MAX", _IMAGE, _REDUCED, [_BOTH], _KEEP), Move("REDUCE_MIN", _IMAGE, _REDUCED, [_BOTH], _KEEP),
+    Move("MEAN", _IMAGE, _REDUCED, [_BOTH], _KEEP),
+    Move("SUM", _IMAGE, _REDUCED, [_BOTH], _KEEP, most=10),
+    Move("REDUCE_MAX", _IMAGE, _REDUCED, [_BOTH], _KEEP),
+    Move("REDUCE_MIN", _IMAGE, _REDUCED, [_BOTH], _KEEP),
     Move("REDUCE_PROD", _IMAGE, _REDUCED, [_BOTH], _KEEP),
     Move("CUMSUM", _ROWS, [_ROWS], [plain(0)], {"exclusive": False, "reverse": False}, most=3),
-    Move("SHAPE", _ROWS, [], options={"out_type": "INT32"}), Move("TOPK_V2", _ROWS, [(4, 3)], [plain(3)]),
-)  # fmt: skip
+    Move("SHAPE", _ROWS, [], options={"out_type": "INT32"}),
+    Move("TOPK_V2", _ROWS, [(4, 3)], [plain(3)]),
+)
 
 
 _INDICES: Mapping[str, Sequence[int]] = {"TOPK_V2": (4, 3), "SHAPE": (2,)}

@@ -22,8 +22,13 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.kernels import OK, WRONG
 
 TOLERANCE: Mapping[str, float] = {
-    "f32": 3e-5, "f16": 6e-3, "bf16": 5e-2, "f64": 1e-9, "complex64": 3e-5, "complex128": 1e-9,
-}  # fmt: skip
+    "f32": 3e-5,
+    "f16": 6e-3,
+    "bf16": 5e-2,
+    "f64": 1e-9,
+    "complex64": 3e-5,
+    "complex128": 1e-9,
+}
 """By which part of the greatest number, or of one, a result may be off."""
 
 BATCH = 400

@@ -26,14 +26,39 @@ from tfconvert.schema.dialects import types
 
 _POSITIVE = ("LOG", "RSQRT", "SQRT")
 _UNARY: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys((
-        "ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "HARD_SWISH", "LOG", "LOGISTIC", "LOG_SOFTMAX", "NEG", "RELU",
-        "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "TANH",
-        "ZEROS_LIKE",
-    ), NO_OPTIONS),
-    "GELU": {"approximate": False}, "LEAKY_RELU": {"alpha": 0.2}, "SOFTMAX": {"beta": 1.0},
+    **dict.fromkeys(
+        (
+            "ABS",
+            "CEIL",
+            "COS",
+            "ELU",
+            "EXP",
+            "FLOOR",
+            "HARD_SWISH",
+            "LOG",
+            "LOGISTIC",
+            "LOG_SOFTMAX",
+            "NEG",
+            "RELU",
+            "RELU6",
+            "RELU_0_TO_1",
+            "RELU_N1_TO_1",
+            "ROUND",
+            "RSQRT",
+            "SIGN",
+            "SIN",
+            "SQRT",
+            "SQUARE",
+            "TANH",
+            "ZEROS_LIKE",
+        ),
+        NO_OPTIONS,
+    ),
+    "GELU": {"approximate": False},
+    "LEAKY_RELU": {"alpha": 0.2},
+    "SOFTMAX": {"beta": 1.0},
     "L2_NORMALIZATION": NO_ACTIVATION,
-}  # fmt: skip
+}
 _COMPLEX = dict.fromkeys(
     ("COS", "EXP", "LOG", "LOGISTIC", "NEG", "RSQRT", "SIN", "SQRT", "SQUARE", "TANH"), ("complex64",)
 )
@@ -45,7 +70,7 @@ _ARITHMETIC: Mapping[str, Mapping[str, Any]] = {
     **dict.fromkeys(("MUL", "DIV"), NO_ACTIVATION),
     **dict.fromkeys(("MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW", "FLOOR_DIV", "FLOOR_MOD", "ATAN2"), NO_OPTIONS),
     **dict.fromkeys(("BITWISE_XOR", "RIGHT_SHIFT", "LOGICAL_AND", "LOGICAL_OR"), NO_OPTIONS),
-}  # fmt: skip
+}
 _DIVIDE = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 _COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 
@@ -143,25 +168,43 @@ def _bitcast(target: str, d: Draw) -> Iterator[Plan]:
     yield Plan([d.x()], [target])
 
 
-_WIDTHS: Mapping[str, str] = {"f32": "i32 u32", "i32": "f32 u32", "u32": "f32 i32", "f16": "i16 u16", "i16": "f16 u16",
-                              "u16": "f16 i16", "i8": "u8", "u8": "i8", "i64": "f64 u64", "f64": "i64"}  # fmt: skip
+_WIDTHS: Mapping[str, str] = {
+    "f32": "i32 u32",
+    "i32": "f32 u32",
+    "u32": "f32 i32",
+    "f16": "i16 u16",
+    "i16": "f16 u16",
+    "u16": "f16 i16",
+    "i8": "u8",
+    "u8": "i8",
+    "i64": "f64 u64",
+    "f64": "i64",
+}
 
 _PARTS = {"complex64": "f32", "complex128": "f64"}
 
 Plans = Callable[[Draw], Iterator[Plan]]
 
 FAMILIES: tuple[Family, ...] = (
-    *(Family(name, partial(_unary, name, options), (*NUMBERS, *_COMPLEX.get(name, ())), range(name in _ALONG_ROWS, 9))
-      for name, options in _UNARY.items()),
-    *(Family(name, partial(_binary, name, options), (*NUMBERS, "complex64", "bool"))
-      for name, options in _ARITHMETIC.items()),
+    *(
+        Family(name, partial(_unary, name, options), (*NUMBERS, *_COMPLEX.get(name, ())), range(name in _ALONG_ROWS, 9))
+        for name, options in _UNARY.items()
+    ),
+    *(
+        Family(name, partial(_binary, name, options), (*NUMBERS, "complex64", "bool"))
+        for name, options in _ARITHMETIC.items()
+    ),
     *(Family(name, partial(_comparison, name), (*NUMBERS, *COMPLEX, *_WORD)) for name in _COMPARISONS),
     *(Family(name, partial(_select, name)) for name in ("SELECT", "SELECT_V2")),
-    Family("ADD_N", _add_n), Family("PRELU", _prelu, NUMBERS),
+    Family("ADD_N", _add_n),
+    Family("PRELU", _prelu, NUMBERS),
     Family("LOGICAL_NOT", partial(_unary, "LOGICAL_NOT", NO_OPTIONS), ("bool",)),
     *(Family("CAST", partial(_cast, target), ALL[:-1], (0, 1, 4, 5, 8)) for target in ALL[:-1]),
     *(Family(name, partial(_part, _PARTS), COMPLEX) for name in ("REAL", "IMAG", "COMPLEX_ABS")),
-    *(Family("BITCAST", partial(_bitcast, target), (source,), (0, 1, 4, 5, 8))
-      for source, targets in _WIDTHS.items() for target in targets.split()),
-)  # fmt: skip
+    *(
+        Family("BITCAST", partial(_bitcast, target), (source,), (0, 1, 4, 5, 8))
+        for source, targets in _WIDTHS.items()
+        for target in targets.split()
+    ),
+)
 """The operators."""

@@ -104,13 +104,17 @@ def _transform(d: Draw) -> Iterator[Plan]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    Family("CONV_2D", _convolution, _TYPES, (4,)), Family("DEPTHWISE_CONV_2D", _depthwise, _TYPES, (4,)),
-    Family("TRANSPOSE_CONV", _transposed, _TYPES, (4,)), Family("CONV_3D", _volume, _TYPES, (5,)),
+    Family("CONV_2D", _convolution, _TYPES, (4,)),
+    Family("DEPTHWISE_CONV_2D", _depthwise, _TYPES, (4,)),
+    Family("TRANSPOSE_CONV", _transposed, _TYPES, (4,)),
+    Family("CONV_3D", _volume, _TYPES, (5,)),
     Family("CONV_3D_TRANSPOSE", _transposed_volume, _TYPES, (5,)),
-    Family("FULLY_CONNECTED", _dense, _TYPES, range(1, 9)), Family("BATCH_MATMUL", _matrices, _TYPES, range(2, 9)),
+    Family("FULLY_CONNECTED", _dense, _TYPES, range(1, 9)),
+    Family("BATCH_MATMUL", _matrices, _TYPES, range(2, 9)),
     *(Family(name, _pool, _TYPES, (4,)) for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D")),
-    Family("RESIZE_BILINEAR", _resize, NUMBERS, (4,)), Family("RESIZE_NEAREST_NEIGHBOR", _nearest, ALL[:-1], (4,)),
+    Family("RESIZE_BILINEAR", _resize, NUMBERS, (4,)),
+    Family("RESIZE_NEAREST_NEIGHBOR", _nearest, ALL[:-1], (4,)),
     Family("LOCAL_RESPONSE_NORMALIZATION", _local_response, FLOATS, (4,)),
     Family("RFFT2D", _transform, ("f32",), range(2, 9)),
-)  # fmt: skip
+)
 """The operators."""

@@ -12,9 +12,12 @@ from benchmarks.kernel_probe.tensors import Array, Tensor, bias, like, scaled, w
 
 _FEATURES, _UNITS, _TIMES = 8, 16, 4
 _LSTM: Mapping[str, Any] = {
-    "fused_activation_function": "TANH", "cell_clip": 10.0, "proj_clip": 0.0, "time_major": False,
+    "fused_activation_function": "TANH",
+    "cell_clip": 10.0,
+    "proj_clip": 0.0,
+    "time_major": False,
     "diagonal_recurrent_tensors": False,
-}  # fmt: skip
+}
 _RNN = {"fused_activation_function": "TANH", "time_major": False}
 
 CELL_SCALE = 2.0**-11

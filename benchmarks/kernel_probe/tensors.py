@@ -17,15 +17,29 @@ from tfconvert.schema.ir.types import IntegerType
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _NAMES = {
-    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "bf16": "bfloat16", "f64": "float64",
-    "complex64": "complex64", "complex128": "complex128",
-}  # fmt: skip
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "bf16": "bfloat16",
+    "f64": "float64",
+    "complex64": "complex64",
+    "complex128": "complex128",
+}
 
 ELEMENTS = {
-    "f32": types.F32, "f16": types.F16, "i64": types.I64, "i32": types.I32, "i16": types.I16, "i8": types.I8,
-    "i4": IntegerType.get(4), "i2": IntegerType.get(2), "bool": types.I1, "string": types.STRING,
+    "f32": types.F32,
+    "f16": types.F16,
+    "i64": types.I64,
+    "i32": types.I32,
+    "i16": types.I16,
+    "i8": types.I8,
+    "i4": IntegerType.get(4),
+    "i2": IntegerType.get(2),
+    "bool": types.I1,
+    "string": types.STRING,
     **{short: types.from_dtype(np.dtype(getattr(ml_dtypes, name, name))).mlir for short, name in _NAMES.items()},
-}  # fmt: skip
+}
 
 LIMITS = {"i2": (-2, 1), "i4": (-8, 7), "i8": (-128, 127), "u8": (0, 255), "i16": (-32768, 32767)}
 """The least and the greatest integer of a type."""

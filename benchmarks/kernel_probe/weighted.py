@@ -60,10 +60,17 @@ _PRODUCTS = (
     Product("CONV_2D", (1, 6, 6, 8), (16, 3, 3, 4), 0, (1, 6, 6, 16), _CONV),
     Product("DEPTHWISE_CONV_2D", (1, 6, 6, 8), (1, 3, 3, 8), 3, (1, 6, 6, 8), {**_CONV, "depth_multiplier": 1}),
     Product("FULLY_CONNECTED", (4, 32), (16, 32), 0, (4, 16), NO_ACTIVATION, is_hybrid=True),
-    Product("TRANSPOSE_CONV", (1, 3, 3, 8), (4, 3, 3, 8), 0, (1, 6, 6, 4), {**_CONV, "stride_w": 2, "stride_h": 2},
-            _shape_first),
+    Product(
+        "TRANSPOSE_CONV",
+        (1, 3, 3, 8),
+        (4, 3, 3, 8),
+        0,
+        (1, 6, 6, 4),
+        {**_CONV, "stride_w": 2, "stride_h": 2},
+        _shape_first,
+    ),
     Product("CONV_3D", (1, 4, 4, 4, 4), (3, 3, 3, 4, 4), 4, (1, 4, 4, 4, 4), {**_CONV, "stride_d": 1}),
-)  # fmt: skip
+)
 
 
 def _products() -> Iterator[Case]:

@@ -22,7 +22,7 @@ from benchmarks.zoo import REPOSITORY
 RECIPE: Final = 1
 """The version of the figures, incremented so that kept ones are measured anew."""
 
-MOST_SNR: Final = 200.0
+MAX_SNR: Final = 200.0
 """The ratio that answers without any error are said to have, in dB."""
 
 
@@ -32,12 +32,12 @@ def signal_to_noise(answer: np.ndarray, expected: np.ndarray) -> float:
     It is as low as can be where shapes differ or a number is not finite.
     """
     if answer.shape != expected.shape or not np.isfinite(answer).all():
-        return -MOST_SNR
+        return -MAX_SNR
     wanted = expected.astype(np.float64)
     signal, noise = float(np.sum(wanted**2)), float(np.sum((answer - wanted) ** 2))
     if not noise:
-        return MOST_SNR
-    return min(MOST_SNR, 10 * math.log10(signal / noise)) if signal else -MOST_SNR
+        return MAX_SNR
+    return min(MAX_SNR, 10 * math.log10(signal / noise)) if signal else -MAX_SNR
 
 
 def agreement(answer: np.ndarray, expected: np.ndarray) -> float:

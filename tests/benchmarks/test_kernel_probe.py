@@ -124,11 +124,18 @@ X = np.linspace(-1, 1, 8).reshape(1, 8)
     ("case", "expected"),
     [
         (Case("ABS", [within("i8", X, -1, 1)], [within("i8", like((1, 8)), 0, 1)]), OK),
-        (Case("RESHAPE", [within("i8", X, -1, 1), tensors.plain([8, 1])], [within("i8", like((8, 1)), -3, 3)],
-              {"new_shape": [8, 1]}), WRONG),
+        (
+            Case(
+                "RESHAPE",
+                [within("i8", X, -1, 1), tensors.plain([8, 1])],
+                [within("i8", like((8, 1)), -3, 3)],
+                {"new_shape": [8, 1]},
+            ),
+            WRONG,
+        ),
         (Case("SIN", [within("i8", X, -1, 1)], [within("i8", like((1, 8)), -1, 1)]), REFUSED),
     ],
-)  # fmt: skip
+)
 def test_outcomes(case: Case, expected: str) -> None:
     (found,) = judge.probe([case])
     assert found.builtin == expected
@@ -172,8 +179,10 @@ def test_conditions_that_do_not_matter_are_left_out() -> None:
     seen = {WORDS["a"]: RIGHT, WORDS["b"]: RIGHT, frozenset[str](): RIGHT}
     assert table.rows_of(seen) == {frozenset(): RIGHT}
     assert table.rows_of({**seen, WORDS["a"] | WORDS["b"]: RIGHT, WORDS["b"]: BAD}) == {
-        frozenset(): RIGHT, WORDS["b"]: BAD, WORDS["a"] | WORDS["b"]: RIGHT,
-    }  # fmt: skip
+        frozenset(): RIGHT,
+        WORDS["b"]: BAD,
+        WORDS["a"] | WORDS["b"]: RIGHT,
+    }
 
 
 def test_what_was_right_under_restrictions_is_not_taken_to_be_right_without() -> None:
@@ -182,8 +191,12 @@ def test_what_was_right_under_restrictions_is_not_taken_to_be_right_without() ->
 
 
 def test_rows_decide_every_call_that_they_were_made_of() -> None:
-    seen = {WORDS["centred"]: RIGHT, WORDS["centred"] | WORDS["a"]: BAD, WORDS["centred"] | WORDS["same"]: RIGHT,
-            WORDS["centred"] | WORDS["same"] | WORDS["a"]: RIGHT}  # fmt: skip
+    seen = {
+        WORDS["centred"]: RIGHT,
+        WORDS["centred"] | WORDS["a"]: BAD,
+        WORDS["centred"] | WORDS["same"]: RIGHT,
+        WORDS["centred"] | WORDS["same"] | WORDS["a"]: RIGHT,
+    }
     rows = [kernels.Outcome(*pair, words) for words, pair in table.rows_of(seen).items()]
     for holding, pair in seen.items():
         found = kernels.decide(rows, holding)

@@ -10,7 +10,7 @@ import pytest
 
 import tfconvert
 from benchmarks.large_weights import shapes, write_model
-from tests.converter.litert.quantize.runs import signal_to_noise
+from tests.converter.targets.litert.quantize.runs import signal_to_noise
 from tests.support.litert import RunTFLite
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 
@@ -25,11 +25,7 @@ def test_answers(tmp_path: Path, run_tflite: RunTFLite) -> None:
     vector = np.linspace(-1, 1, inner, dtype=np.float32)[None]
     image = np.zeros((1, 4, 4, channels), np.float32)
     image[0, 1, 1, 3] = 1  # shows the filter of channel 3, turned round
-    inputs = {
-        "vector": vector,
-        "image": image,
-        "index": np.array([5, 0, 7], np.int32),
-    }
+    inputs = {"vector": vector, "image": image, "index": np.array([5, 0, 7], np.int32)}
     results = {result.shape: result for result in run_tflite(content, inputs, signature="serving_default")}
     answer = np.maximum(vector @ weights["matrix"], 0) @ weights["scaled"] * np.linspace(0.5, 2, inner, dtype="f4")
     np.testing.assert_allclose(results[answer.shape], answer, rtol=1e-3, atol=1e-3)

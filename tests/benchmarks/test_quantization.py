@@ -21,15 +21,7 @@ from benchmarks.quantization import __main__ as quantization
 from benchmarks.quantization import results as quantization_results
 from benchmarks.quantization.convert import MODES, our_settings, samples
 from benchmarks.quantization.models import RECIPES, Reference, select, write_images
-from benchmarks.quantization.results import (
-    MOST_SNR,
-    Figures,
-    Officials,
-    agreement,
-    look,
-    said,
-    signal_to_noise,
-)
+from benchmarks.quantization.results import MAX_SNR, Figures, Officials, agreement, look, said, signal_to_noise
 from benchmarks.quantization.run import (
     Network,
     answers,
@@ -66,12 +58,12 @@ def row(ours: Figures = GOOD, official: Figures = GOOD, mode: str = "int8", mode
 @pytest.mark.parametrize(
     ("answer", "expected", "ratio"),
     [
-        ([[3.0, 4.0]], [[3.0, 4.0]], MOST_SNR),
+        ([[3.0, 4.0]], [[3.0, 4.0]], MAX_SNR),
         ([[3.0, 4.5]], [[3.0, 4.0]], 20.0),
         ([[0.0, 0.0]], [[3.0, 4.0]], 0.0),
-        ([[1.0, 0.0]], [[0.0, 0.0]], -MOST_SNR),
-        ([[np.nan, 4.0]], [[3.0, 4.0]], -MOST_SNR),
-        ([[3.0]], [[3.0, 4.0]], -MOST_SNR),
+        ([[1.0, 0.0]], [[0.0, 0.0]], -MAX_SNR),
+        ([[np.nan, 4.0]], [[3.0, 4.0]], -MAX_SNR),
+        ([[3.0]], [[3.0, 4.0]], -MAX_SNR),
     ],
     ids=["exact", "close", "silent", "nothing expected", "nan", "shape"],
 )
@@ -113,7 +105,7 @@ def test_agreement_is_on_the_first_choice() -> None:
         (row(GOOD, CRASHED, model="gru"), []),
         (row(replace(GOOD, snr={"xnnpack": 38.0}), CRASHED, model="gru"), ["xnnpack 38.0 dB < 40.0"]),
         (row(replace(GOOD, snr={"xnnpack": EXACT - 0.5}), mode="float"), [f"xnnpack {EXACT - 0.5} dB < {EXACT}"]),
-        (row(replace(GOOD, snr={"xnnpack": EXACT}), replace(GOOD, snr={"xnnpack": MOST_SNR}), "float"), []),
+        (row(replace(GOOD, snr={"xnnpack": EXACT}), replace(GOOD, snr={"xnnpack": MAX_SNR}), "float"), []),
     ],
 )
 def test_verdicts(made: Row, found: list[str]) -> None:
@@ -240,7 +232,7 @@ def test_our_file_is_converted_run_and_judged(reference: Reference, tmp_path: Pa
     figures = Figures()
     answer = look(figures, target, reference, None, tmp_path)
     assert answer.shape == (4, 10)
-    assert figures.snr["xnnpack"] == MOST_SNR
+    assert figures.snr["xnnpack"] == MAX_SNR
     assert figures.snr["builtin"] > EXACT
     assert figures.size == target.stat().st_size
     assert (figures.folded, figures.reduced, figures.agreement) == (0, 0, 1)
@@ -289,7 +281,7 @@ def test_official_files_are_made_once(reference: Reference, tmp_path: Path, monk
     made = [officials.figures(MODES[name], 0.01) for name in ("float", "int16")]
     assert [figures.is_mixed for figures in made] == [False, True]
     assert all(figures.cost.processor == 8.0 and figures.runs and figures.latency > 0 for figures in made)
-    assert made[1].snr["xnnpack"] == MOST_SNR
+    assert made[1].snr["xnnpack"] == MAX_SNR
     assert officials.expected().shape == (4, 10)
     assert len(asked) == 3
     assert [officials.figures(MODES[name], 0.01) for name in ("float", "int16")] == made

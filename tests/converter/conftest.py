@@ -6,9 +6,7 @@ What is in TensorFlow's dialects is also run before and after, on the same input
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 
-import numpy as np
 import pytest
 from filecheck.finput import FInput
 from filecheck.matcher import Matcher
@@ -16,7 +14,6 @@ from filecheck.options import Options
 from filecheck.parser import Parser as CheckParser
 
 from tests.converter.pass_texts import FileCheck, Runnable, check_results
-from tests.support import outlier
 from tests.support.run_text import agrees
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
@@ -41,11 +38,3 @@ def filecheck(tmp_path: Path) -> FileCheck:
         return module
 
     return run
-
-
-@pytest.fixture(scope="session")
-def outlier_model(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a SavedModel that 8-bit integers ruin, beside samples for it in `images.npy`."""
-    folder = tmp_path_factory.mktemp("outlier")
-    np.save(folder / "images.npy", outlier.images())
-    return outlier.save(tf, folder / "model")

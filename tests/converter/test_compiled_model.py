@@ -14,11 +14,11 @@ from ai_edge_litert.compiled_model import CompiledModel
 from click.testing import CliRunner
 
 import tfconvert
-from tests.converter.litert.recurrent.loops import FEATURES, UNITS, lstm_loop, rnn_loop
-from tfconvert.converter.cli.main import main
-from tfconvert.converter.inspection.litert_file import read_file
+from tests.converter.targets.litert.recurrent.loops import FEATURES, UNITS, lstm_loop, rnn_loop
+from tfconvert.cli.main import main
 from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.schema.tflite.compiled_model import NO_COMPILED_MODEL, compiled_model_note
+from tfconvert.tools.litert_file import read_file
 
 STATEFUL = """
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 import tfconvert
-from tests.converter.stablehlo.test_target import MODEL
-from tfconvert.converter.cli.main import main
-from tfconvert.converter.iree import compiler
-from tfconvert.converter.iree.description import description_in
-from tfconvert.converter.iree.passes.weights_to_parameters import WeightsToParameters, weights_of
+from tests.converter.targets.stablehlo.test_target import MODEL
+from tfconvert.cli.main import main
+from tfconvert.converter.targets.iree import compiler
+from tfconvert.converter.targets.iree.description import description_in
+from tfconvert.converter.targets.iree.passes.weights_to_parameters import WeightsToParameters, weights_of
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.safetensors import Safetensors
 from tfconvert.importers.source import Source
@@ -69,11 +69,7 @@ def test_without_the_compiler_the_text_is_written_if_it_is_to_be_kept(model: Pat
     ("script", "told", "hint"),
     [
         ("kill -SEGV $$", "has crashed (signal 11)", "pin open sizes (--batch"),
-        (
-            "echo 'x.mlir:1:2: error: no type' >&2; kill -ABRT $$",
-            "(signal 6):\n  x.mlir:1:2: error",
-            "--keep-mlir",
-        ),
+        ("echo 'x.mlir:1:2: error: no type' >&2; kill -ABRT $$", "(signal 6):\n  x.mlir:1:2: error", "--keep-mlir"),
         ("echo 'x.mlir:1:2: error: no such type' >&2; exit 1", "has failed with status 1:", "--keep-mlir"),
         ("echo 'iree-compile: for the --opt option' >&2; exit 1", "for the --opt option", "correct the flag"),
     ],

@@ -37,24 +37,46 @@ BINARY = "(tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>"
 
 BODIES: list[tuple[str, Any]] = [
     (f'%0 = arith.constant dense<[3.0, 4.0]> : tensor<2xf32> %r = "tf.Mul"(%a, %0) : {BINARY}', X * [3, 4]),
-    (f'%0 = "arith.constant"() {{value = dense<3.0> : tensor<2xf32>}} : () -> tensor<2xf32> %r = "tf.Mul"(%a, %0) '
-     f": {BINARY}", X * 3),
+    (
+        f'%0 = "arith.constant"() {{value = dense<3.0> : tensor<2xf32>}} : () -> tensor<2xf32> %r = "tf.Mul"(%a, %0) '
+        f": {BINARY}",
+        X * 3,
+    ),
     ("%0 = stablehlo.constant dense<3.0> : tensor<2xf32> %r = arith.mulf %a, %0 : tensor<2xf32>", X * 3),
     ("%0 = mhlo.constant dense<3.0> : tensor<2xf32> %r = arith.maximumf %a, %0 : tensor<2xf32>", np.maximum(X, 3)),
-    ('%0 = "vhlo.constant_v1"() <{value = #vhlo.tensor_v1<dense<3.0> : tensor<2xf32>>}> : () -> '
-     "!vhlo.tensor_v1<2x!vhlo.f32_v1> %r = arith.subf %a, %0 : tensor<2xf32>", X - 3),
+    (
+        '%0 = "vhlo.constant_v1"() <{value = #vhlo.tensor_v1<dense<3.0> : tensor<2xf32>>}> : () -> '
+        "!vhlo.tensor_v1<2x!vhlo.f32_v1> %r = arith.subf %a, %0 : tensor<2xf32>",
+        X - 3,
+    ),
     ("%0 = arith.addf %a, %a : tensor<2xf32> %r = arith.divf %0, %a : tensor<2xf32>", [2, 2]),
-    ('%0 = arith.constant dense<0.5> : tensor<2xf32> %r = tfl.add %a, %0 {fused_activation_function = "RELU"} '
-     ": tensor<2xf32>", [1.5, 0]),
-    (f'%r = "tfl.custom_tf"(%a) ({{ ^bb0(%x: tensor<2xf32>): %0 = "tf.Abs"(%x) : {UNARY} "tfl.yield"(%0) : '
-     f"(tensor<2xf32>) -> () }}) {{device = \"\"}} : {UNARY}", np.abs(X)),
-    ('%0 = tensor.cast %a : tensor<2xf32> to tensor<*xf32> %1 = "tf.Neg"(%0) : (tensor<*xf32>) -> tensor<*xf32> '
-     "%r = tensor.cast %1 : tensor<*xf32> to tensor<2xf32>", -X),
-    ('%0 = "quantfork.qcast"(%a) : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 0.5>> %r = "quantfork.dcast"(%0) '
-     ": (tensor<2x!quant.uniform<i8:f32, 0.5>>) -> tensor<2xf32>", X),
-    (f'%0, %c = tfl.control_node controls "tfl.abs"(%a) : {UNARY} %r, %d = tfl.control_node(%c) controls '
-     f'"tf.Neg"(%0) : {UNARY}', -np.abs(X)),
-]  # fmt: skip
+    (
+        '%0 = arith.constant dense<0.5> : tensor<2xf32> %r = tfl.add %a, %0 {fused_activation_function = "RELU"} '
+        ": tensor<2xf32>",
+        [1.5, 0],
+    ),
+    (
+        f'%r = "tfl.custom_tf"(%a) ({{ ^bb0(%x: tensor<2xf32>): %0 = "tf.Abs"(%x) : {UNARY} "tfl.yield"(%0) : '
+        f'(tensor<2xf32>) -> () }}) {{device = ""}} : {UNARY}',
+        np.abs(X),
+    ),
+    (
+        '%0 = tensor.cast %a : tensor<2xf32> to tensor<*xf32> %1 = "tf.Neg"(%0) : (tensor<*xf32>) -> tensor<*xf32> '
+        "%r = tensor.cast %1 : tensor<*xf32> to tensor<2xf32>",
+        -X,
+    ),
+    (
+        '%0 = "quantfork.qcast"(%a) : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 0.5>> '
+        '%r = "quantfork.dcast"(%0) '
+        ": (tensor<2x!quant.uniform<i8:f32, 0.5>>) -> tensor<2xf32>",
+        X,
+    ),
+    (
+        f'%0, %c = tfl.control_node controls "tfl.abs"(%a) : {UNARY} %r, %d = tfl.control_node(%c) controls '
+        f'"tf.Neg"(%0) : {UNARY}',
+        -np.abs(X),
+    ),
+]
 
 
 @pytest.mark.parametrize(("body", "expected"), BODIES)
@@ -217,8 +239,10 @@ CALLS = [
 
 @pytest.mark.parametrize("call", CALLS)
 def test_calls_of_declared_functions_are_refused(tmp_path: Path, call: str) -> None:
-    goes = 'func.func private @go(%a: tensor<2xf32>) -> tensor<i1> { %0 = "tf.Const"() <{value = dense<false> : ' \
-           "tensor<i1>}> : () -> tensor<i1> return %0 : tensor<i1> }"  # fmt: skip
+    goes = (
+        'func.func private @go(%a: tensor<2xf32>) -> tensor<i1> { %0 = "tf.Const"() <{value = dense<false> : '
+        "tensor<i1>}> : () -> tensor<i1> return %0 : tensor<i1> }"
+    )
     signature = "(%a: tensor<2xf32>, %p: tensor<i1>, %i: tensor<i32>) -> tensor<2xf32>"
     with pytest.raises(ConversionError) as caught:
         convert(tmp_path, call, signature, f"{DECLARED} {goes}")

@@ -25,14 +25,14 @@ import tfconvert
 from tests.differential.random_programs import Program, random_program
 from tests.differential.summary import Totals, print_summary
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.litert import runtime
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.targets import PIPELINES
+from tfconvert.converter.target import PIPELINES
+from tfconvert.converter.targets.litert import runtime
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
 
 _MAX_ITERATIONS = 1000
 
@@ -90,11 +90,7 @@ def check_program(tf: ModuleType, summary: Summary, name: str, program: Program)
 
 
 def _check_passes(
-    summary: Summary,
-    name: str,
-    program: Program,
-    module: ModuleOp,
-    expected: Sequence[Sequence[Array]],
+    summary: Summary, name: str, program: Program, module: ModuleOp, expected: Sequence[Sequence[Array]]
 ) -> None:
     summary.counts["V1 ops"] += sum(op.name.startswith("tf_executor.Switch") for op in module.walk())
     for done in chain(["import"], (done.name for done in run_stages(module, PIPELINES["tf-standard"], Options()))):

@@ -80,9 +80,13 @@ class _Builder:
     def fill(self, scope: _Scope, count: int, depth: int) -> None:
         """Adds nodes that use the scope's values."""
         kinds: Sequence[tuple[Callable[..., None], int]] = (
-            (self.constant, 2), (self.computation, 6), (self.switch, 5), (self.switch_n, 1), (self.merge, 5),
+            (self.constant, 2),
+            (self.computation, 6),
+            (self.switch, 5),
+            (self.switch_n, 1),
+            (self.merge, 5),
             (self.point, 2),
-        )  # fmt: skip
+        )
         methods, weights = zip(*kinds, strict=True)
         for _ in range(count):
             if depth < _MAX_LOOP_DEPTH and self.random.random() < 0.08:
@@ -162,10 +166,18 @@ class _Builder:
 
     def computation(self, scope: _Scope) -> None:
         """Adds an op that computes something of its operands."""
-        op, takes, gives, count = self.random.choice((
-            ("Identity", INT, INT, 1), ("Identity", BOOL, BOOL, 1), ("Neg", INT, INT, 1), ("AddV2", INT, INT, 2),
-            ("Mul", INT, INT, 2), ("Less", INT, BOOL, 2), ("LogicalNot", BOOL, BOOL, 1), ("LogicalAnd", BOOL, BOOL, 2),
-        ))  # fmt: skip
+        op, takes, gives, count = self.random.choice(
+            (
+                ("Identity", INT, INT, 1),
+                ("Identity", BOOL, BOOL, 1),
+                ("Neg", INT, INT, 1),
+                ("AddV2", INT, INT, 2),
+                ("Mul", INT, INT, 2),
+                ("Less", INT, BOOL, 2),
+                ("LogicalNot", BOOL, BOOL, 1),
+                ("LogicalAnd", BOOL, BOOL, 2),
+            )
+        )
         inputs = self.operands(scope, takes, count)
         name = self.node(op, inputs, scope, None if op.startswith("Logical") else takes)
         scope.add(Value(name, gives, self._guarded_by(name, inputs, scope)))
@@ -228,8 +240,9 @@ class _Builder:
     def loop(self, outside: _Scope, size: int, depth: int) -> None:
         """Adds a loop with a counter and other variables, whose Exits can be used outside."""
         frame: dict[str, int | str] = {
-            "frame_name": f"frame{len(self.graph.node)}", "parallel_iterations": self.random.choice((1, 2, 10)),
-        }  # fmt: skip
+            "frame_name": f"frame{len(self.graph.node)}",
+            "parallel_iterations": self.random.choice((1, 2, 10)),
+        }
         counter, limit = self._counter(outside), self._counter(outside)
         variables = [counter, *self._choose(outside.values, self.random.randint(0, 3))]
         entered = [self._enter(value, frame, outside) for value in variables]

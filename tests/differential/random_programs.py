@@ -97,9 +97,15 @@ class Builder:
         """Adds statements."""
         nesting = [(self.conditional, 4), (self.loop, 2)] if scope.depth < _MAX_DEPTH else []
         kinds: list[tuple[Callable[[Scope], None], int]] = [
-            (self.computation, 9), (self.comparison, 4), (self.by_hand, 2), (self.three_ways, 1), (self.numbered, 1),
-            (self.waiting, 2), *nesting, *([(self.effect, 4)] if self.variable is not None else []),
-        ]  # fmt: skip
+            (self.computation, 9),
+            (self.comparison, 4),
+            (self.by_hand, 2),
+            (self.three_ways, 1),
+            (self.numbered, 1),
+            (self.waiting, 2),
+            *nesting,
+            *([(self.effect, 4)] if self.variable is not None else []),
+        ]
         methods, weights = zip(*kinds, strict=True)
         for _ in range(statements):
             self.random.choices(methods, weights)[0](scope)

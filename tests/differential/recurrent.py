@@ -24,7 +24,7 @@ from benchmarks.recurrent import Worker
 from tests.differential.recurrent_draws import Array
 from tests.differential.recurrent_programs import Program, random_program
 from tests.differential.summary import Totals, print_summary
-from tfconvert.converter.options import RECURRENT
+from tfconvert.settings.options import RECURRENT
 
 TOLERANCE = 1e-5
 """The tolerance, relative to the largest number."""

@@ -105,8 +105,12 @@ def _while(layer: Layer) -> dict[str, Tensor]:
 
     initial = layer.initial
     is_known = not layer.is_widened and not draws.mutates("collects something else") and draws.happens("shape is told")
-    collected = tf.TensorArray(tf.float32, size=count if collects else 0, infer_shape=False,
-                               element_shape=initial[layer.output].shape if is_known else None)  # fmt: skip
+    collected = tf.TensorArray(
+        tf.float32,
+        size=count if collects else 0,
+        infer_shape=False,
+        element_shape=initial[layer.output].shape if is_known else None,
+    )
     values = [tf.constant(first), tf.constant(0), collected, tf.zeros_like(initial[0]), tf.constant(0.0), *initial]
     most = draws.pick("at most", None, count, tf.constant(2) if draws.mutates("stops early") else None, odds=(4, 3, 3))
     shapes = None
@@ -200,8 +204,13 @@ def _unrolled(layer: Layer) -> dict[str, Tensor]:
             rows[0] = rows[0] * 0.5
         new = layer.step(rows, states, tf.constant(at) if draws.mutates("knows the step") else one)
         if draws.mutates(f"step {place} is changed"):
-            new = draws.pick("changed step", new[::-1] if len({each.shape[-1] for each in new}) == 1 else new, states,
-                             [each * 2.0 for each in new], [new[0] + 0.5, *new[1:]])  # fmt: skip
+            new = draws.pick(
+                "changed step",
+                new[::-1] if len({each.shape[-1] for each in new}) == 1 else new,
+                states,
+                [each * 2.0 for each in new],
+                [new[0] + 0.5, *new[1:]],
+            )
         outputs.append(layer.written(new, states, rows))
         states = new
     return {"outputs": tf.stack(outputs), "middle": outputs[len(outputs) // 2], **_named(states)}

@@ -41,8 +41,10 @@ class Program:
         """Yields the inputs of each run."""
         random = np.random.default_rng(seed)
         for batch, time in self.sizes:
-            shapes = {name: tuple({-1: batch, -2: time, -3: 1}.get(dim, dim) for dim in shape)
-                      for name, shape in self.inputs.items()}  # fmt: skip
+            shapes = {
+                name: tuple({-1: batch, -2: time, -3: 1}.get(dim, dim) for dim in shape)
+                for name, shape in self.inputs.items()
+            }
             yield {name: random.normal(0, 1, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
@@ -99,8 +101,13 @@ class _Network:
         if place == "function":
             return list(tf.function(lambda one: self._results(one, draws), autograph=False)(x))
         if place == "cond":
-            return list(tf.cond(tf.reduce_sum(x) > 0, lambda: self._results(x, draws),
-                                lambda: self._results(x, draws.of_twin("else"))))  # fmt: skip
+            return list(
+                tf.cond(
+                    tf.reduce_sum(x) > 0,
+                    lambda: self._results(x, draws),
+                    lambda: self._results(x, draws.of_twin("else")),
+                )
+            )
         if place == "while":
             return self._again_and_again(x)
         return self._results(x, draws)
@@ -177,8 +184,10 @@ class _Network:
             features = cells[0].sizes[0] if form == "chain" else x.shape[2]
             cells.append(Cell(tf, draws.within("cell 2"), features, self._batch, self._gain))
         is_widened = draws.mutates("states of one row")
-        initial = [self._initial(x, size, draws.within(f"state {at}"), is_widened)
-                   for at, size in enumerate(size for cell in cells for size in cell.sizes)]  # fmt: skip
+        initial = [
+            self._initial(x, size, draws.within(f"state {at}"), is_widened)
+            for at, size in enumerate(size for cell in cells for size in cell.sizes)
+        ]
         if len(initial) == 2 and initial[0].shape[1] == initial[1].shape[1] and draws.mutates("swaps initial states"):
             initial = initial[::-1]
         if form == "beside":
@@ -211,8 +220,16 @@ class _Network:
         if not draws.happens("two sequences", 0.2):
             return [x]
         shorter = x[:-1] if self._axis == 0 else x[:, :-1]
-        return [x, draws.pick("second", tf.reverse(x, [self._axis]), x * 0.5, tf.concat([x, x], self._axis),
-                              tf.concat([shorter, shorter, x], self._axis))]  # fmt: skip
+        return [
+            x,
+            draws.pick(
+                "second",
+                tf.reverse(x, [self._axis]),
+                x * 0.5,
+                tf.concat([x, x], self._axis),
+                tf.concat([shorter, shorter, x], self._axis),
+            ),
+        ]
 
     def _initial(self, x: Tensor, size: int, draws: Draws, is_widened: bool) -> Tensor:
         """Returns the state before the first step."""

@@ -13,7 +13,7 @@ from tests.differential.random_graphs.compare import DIFFERS, RECIPES, SAME, dif
 from tests.differential.random_graphs.known import known_difference
 from tests.differential.random_graphs.program import Builder, Program
 from tests.differential.random_graphs.shrink import ops_of, shrink
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 
 
 def test_graphs_compute_what_tensorflow_computes(tf: ModuleType) -> None:

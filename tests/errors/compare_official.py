@@ -39,13 +39,25 @@ _GENERAL = re.compile(r"^.*(TF Select|[Ff]lex|custom op|if the model can't do wi
 
 # What has to be named where no op is to blame.
 _WHAT: Mapping[str, str] = {
-    "no-such-path": "nowhere", "empty-folder": "saved_model.pb", "truncated-model": "saved_model.pb",
-    "no-shard": "data-00000-of-00001", "no-index": "variables.index", "short-shard": "data-00000-of-00001",
-    "short-index": "variables.index", "wrong-signature": "predict", "wrong-tags": "train",
-    "text-as-graph": "graph.pb", "damaged-keras-file": "model.keras", "wrong-output": "score", "unfed": "Placeholder",
-    "missing-node": "logits", "unknown-op": "MyCompanysSoftmax", "cycle": "cycle|depends on itself|itself|loop",
-    "not-frozen": "weights|VarHandleOp", "queue": "QueueDequeueV2",
-}  # fmt: skip
+    "no-such-path": "nowhere",
+    "empty-folder": "saved_model.pb",
+    "truncated-model": "saved_model.pb",
+    "no-shard": "data-00000-of-00001",
+    "no-index": "variables.index",
+    "short-shard": "data-00000-of-00001",
+    "short-index": "variables.index",
+    "wrong-signature": "predict",
+    "wrong-tags": "train",
+    "text-as-graph": "graph.pb",
+    "damaged-keras-file": "model.keras",
+    "wrong-output": "score",
+    "unfed": "Placeholder",
+    "missing-node": "logits",
+    "unknown-op": "MyCompanysSoftmax",
+    "cycle": "cycle|depends on itself|itself|loop",
+    "not-frozen": "weights|VarHandleOp",
+    "queue": "QueueDequeueV2",
+}
 _WITHOUT_RIVAL = {"damaged-mlir", "unknown-ending", "wrong-shape", "wrong-input-shape-name"}
 
 

@@ -15,7 +15,7 @@ import tfconvert
 from tests.errors.damaged import DAMAGED, Damage
 from tests.errors.functions import FUNCTIONS, Function
 from tests.errors.keras_models import MODELS
-from tfconvert.converter.cli.failure import show_failure
+from tfconvert.cli.failure import show_failure
 from tfconvert.schema.diagnostics import ConversionError
 
 GOLDENS = Path(__file__).parent / "goldens"

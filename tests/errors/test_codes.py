@@ -12,15 +12,26 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.sources import SourceFile
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.schema.error_codes import all_codes
 
 _CODE = re.compile(r"[a-z]+(-[a-z0-9]+)+")
 # What is called with a code as one of its arguments; and what constants with a code are named.
 _CALLED = {
-    "Diagnostic", "MalformedError", "bad", "diagnostic", "error", "error_at", "explained", "find", "found_at",
-    "problem", "_diagnostic", "_finding", "_replace",
-}  # fmt: skip
+    "Diagnostic",
+    "MalformedError",
+    "bad",
+    "diagnostic",
+    "error",
+    "error_at",
+    "explained",
+    "find",
+    "found_at",
+    "problem",
+    "_diagnostic",
+    "_finding",
+    "_replace",
+}
 _NAMED = {"CODE", "INEXACT", "KEPT", "OUTSIDE"}
 
 

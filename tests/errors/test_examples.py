@@ -8,16 +8,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.schema.error_codes import all_codes
 
 _CONVERT = ["model", "-o", "x.tflite"]
 _CONFIG = '[[model]]\nmodel = "model"\noutput-file = "x.tflite"\nquantise = "int8"\n'
 _FILES: Mapping[str, bytes] = {
-    "tfconvert.toml": _CONFIG.encode(), "patterns.py": b'\n\npattern("x")\n', "labels.txt": b"\xff\xfe\n",
-    "frozen.pb": b"\xff\xff\xff", "model.onnx": b"x",
+    "tfconvert.toml": _CONFIG.encode(),
+    "patterns.py": b'\n\npattern("x")\n',
+    "labels.txt": b"\xff\xfe\n",
+    "frozen.pb": b"\xff\xff\xff",
+    "model.onnx": b"x",
     "returns.mlir": b"func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {\n  func.return %x : tensor<2xf32>\n}\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,20 @@ def test_the_command_writes_both_files_and_the_same_again(digits_model: Path, tm
     contents = set()
     for _ in range(2):
         subprocess.run(
-            [sys.executable, "-m", "tfconvert", str(digits_model), "-q", "-o", str(tmp_path / "2-mal.cc"),
-             "--array-name", "digits"], check=True, timeout=120,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "tfconvert",
+                str(digits_model),
+                "-q",
+                "-o",
+                str(tmp_path / "2-mal.cc"),
+                "--array-name",
+                "digits",
+            ],
+            check=True,
+            timeout=120,
+        )
         contents.add(tuple(sorted(path.read_text("utf-8") for path in tmp_path.iterdir())))
     ((header, source),) = contents
     assert "extern const unsigned char digits[];\nextern const unsigned int digits_len;\n" in header

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.support.litert import RunTFLite
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.exporters.tflite.model_metadata import MODEL_METADATA, archive
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.reader import read, read_model
@@ -107,9 +107,11 @@ def test_a_json_file_holds_everything(digits_model: Path, tmp_path: Path) -> Non
     command = [str(digits_model), "-q", "-o", str(tmp_path / "m.tflite"), "--metadata", str(tmp_path / "metadata.JSON")]
     assert CliRunner().invoke(main, command).exit_code == 0
     assert stored((tmp_path / "m.tflite").read_bytes())["name"] == "digits"
-    for more, reason in ((["--metadata", "labels.txt"], "holds everything"),
-                         (["--metadata-normalization", "0,16"], "holds everything"),
-                         (["--metadata-normalization", "pixels=0"], "'pixels=0' is not [INPUT=]MEAN,STD")):  # fmt: skip
+    for more, reason in (
+        (["--metadata", "labels.txt"], "holds everything"),
+        (["--metadata-normalization", "0,16"], "holds everything"),
+        (["--metadata-normalization", "pixels=0"], "'pixels=0' is not [INPUT=]MEAN,STD"),
+    ):
         refused = CliRunner().invoke(main, [*command, *more])
         assert (refused.exit_code, reason in " ".join(refused.output.split())) == (2, True), refused.output
 
@@ -133,8 +135,9 @@ def test_the_page_is_true(digits_model: Path, root: Path, labels: Path, tmp_path
     (tmp_path / "examples").symlink_to(root / "examples")
     program = f'set -e; tfconvert() {{ {sys.executable} -m tfconvert "$@"; }}\n{shell}'
     environment = {"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True,
-                          check=False, timeout=120)  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     (python,) = (block for language, block in blocks if language == "python")
     subprocess.run([sys.executable, "-c", python], cwd=tmp_path, env=environment, check=True, timeout=120)
@@ -142,8 +145,10 @@ def test_the_page_is_true(digits_model: Path, root: Path, labels: Path, tmp_path
 
 
 def test_each_output_has_its_own(two: Path, labels: Path) -> None:
-    metadata = {"inputs": {"b": {"min": [0, 1, 2]}}, "outputs": {"sum": {"labels": ["x", "y", "z"]},
-                                                                 "best": {"labels": labels}}}  # fmt: skip
+    metadata = {
+        "inputs": {"b": {"min": [0, 1, 2]}},
+        "outputs": {"sum": {"labels": ["x", "y", "z"]}, "best": {"labels": labels}},
+    }
     content = bytes(tfconvert.convert(two, metadata=metadata))
     inputs, outputs = ports(content)
     assert "stats" not in inputs["a"]

@@ -173,8 +173,12 @@ def test_no_two_tensors_of_a_file_have_one_name(modules: Any) -> None:
     content = export(builder.module).to_bytes()
     assert content == export(builder.module).to_bytes()
     assert names(content) == [
-        ["x", "y_2", "out"], ["x_1", "arg0_2", "y"], ["x_2", "arg0_3", "y_1"], ["arg0", "loop"], ["arg0_1", "loop_1"],
-    ]  # fmt: skip
+        ["x", "y_2", "out"],
+        ["x_1", "arg0_2", "y"],
+        ["x_2", "arg0_3", "y_1"],
+        ["arg0", "loop"],
+        ["arg0_1", "loop_1"],
+    ]
     # Signatures name their tensors as each subgraph would by itself.
     assert signatures(content) == {
         "first": (["x"], ["out"]),
@@ -205,8 +209,9 @@ def test_versions_are_the_highest_of_all_uses(modules: Any) -> None:
     inputs = [tensor(2, 3), tensor(*(1,) * 5), tensor(2, element=types.I64)]
     model = read_model(export(modules().function("f", inputs, body).module).to_bytes())
     assert [(code.name("builtin_code"), code["version"]) for code in model["operator_codes"]] == [
-        ("TRANSPOSE", 4), ("ADD", 4),
-    ]  # fmt: skip
+        ("TRANSPOSE", 4),
+        ("ADD", 4),
+    ]
     assert bytes(model["buffers"][model["metadata"][0]["buffer"]]["data"]).rstrip(b"\0") == b"2.6.0"
 
 

@@ -111,8 +111,9 @@ def test_two_signatures_share_a_subgraph(is_official: bool, modules: Any, run_tf
     assert interpreter.get_signature_list() == {
         key: {"inputs": ["x", "y"], "outputs": ["difference", "negative"]} for key in file.signatures
     }
-    found = [[item["name"] for item in each] for each in
-             (interpreter.get_input_details(), interpreter.get_output_details())]  # fmt: skip
+    found = [
+        [item["name"] for item in each] for each in (interpreter.get_input_details(), interpreter.get_output_details())
+    ]
     official, own = [["serving_x:0", "serving_y:0"], ["out:0", "out:1"]], [["x", "y"], ["difference", "negative"]]
     assert found == (official if is_official else own)
     for key in file.signatures:
@@ -173,9 +174,7 @@ def test_while_and_if_call_subgraphs(modules: Any, run_tflite: Any) -> None:
     builder.function("unused", [value], lambda f: [f.args[0]])
     builder.function("step", [counter, value], step)
     builder.function(
-        "more",
-        [counter, value],
-        lambda f: [f.op("less", [f.args[0], f.constant(np.int32(3))], (), element=types.I1)],
+        "more", [counter, value], lambda f: [f.op("less", [f.args[0], f.constant(np.int32(3))], (), element=types.I1)]
     )
     builder.function("keep", [value], lambda f: [f.args[0]])
     builder.function("negate", [value], lambda f: [f.op("neg", [f.args[0]], (2,))])

@@ -20,8 +20,8 @@ import tfconvert
 from tests.hardening.bounded import run_bounded
 from tests.hardening.graphs import BOOL, FLOAT, INT, INT64, STRING, add, call, const, function, graph, splat
 from tests.support.run_text import parse
-from tfconvert.converter.cli.options import LimitOption
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.cli.options import LimitOption
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import pass_check
 from tfconvert.schema.limits import Limits, limited
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -50,8 +50,19 @@ def _laughs_through_if(levels: int) -> pb.GraphDef:
         add(body, "p", "Greater", "a", "a", T=FLOAT)
         for name, value in (("first", "a"), ("last", "first:output:0")):
             branch = f"f{level + 1}"
-            add(body, name, "StatelessIf", "p:z:0", value, Tin=FLOATS, Tout=FLOATS, Tcond=BOOL, then_branch=branch,
-                else_branch=branch, output_shapes=[])  # fmt: skip
+            add(
+                body,
+                name,
+                "StatelessIf",
+                "p:z:0",
+                value,
+                Tin=FLOATS,
+                Tout=FLOATS,
+                Tcond=BOOL,
+                then_branch=branch,
+                else_branch=branch,
+                output_shapes=[],
+            )
     add(function(made, f"f{levels}", "e:y:0"), "e", "Exp", "a", T=FLOAT)
     return made
 
@@ -124,8 +135,17 @@ def _window(size: int) -> pb.GraphDef:
     """A window far larger than the image: what is around it counts."""
     made = graph((1,))
     splat(made, "c", (1, 64, 64, 1), 2.0)
-    add(made, "m", "MaxPool", "c", T=FLOAT, ksize=[1, size, size, 1], strides=[1, 1, 1, 1], padding=b"SAME",
-        data_format=b"NHWC")  # fmt: skip
+    add(
+        made,
+        "m",
+        "MaxPool",
+        "c",
+        T=FLOAT,
+        ksize=[1, size, size, 1],
+        strides=[1, 1, 1, 1],
+        padding=b"SAME",
+        data_format=b"NHWC",
+    )
     add(made, "y", "AddV2", "x", "m", T=FLOAT)
     return made
 
@@ -208,9 +228,13 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[s
         paths.append(path)
     done = subprocess.run(
         [sys.executable, "-m", "tests.hardening.many_bounded", *map(str, paths)],
-        cwd=Path(__file__).parents[2], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True, text=True, timeout=600, check=True,
-    )  # fmt: skip
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
     return dict(zip(CASES, map(json.loads, done.stdout.splitlines()), strict=True))
 
 

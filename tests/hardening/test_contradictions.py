@@ -9,8 +9,8 @@ import pytest
 
 import tfconvert
 from tests.hardening.models import FLOAT, graph, node, placeholder
-from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.importers.graph.call_order import call_order
+from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -162,12 +162,16 @@ def _wrapper(*nodes: tuple[str, str, str, str], result: str = "c:output:0") -> p
     [
         _wrapper(("c", "PartitionedCall", "x", WRAPPER)),
         _wrapper(("i", "Identity", "i:output:0", ""), ("c", "PartitionedCall", "x", "f"), result="i:output:0"),
-        _wrapper(("i", "Identity", "j:output:0", ""), ("j", "Identity", "i:output:0", ""),
-                 ("c", "PartitionedCall", "x", "f"), result="i:output:0"),
+        _wrapper(
+            ("i", "Identity", "j:output:0", ""),
+            ("j", "Identity", "i:output:0", ""),
+            ("c", "PartitionedCall", "x", "f"),
+            result="i:output:0",
+        ),
         _wrapper(("c", "PartitionedCall", "x", "f"), result="c:output:first"),
         _wrapper(("c", "PartitionedCall", "x", "f"), result="c:output:7"),
     ],
-)  # fmt: skip
+)
 def test_wrappers_that_lead_nowhere(function: pb.FunctionDef) -> None:
     """Functions that call themselves and values that pass themselves on: looking through them ends."""
     call = pb.NodeDef(name="call", op="PartitionedCall", input=["x"])

@@ -18,10 +18,10 @@ import tfconvert
 from tests.hardening import models
 from tests.hardening.bounded import run_bounded
 from tests.hardening.models import FLOAT, constant, graph, node, placeholder
-from tfconvert.converter import exhaustion
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.converter.ir.builder import _integers
 from tfconvert.converter.ir.interface import interfaces
+from tfconvert.converter.process import exhaustion
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.graph.op_signatures import OpRegistry
@@ -110,11 +110,18 @@ _ENTRY = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> attributes {{tf.
 @pytest.mark.parametrize(
     ("entry", "code"),
     [
-        ("{}", ""), ('{inputs = "a"}', ""), ('{outputs = "b"}', ""), ('{inputs = "", outputs = ""}', ""),
-        ('{inputs = "a,b", outputs = "y"}', "invalid-ir"), ('{inputs = "a", outputs = "y,z"}', "invalid-ir"),
-        ("{inputs = 1 : i32}", "invalid-ir"), ("1 : i32", "invalid-ir"), ('"x"', "invalid-ir"), ("unit", "invalid-ir"),
+        ("{}", ""),
+        ('{inputs = "a"}', ""),
+        ('{outputs = "b"}', ""),
+        ('{inputs = "", outputs = ""}', ""),
+        ('{inputs = "a,b", outputs = "y"}', "invalid-ir"),
+        ('{inputs = "a", outputs = "y,z"}', "invalid-ir"),
+        ("{inputs = 1 : i32}", "invalid-ir"),
+        ("1 : i32", "invalid-ir"),
+        ('"x"', "invalid-ir"),
+        ("unit", "invalid-ir"),
     ],
-)  # fmt: skip
+)
 def test_names_of_an_entry_function_fit_it(entry: str, code: str, tmp_path: Path) -> None:
     assert _text(tmp_path, _ENTRY.format(entry)) == code
 
@@ -208,10 +215,17 @@ def test_slices_of_restored_variables(text: str) -> None:
 
     restore = node("r", "RestoreV2", ["prefix", "names", "slices"])
     restore.attr["dtypes"].list.type.append(FLOAT)  # type: ignore[arg-type]
-    nodes = {each.name: each for each in (
-        strings("prefix", "p"), strings("names", "w"), strings("slices", text), restore,
-        node("w", "VariableV2", dtype=FLOAT), node("a", "Assign", ["w", "r"], T=FLOAT),
-    )}  # fmt: skip
+    nodes = {
+        each.name: each
+        for each in (
+            strings("prefix", "p"),
+            strings("names", "w"),
+            strings("slices", text),
+            restore,
+            node("w", "VariableV2", dtype=FLOAT),
+            node("a", "Assign", ["w", "r"], T=FLOAT),
+        )
+    }
     meta = pb.MetaGraphDef()
     meta.graph_def.node.extend(nodes.values())
     meta.saver_def.restore_op_name = "a"
@@ -397,9 +411,15 @@ def test_a_full_standard_output(arguments: Sequence[str], tmp_path: Path) -> Non
     """The process ends as one whose file can't be written; a report that can't be printed spoils nothing."""
     (tmp_path / "graph.pb").write_bytes(models.NEGATION.SerializeToString())
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([sys.executable, "-m", "tfconvert", *arguments], stdout=full, stderr=subprocess.PIPE,
-                              cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-                              check=False, text=True)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "tfconvert", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            check=False,
+            text=True,
+        )
     assert done.returncode == 1
     assert "[output-not-writable]" in done.stderr
     assert "Traceback" not in done.stderr
@@ -409,11 +429,20 @@ def test_a_full_standard_output(arguments: Sequence[str], tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("plain", "plain"), ("a\nb", "a\\nb"), ("a\n  b", "a\n  b"), ("\x1b[31mred", "\\x1b[31mred"), ("a\rb", "a\\rb"),
-        ("\u202eabc", "\\u202eabc"), ("\udcff", "\\udcff"), ("\x9b2J", "\\x9b2J"), ("a\n  b\tc", "a\n  b\tc"),
-        ("a\tb", "a\\tb"), ("näme 模型", "näme 模型"), ("a\u2028b", "a\\u2028b"),
+        ("plain", "plain"),
+        ("a\nb", "a\\nb"),
+        ("a\n  b", "a\n  b"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("a\rb", "a\\rb"),
+        ("\u202eabc", "\\u202eabc"),
+        ("\udcff", "\\udcff"),
+        ("\x9b2J", "\\x9b2J"),
+        ("a\n  b\tc", "a\n  b\tc"),
+        ("a\tb", "a\\tb"),
+        ("näme 模型", "näme 模型"),
+        ("a\u2028b", "a\\u2028b"),
     ],
-)  # fmt: skip
+)
 def test_what_moves_a_cursor_or_forges_a_line_is_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
     assert str(error("code", text, hint=text)) == f"{shown}\n  hint: {shown}"

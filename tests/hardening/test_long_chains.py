@@ -87,8 +87,17 @@ def _convolutions(length: int) -> pb.GraphDef:
         order = const(made, f"p{number}", np.array([0, 2, 3, 1], np.int32))
         last = add(made, f"t{number}", "Transpose", value, order, T=FLOAT, Tperm=INT).name
         weights = const(made, f"w{number}", rng.random((1, 1, 2, 2), np.float32))
-        add(made, f"c{number}", "Conv2D", last, weights, T=FLOAT, strides=[1, 1, 1, 1], padding=b"SAME",
-            data_format=b"NHWC")  # fmt: skip
+        add(
+            made,
+            f"c{number}",
+            "Conv2D",
+            last,
+            weights,
+            T=FLOAT,
+            strides=[1, 1, 1, 1],
+            padding=b"SAME",
+            data_format=b"NHWC",
+        )
         back = const(made, f"q{number}", np.array([0, 3, 1, 2], np.int32))
         add(made, f"u{number}", "Transpose", f"c{number}", back, T=FLOAT, Tperm=INT)
         bias = const(made, f"b{number}", rng.random((2, 1, 1), np.float32))
@@ -115,8 +124,19 @@ def _conditionals(length: int) -> pb.GraphDef:
     made, value, floats = graph(()), "x", [str(FLOAT)]
     for number in range(length // 2):
         test = add(made, f"p{number}", "Greater", value, const(made, f"c{number}", np.float32(number)), T=FLOAT).name
-        value = add(made, f"n{number}", "StatelessIf", test, value, Tin=floats, Tout=floats, Tcond=BOOL,
-                    then_branch="f", else_branch="g", output_shapes=[]).name  # fmt: skip
+        value = add(
+            made,
+            f"n{number}",
+            "StatelessIf",
+            test,
+            value,
+            Tin=floats,
+            Tout=floats,
+            Tcond=BOOL,
+            then_branch="f",
+            else_branch="g",
+            output_shapes=[],
+        ).name
     for name, op in (("f", "Exp"), ("g", "Neg")):
         add(function(made, name, "e:y:0"), "e", op, "a", T=FLOAT)
     return made

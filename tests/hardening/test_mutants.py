@@ -27,8 +27,12 @@ def test_mutants_are_converted_or_refused(seeds: Seeds, root: Path, tmp_path: Pa
     command = [sys.executable, "-m", "tests.mutate", "--count", "250", "--open-every", "5"]
     done = subprocess.run(
         [*command, "--seeds", seeds.folder, "--keep", tmp_path],
-        cwd=root, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=root,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     told = [path.read_text("utf-8") for path in sorted(tmp_path.rglob("failure.txt"))]
     assert not done.returncode, "\n".join([done.stdout, done.stderr, *told])
     counts = {what: int(count) for count, what in re.findall(r"^ *(\d+) (.*)$", done.stdout, re.MULTILINE)}

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.hardening import models
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.checkpoint.bundle import Checkpoint
@@ -114,8 +114,15 @@ def test_a_signal_leaves_nothing_half_written(name: str, tmp_path: Path) -> None
     (tmp_path / "graph.pb").write_bytes(models.NEGATION.SerializeToString())
     number = getattr(signal, name)
     arguments = [sys.executable, "-c", _ENDED, "graph.pb", "-o", "model.tflite", str(int(number))]
-    done = subprocess.run(arguments, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-                          capture_output=True, text=True, check=False, preexec_fn=_heed_signals)  # fmt: skip
+    done = subprocess.run(
+        arguments,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=_heed_signals,
+    )
     assert done.returncode == (130 if name == "SIGINT" else -number), done.stderr
     assert "Traceback" not in done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["graph.pb"]
@@ -274,7 +281,7 @@ def test_files_are_closed_with_the_model(model: Path) -> None:
 
 def test_many_shards_are_not_all_open(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process may have some hundred files open only."""
-    monkeypatch.setattr("tfconvert.importers.checkpoint.bundle._MOST_OPEN", 0)
+    monkeypatch.setattr("tfconvert.importers.checkpoint.bundle._MAX_OPEN", 0)
     expected = bytes(tfconvert.convert(model))
     before = _open_files()
     checkpoint = Checkpoint(model / "variables" / "variables")

@@ -15,9 +15,9 @@ import pytest
 import tfconvert
 from tests.support.litert import RunTFLite
 from tests.support.run_text import parse
-from tfconvert.converter.litert import legalize
-from tfconvert.converter.litert.legalize.entry import Row
 from tfconvert.converter.passes.verify_control_flow import VerifyControlFlow
+from tfconvert.converter.targets.litert import legalize
+from tfconvert.converter.targets.litert.legalize.entry import Row
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tflite import kernels
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Function, Array]] = {
     "layer of seven": (lambda tf, x: tf.matmul(x, tf.ones([2, 3])), numbers(SEVEN, "float32")),
     "transpose of eight": (lambda tf, x: tf.transpose(x, [7, 0, 6, 1, 5, 2, 4, 3]), numbers(EIGHT, "float32")),
     "mean of bytes": (lambda tf, x: tf.reduce_mean(x, 1), np.full((2, 9), 100, "int8")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -73,8 +73,7 @@ def test_litert_gives_what_tensorflow_gives(tf: ModuleType, run_tflite: RunTFLit
 
 
 @pytest.mark.parametrize(
-    "function",
-    [lambda tf, x: tf.math.is_nan(x * 2), lambda tf, x: tf.where(tf.math.is_finite(x), x, tf.zeros_like(x))],
+    "function", [lambda tf, x: tf.math.is_nan(x * 2), lambda tf, x: tf.where(tf.math.is_finite(x), x, tf.zeros_like(x))]
 )
 def test_not_a_number_equals_itself_when_verified(tf: ModuleType, function: Function) -> None:
     signature = [tf.TensorSpec((3,), tf.float32)]

@@ -11,9 +11,9 @@ from typing import Any
 import click
 import yaml
 
-from tfconvert.converter.cli.serve import serve
-from tfconvert.converter.service.config import ServiceConfig, read_config
-from tfconvert.converter.service.http.system import ROUTES
+from tfconvert.cli.serve import serve
+from tfconvert.service.config import ServiceConfig, read_config
+from tfconvert.service.http.system import ROUTES
 
 _PREFIX = "TFCONVERT_SERVICE_"
 

@@ -23,9 +23,14 @@ from docs.site_pages import PAGES, adapted, figures, loaded_from_network
 from tfconvert.converter.pipeline.registry import pass_names
 
 RUN = (
-    "build_systems.md", "custom_ops.md", "devices.md", "interface.md", "quantization.md", "quick_start.md",
+    "build_systems.md",
+    "custom_ops.md",
+    "devices.md",
+    "interface.md",
+    "quantization.md",
+    "quick_start.md",
     "tflite_converter.md",
-)  # fmt: skip
+)
 """Pages whose code is run here; others have tests of their own beside what they are about."""
 
 NEEDS = {"import ai_edge_quantizer": "ai_edge_quantizer", "from ai_edge_quantizer": "ai_edge_quantizer"}

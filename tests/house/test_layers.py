@@ -1,6 +1,6 @@
 """The layers hold: imports point down, are absolute, at the top of files, and acyclic.
 
-`schema` is the lowest; `importers` and `exporters` are above it, side by side; then `converter`; `tfconvert` on top.
+`LAYERS` is the order of the packages, `ROOMS` that inside the large ones.
 """
 
 from __future__ import annotations
@@ -15,89 +15,36 @@ import pytest
 
 from tests.support.sources import PACKAGES, SourceFile
 
-MAY_IMPORT = {
-    "schema": {"schema"},
-    "importers": {"schema", "importers"},
-    "exporters": {"schema", "exporters"},
-    "converter": {"schema", "importers", "exporters", "converter"},
-    "tfconvert": {"schema", "importers", "exporters", "converter", "tfconvert"},
-}
-# The layers of a package, folders and single files, from the lowest up: an import goes down to another layer, never up
-# and never to another room of the same floor. Rooms that are yet to be built have their place already.
+# The layers from the lowest up; those of one row stand side by side and do not import each other. `api` and
+# `conversion` are modules. What is not named here (`__init__`, `__main__`, the public modules) is above all.
+LAYERS = (
+    ("schema",),
+    ("settings",),
+    ("ops",),
+    ("importers", "exporters"),
+    ("converter",),
+    ("report",),
+    ("conversion",),
+    ("tools",),
+    ("api",),
+    ("compat", "batch"),
+    ("service",),
+    ("client",),
+    ("cli",),
+)
+# The layers inside a package, from the lowest up.
 ROOMS = {
     "tfconvert.converter": (
-        (
-            "exhaustion",
-            "guard",
-            "interpreter",
-            "ir",
-            "kernels",
-            "model_metadata",
-            "parent_process",
-            "quantization_choices",
-            "versions",
-        ),
-        (
-            "composites",
-            "control_flow",
-            "executor",
-            "fidelity",
-            "functionalize",
-            "iree_options",
-            "quantization",
-            "resource_ops",
-            "rewrite",
-            "verify_options",
-        ),
-        ("child_process", "cutting", "options", "plugins", "quantization_report", "refusals", "shapes"),
-        ("arguments", "lookup_tables", "output_form", "pipeline", "recurrence", "tensor_lists"),
-        ("report_page",),
-        ("report",),
+        ("ir", "process"),
+        ("composites", "control_flow", "executor", "functionalize", "resource_ops", "rewrite"),
+        ("cutting", "shapes"),
+        ("lookup_tables", "pipeline", "recurrence", "tensor_lists"),
         ("passes",),
-        ("litert", "stablehlo"),
-        ("iree",),
-        ("validation",),
         ("targets",),
-        ("conversion", "files"),
-        ("inspection", "verification"),
-        ("api",),
-        ("batch", "compat"),
-        ("client", "service"),
-        ("cli",),
+        ("validation",),
+        ("target",),
     ),
-    "tfconvert.converter.litert": (
-        ("fake_quant", "flex", "kernel_notes", "kernel_outcomes", "stored_values"),
-        ("failures", "fitting", "hash_tables", "legalize", "optimize", "recurrent", "runtime"),
-        ("fusions", "runtime_process", "tflite_file"),
-        ("quantize",),
-        ("passes",),
-        ("stages",),
-    ),
-    "tfconvert.converter.stablehlo": (
-        ("artifact_file", "formulas", "legalize", "weights"),
-        ("buffers", "fusion"),
-        ("passes",),
-        ("stages",),
-        ("artifact_child",),
-    ),
-    "tfconvert.converter.iree": (
-        ("compiler", "description", "rewrites"),
-        ("passes",),
-        ("program_file", "runtime", "stages"),
-        ("runtime_child", "runtime_process"),
-    ),
-    "tfconvert.converter.service": (
-        ("config", "entry_names", "folders", "job_state", "model_kinds", "page", "storage"),
-        ("archive_streams",),
-        ("file_tree",),
-        ("archives",),
-        ("cache_keys", "database", "events", "model_places", "result_files"),
-        ("leases", "store", "tokens", "uploads"),
-        ("attempts", "janitor"),
-        ("workers",),
-        ("http",),
-        ("server",),
-    ),
+    "tfconvert.converter.targets": (("litert", "output_form", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
         ("containment", "keras_files", "temporary_model"),
         ("checkpoint", "mlir", "tflite"),
@@ -116,47 +63,47 @@ FLOORS = {
 # Keras wrote a file; models in memory bring theirs, and TensorFlow, along. The two of the front door are how `import
 # tfconvert` itself stays free of imports.
 LATE_IMPORTS_ALLOWED = {
-    "tfconvert.converter.api",
-    "tfconvert.converter.batch.entries",
-    "tfconvert.converter.batch.places",
-    "tfconvert.converter.batch.preload",
-    "tfconvert.converter.batch.ray_cluster",
-    "tfconvert.converter.batch.zygote",
-    "tfconvert.converter.client.async_client",
-    "tfconvert.converter.client.client",
-    "tfconvert.converter.cli.batch",
-    "tfconvert.converter.cli.cache",
-    "tfconvert.converter.cli.build",
-    "tfconvert.converter.cli.convert_job",
-    "tfconvert.converter.cli.completion",
-    "tfconvert.converter.cli.inspect",
-    "tfconvert.converter.cli.explain",
-    "tfconvert.converter.cli.failure",
-    "tfconvert.converter.cli.main",
-    "tfconvert.converter.cli.ops",
-    "tfconvert.converter.cli.bench",
-    "tfconvert.converter.cli.diff",
-    "tfconvert.converter.cli.opt",
-    "tfconvert.converter.cli.quantize_options",
-    "tfconvert.converter.cli.serve",
-    "tfconvert.converter.cli.verbs",
-    "tfconvert.converter.cli.verify",
-    "tfconvert.converter.cli.verify_options",
-    "tfconvert.converter.conversion",
-    "tfconvert.converter.guard",
-    "tfconvert.converter.kernels.registry",
-    "tfconvert.converter.litert.legalize.registry",
-    "tfconvert.converter.litert.optimize.fold_constants",
-    "tfconvert.converter.litert.optimize.registry",
-    "tfconvert.converter.litert.passes.calibrate",
-    "tfconvert.converter.litert.passes.fit_kernels",
-    "tfconvert.converter.litert.passes.legalize",
+    "tfconvert.api",
+    "tfconvert.batch.entries",
+    "tfconvert.batch.places",
+    "tfconvert.batch.preload",
+    "tfconvert.batch.ray_cluster",
+    "tfconvert.batch.zygote",
+    "tfconvert.client.async_client",
+    "tfconvert.client.client",
+    "tfconvert.cli.batch",
+    "tfconvert.cli.cache",
+    "tfconvert.cli.build",
+    "tfconvert.cli.convert_job",
+    "tfconvert.cli.completion",
+    "tfconvert.cli.inspect",
+    "tfconvert.cli.explain",
+    "tfconvert.cli.failure",
+    "tfconvert.cli.main",
+    "tfconvert.cli.ops",
+    "tfconvert.cli.bench",
+    "tfconvert.cli.diff",
+    "tfconvert.cli.opt",
+    "tfconvert.cli.quantize_options",
+    "tfconvert.cli.serve",
+    "tfconvert.cli.verbs",
+    "tfconvert.cli.verify",
+    "tfconvert.cli.verify_options",
+    "tfconvert.conversion",
+    "tfconvert.converter.process.guard",
+    "tfconvert.ops.kernels.registry",
+    "tfconvert.converter.targets.litert.legalize.registry",
+    "tfconvert.converter.targets.litert.optimize.fold_constants",
+    "tfconvert.converter.targets.litert.optimize.registry",
+    "tfconvert.converter.targets.litert.passes.calibrate",
+    "tfconvert.converter.targets.litert.passes.fit_kernels",
+    "tfconvert.converter.targets.litert.passes.legalize",
     "tfconvert.converter.pipeline.registry",
-    "tfconvert.converter.report",
+    "tfconvert.report.report",
     "tfconvert.converter.rewrite.op_info",
-    "tfconvert.converter.stablehlo.artifact_child",
-    "tfconvert.converter.targets",
-    "tfconvert.converter.versions",
+    "tfconvert.converter.targets.stablehlo.artifact_child",
+    "tfconvert.converter.target",
+    "tfconvert.schema.versions",
     "tfconvert.importers.graph.keras_outputs",
     "tfconvert.importers.keras",
     "tfconvert.importers.keras_files",
@@ -172,10 +119,14 @@ TENSORFLOW = {"tensorflow", "keras", "tf_keras"}
 MAY_IMPORT_TENSORFLOW = {"tfconvert.importers.keras", "tfconvert.schema.tensorflow.make_op_defs"}
 
 
-def _package(module: str) -> str:
-    """Returns which of our packages a module is in, `tfconvert` for the front door."""
+LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names} | {"tfconvert": len(LAYERS)}
+
+
+def _layer(module: str) -> str:
+    """Returns which of `LAYERS` a module is in, or `tfconvert` for what is above them."""
     name = module.removeprefix("tfconvert.").partition(".")[0]
-    return name if name in PACKAGES else "tfconvert"
+    name = "compat" if name == "experimental" else name  # names of the same official package
+    return name if name in LEVELS else "tfconvert"
 
 
 def _room(module: str, package: str) -> str:
@@ -216,17 +167,20 @@ def _circle(edges: Mapping[str, set[str]]) -> list[str]:
 
 
 def test_there_is_something_to_check(source_files: tuple[SourceFile, ...]) -> None:
-    assert {file.package for file in source_files} == {*PACKAGES, "tfconvert"}
+    assert {_layer(file.module) for file in source_files} == set(LEVELS)
+    assert {name for names in LAYERS for name in names} - {"api", "conversion"} == set(PACKAGES)
 
 
 def test_imports_point_down(source_files: tuple[SourceFile, ...]) -> None:
     wrong = []
+    modules = {file.module for file in source_files}
     for file in source_files:
+        layer = _layer(file.module)
         for each in file.imports:
-            for target in each.targets(set()):
-                other = _package(target)
-                if target.partition(".")[0] == "tfconvert" and other not in MAY_IMPORT[file.package]:
-                    wrong.append(f"{file.path}:{each.statement.lineno}: {file.package} imports {other}")
+            for target in each.targets(modules):
+                other = _layer(target)
+                if target.partition(".")[0] == "tfconvert" and layer != other and LEVELS[other] >= LEVELS[layer]:
+                    wrong.append(f"{file.path}:{each.statement.lineno}: {layer} imports {other}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -299,7 +253,7 @@ def test_imports_by_name_only_at_the_front_door(source_files: tuple[SourceFile, 
 def test_only_one_place_runs_code_of_others(source_files: tuple[SourceFile, ...]) -> None:
     """A user's Python file is run where `patterns` names it, and nothing else is run anywhere."""
     importers = {file.module for file in source_files for each in file.imports if "runpy" in each.targets(set())}
-    assert importers == {"tfconvert.converter.plugins"}
+    assert importers == {"tfconvert.converter.pipeline.plugins"}
 
 
 def test_no_circles(source_files: tuple[SourceFile, ...]) -> None:
@@ -310,7 +264,7 @@ def test_no_circles_even_for_type_checkers_between_packages(source_files: tuple[
     """Within a package a type may refer back; between packages it would be a hidden dependency."""
     edges: dict[str, set[str]] = {}
     for module, targets in _edges(source_files, with_typing=True).items():
-        edges.setdefault(_package(module), set()).update(map(_package, targets))
+        edges.setdefault(_layer(module), set()).update(map(_layer, targets))
     assert not _circle(edges)
 
 

@@ -86,7 +86,7 @@ import ai_edge_litert.interpreter, numpy.random, asyncio, ctypes, subprocess, te
 sys.modules["resource"] = None
 sys.platform = "win32"
 from pathlib import Path
-from tfconvert.converter.files import bench_process
+from tfconvert.tools import bench_process
 bench_process._STATM = Path("nowhere")
 image = numpy.zeros((1, 8, 8, 1), numpy.float32)
 header, _ = bench_process._answer({"file": sys.argv[1], "runs": 2, "threads": 1}, [image])

@@ -106,7 +106,7 @@ try:
 except SystemExit as end:
     assert not end.code, end.code
 """
-    assert "tfconvert.converter.cli.main" in (modules := _imported_by(code))
+    assert "tfconvert.cli.main" in (modules := _imported_by(code))
     assert not HEAVY & modules
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 
 LINK = re.compile(r"\]\(([^)]*)\)")
 
@@ -106,11 +106,17 @@ def test_hooks_call_verbs_that_there_are(root: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("tfconvert.toml", True), ("models/tfconvert.toml", True), ("m/saved_model.pb", True),
-        ("m/variables/variables.data-00000-of-00001", True), ("m/variables/variables.index", True),
-        ("nets/small.keras", True), ("small.tflite", True), ("pyproject.toml", False), ("book.pbx", False),
+        ("tfconvert.toml", True),
+        ("models/tfconvert.toml", True),
+        ("m/saved_model.pb", True),
+        ("m/variables/variables.data-00000-of-00001", True),
+        ("m/variables/variables.index", True),
+        ("nets/small.keras", True),
+        ("small.tflite", True),
+        ("pyproject.toml", False),
+        ("book.pbx", False),
     ],
-)  # fmt: skip
+)
 def test_the_hook_runs_when_a_model_changes(path: str, expected: bool, root: Path) -> None:
     text = (root / ".pre-commit-hooks.yaml").read_text("utf-8")
     patterns = re.findall(r"^  files: (.*)$", text, re.MULTILINE)

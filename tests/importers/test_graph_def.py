@@ -69,10 +69,16 @@ def test_text_that_nests_without_end_is_reported(tmp_path: Path) -> None:
     assert failure(path).code == "not-a-graph-def"
 
 
-@pytest.mark.parametrize(("versions", "is_newer"), [
-    ("producer: 9999 min_consumer: 2474", False), ("min_consumer: 2475", True), ("bad_consumers: 2474", True),
-    ("producer: 0", False), ("bad_consumers: 12", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("versions", "is_newer"),
+    [
+        ("producer: 9999 min_consumer: 2474", False),
+        ("min_consumer: 2475", True),
+        ("bad_consumers: 2474", True),
+        ("producer: 0", False),
+        ("bad_consumers: 12", False),
+    ],
+)
 def test_graphs_say_who_can_read_them(tmp_path: Path, versions: str, is_newer: bool) -> None:
     path = write(tmp_path, f"{GRAPH} versions {{ {versions} }}")
     if is_newer:
@@ -158,14 +164,23 @@ def test_a_close_name_is_suggested(tmp_path: Path) -> None:
         ),
         ('node { name: "a" op: "NoSuchOp" }', "unknown-op"),
         ('node { name: "a" op: "Placeholder" }', "bad-attribute"),
-        ('node { name: "a" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } } '
-         'attr { key: "shape" value { s: "2" } } }', "bad-attribute"),
-        ('node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { '
-         'tensor { dtype: DT_FLOAT tensor_shape { dim { size: 9999999999999 } } float_val: 1 } } } }', "bad-tensor"),
-        ('node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { '
-         'tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } tensor_content: "abc" } } } }', "bad-tensor"),
+        (
+            'node { name: "a" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } } '
+            'attr { key: "shape" value { s: "2" } } }',
+            "bad-attribute",
+        ),
+        (
+            'node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { '
+            "tensor { dtype: DT_FLOAT tensor_shape { dim { size: 9999999999999 } } float_val: 1 } } } }",
+            "bad-tensor",
+        ),
+        (
+            'node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { '
+            'tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } tensor_content: "abc" } } } }',
+            "bad-tensor",
+        ),
     ],
-)  # fmt: skip
+)
 def test_broken_graphs_end_in_an_error(tmp_path: Path, text: str, code: str) -> None:
     path = write(tmp_path, text)
     name = "c" if code == "cyclic-graph" else "a"
@@ -174,8 +189,10 @@ def test_broken_graphs_end_in_an_error(tmp_path: Path, text: str, code: str) -> 
 
 def test_a_deep_graph_needs_no_recursion(tmp_path: Path) -> None:
     nodes = ['node { name: "n0" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }']
-    nodes += [f'node {{ name: "n{i}" op: "Relu" input: "n{i - 1}" attr {{ key: "T" value {{ type: DT_FLOAT }} }} }}'
-              for i in range(1, 5000)]  # fmt: skip
+    nodes += [
+        f'node {{ name: "n{i}" op: "Relu" input: "n{i - 1}" attr {{ key: "T" value {{ type: DT_FLOAT }} }} }}'
+        for i in range(1, 5000)
+    ]
     module = import_graph_def(write(tmp_path, "\n".join(nodes)), outputs=["n4999"])
     assert sum(op.name == "tf.Relu" for op in module.walk()) == 4999
 
@@ -183,16 +200,22 @@ def test_a_deep_graph_needs_no_recursion(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        ('op: "DepthToSpace" input: "x" attr { key: "data_format" value { s: "HWCN" } } '
-         'attr { key: "T" value { type: DT_FLOAT } } attr { key: "block_size" value { i: 2 } }', "'HWCN'"),
-        ('op: "DepthToSpace" input: "x" attr { key: "T" value { type: DT_FLOAT } } '
-         'attr { key: "block_size" value { i: 1 } }', "at least 2"),
+        (
+            'op: "DepthToSpace" input: "x" attr { key: "data_format" value { s: "HWCN" } } '
+            'attr { key: "T" value { type: DT_FLOAT } } attr { key: "block_size" value { i: 2 } }',
+            "'HWCN'",
+        ),
+        (
+            'op: "DepthToSpace" input: "x" attr { key: "T" value { type: DT_FLOAT } } '
+            'attr { key: "block_size" value { i: 1 } }',
+            "at least 2",
+        ),
         ('op: "Pack" attr { key: "N" value { i: 0 } } attr { key: "T" value { type: DT_FLOAT } }', "at least 1"),
         ('op: "IdentityN" attr { key: "T" value { list { } } }', "length 0"),
         ('op: "Elu" input: "x" attr { key: "T" value { type: DT_INT32 } }', "one of bf16, f16, f32, f64"),
         ('op: "Elu" input: "x" attr { key: "T" value { i: 1 } }', "instead of 'type'"),
     ],
-)  # fmt: skip
+)
 def test_attributes_keep_the_limits_of_their_op(tmp_path: Path, node: str, message: str) -> None:
     problem = failure(write(tmp_path, GRAPH + f'node {{ name: "a" {node} }}'), outputs=["a"])
     assert problem.code == "bad-attribute"

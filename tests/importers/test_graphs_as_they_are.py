@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 

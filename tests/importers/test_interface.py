@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.support.sample_models import traced
-from tfconvert.converter.cli.main import main
-from tfconvert.importers.open_model import ORDERS
+from tfconvert.cli.main import main
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.options import ORDERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 
@@ -298,12 +298,15 @@ def test_names_of_tensorflow_s_own(digits_model: Path, tf: ModuleType, tmp_path:
     with tf.Graph().as_default() as graph:
         x = tf.compat.v1.placeholder(tf.float32, [1, 2], name="x")
         tf.split(x * 2.0, 2, axis=1, name="y")
-    model = tfconvert.convert(graph.as_graph_def(), inputs=["x:0"], outputs=["y:0", "y:1"], names="official",
-                              verify=True)  # fmt: skip
+    model = tfconvert.convert(
+        graph.as_graph_def(), inputs=["x:0"], outputs=["y:0", "y:1"], names="official", verify=True
+    )
     assert _places(bytes(model)) == (["x"], ["y", "y:1"])
-    for settings, message in (({"names": "short"}, "one of signature, official"),
-                              ({"recurrent": "loop", "target": "stablehlo"}, "recurrent is for LiteRT's files only"),
-                              ({"names": "official", "target": "stablehlo"}, "LiteRT's files only")):  # fmt: skip
+    for settings, message in (
+        ({"names": "short"}, "one of signature, official"),
+        ({"recurrent": "loop", "target": "stablehlo"}, "recurrent is for LiteRT's files only"),
+        ({"names": "official", "target": "stablehlo"}, "LiteRT's files only"),
+    ):
         with pytest.raises(ConversionError, match=message) as caught:
             tfconvert.convert(digits_model, **settings)  # type: ignore[arg-type]
         assert caught.value.code == "wrong-option"

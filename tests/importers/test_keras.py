@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import tfconvert
 from tests.importers.temporary_folders import LeftFolders
 from tests.support.litert import RunTFLite
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.schema.diagnostics import ConversionError
 
 _X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
@@ -196,9 +196,12 @@ def test_files_without_a_model_are_told(keras: ModuleType, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("missing", "ending", "pip"),
-    [("tensorflow", "keras", "tfconvert[tensorflow]"), ("h5py", "h5", "tfconvert[tensorflow]"),
-     ("tf_keras", "h5", "tf_keras")],
-)  # fmt: skip
+    [
+        ("tensorflow", "keras", "tfconvert[tensorflow]"),
+        ("h5py", "h5", "tfconvert[tensorflow]"),
+        ("tf_keras", "h5", "tf_keras"),
+    ],
+)
 def test_what_must_be_installed_is_told(
     missing: str, ending: str, pip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

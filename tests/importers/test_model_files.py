@@ -23,8 +23,13 @@ def test_those_of_a_saved_model(digits_model: Path, tmp_path: Path) -> None:
     for extra in ("assets/deep/words.txt", "debug/saved_model_debug_info.pb", "variables/note.txt", "other.txt"):
         (model / extra).parent.mkdir(parents=True, exist_ok=True)
         (model / extra).write_text("x", "utf-8")
-    expected = ["saved_model.pb", "variables/variables.data-00000-of-00001", "variables/variables.index",
-                "assets/deep/words.txt", "debug/saved_model_debug_info.pb"]  # fmt: skip
+    expected = [
+        "saved_model.pb",
+        "variables/variables.data-00000-of-00001",
+        "variables/variables.index",
+        "assets/deep/words.txt",
+        "debug/saved_model_debug_info.pb",
+    ]
     assert names(model, model) == names(model / "saved_model.pb", model) == expected
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 
-from tfconvert.converter.api import convert
+from tfconvert.api import convert
 from tfconvert.importers.op_lists import read_op_defs
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError

@@ -180,10 +180,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty graph": (lambda folder: (folder / "saved_model.pb").write_bytes(b""), "damaged-saved-model"),
     "no index": (lambda folder: (folder / "variables" / "variables.index").unlink(), "missing-index"),
     "truncated index": (lambda folder: _truncate(folder / "variables" / "variables.index"), "bad-index"),
-    "no shard": (
-        lambda folder: (folder / "variables" / "variables.data-00000-of-00001").unlink(),
-        "missing-shard",
-    ),
+    "no shard": (lambda folder: (folder / "variables" / "variables.data-00000-of-00001").unlink(), "missing-shard"),
     "truncated shard": (
         lambda folder: _truncate(folder / "variables" / "variables.data-00000-of-00001"),
         "truncated-shard",

@@ -98,10 +98,12 @@ def call() -> pb.GraphDef:
     body.signature.input_arg.add(name="x", type=FLOAT)
     body.signature.input_arg.add(name="p", type=BOOL)
     body.signature.output_arg.add(name="y", type=FLOAT)
-    body.node_def.extend([
-        node("switch", "Switch", "x", "p", T=FLOAT),
-        node("neg", "Neg", "switch:output_true:0", T=FLOAT),
-        node("merge", "Merge", "switch:output_false:0", "neg:y:0", T=FLOAT, N=2),
-    ])  # fmt: skip
+    body.node_def.extend(
+        [
+            node("switch", "Switch", "x", "p", T=FLOAT),
+            node("neg", "Neg", "switch:output_true:0", T=FLOAT),
+            node("merge", "Merge", "switch:output_false:0", "neg:y:0", T=FLOAT, N=2),
+        ]
+    )
     body.ret["y"] = "merge:output:0"
     return called

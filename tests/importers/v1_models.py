@@ -58,8 +58,13 @@ def dense(tf: Any) -> tuple[dict[str, np.ndarray], list[str]]:
     v1 = tf.compat.v1
     x = v1.placeholder(tf.float32, [None, 4], "x")
     label = v1.placeholder(tf.float32, [None, 3], "label")
-    weight = v1.get_variable("w", [4, 3], use_resource=False, partitioner=v1.fixed_size_partitioner(2),
-                             initializer=v1.random_normal_initializer())  # fmt: skip
+    weight = v1.get_variable(
+        "w",
+        [4, 3],
+        use_resource=False,
+        partitioner=v1.fixed_size_partitioner(2),
+        initializer=v1.random_normal_initializer(),
+    )
     bias = variable(tf, "b", np.ones(3, np.float32))
     keep = v1.placeholder_with_default(np.float32(2), [], "keep")
     scores = v1.identity((tf.matmul(x, tf.convert_to_tensor(weight)) + bias) * keep, name="scores")

@@ -90,8 +90,13 @@ def _tensor_array(tf: Any) -> Sequence[Any]:
 def _switches(tf: Any) -> Sequence[Any]:
     x, i, p = _x(tf), _x(tf, "i", (), "int32"), _x(tf, "p", (), "bool")
     graph = tf.compat.v1.get_default_graph()
-    many = graph.create_op("_SwitchN", [x, i], [tf.float32] * 3, name="many", attrs={
-        "num_outs": tf.compat.v1.AttrValue(i=3), "T": tf.compat.v1.AttrValue(type=1)})  # fmt: skip
+    many = graph.create_op(
+        "_SwitchN",
+        [x, i],
+        [tf.float32] * 3,
+        name="many",
+        attrs={"num_outs": tf.compat.v1.AttrValue(i=3), "T": tf.compat.v1.AttrValue(type=1)},
+    )
     merged = tf.raw_ops.Merge(inputs=list(many.outputs))
     dead, alive = tf.raw_ops.Switch(data=x, pred=p)
     with tf.control_dependencies([dead, merged.output]):
@@ -179,8 +184,7 @@ def _tables(tf: Any) -> Sequence[Any]:
 
 def _strings(tf: Any) -> Sequence[Any]:
     x = _x(tf, "s", (None,), "string")
-    parsed = tf.io.parse_example(x, {
-        "a": tf.io.FixedLenFeature([2], tf.float32), "b": tf.io.VarLenFeature(tf.int64)})  # fmt: skip
+    parsed = tf.io.parse_example(x, {"a": tf.io.FixedLenFeature([2], tf.float32), "b": tf.io.VarLenFeature(tf.int64)})
     split = tf.strings.split(x)
     return [parsed["a"], parsed["b"].values, split.values, tf.strings.join([x, "!"]), tf.strings.length(x)]
 
@@ -234,7 +238,17 @@ def _ops(tf: Any) -> Sequence[Any]:
 
 
 CASES: dict[str, Build] = {
-    "cond": _cond, "loop": _loop, "tensor_array": _tensor_array, "switches": _switches, "references": _references,
-    "resources": _resources, "effects": _effects, "constants": _constants, "functions": _functions,
-    "functional_control_flow": _functional_control_flow, "tables": _tables, "strings": _strings, "ops": _ops,
-}  # fmt: skip
+    "cond": _cond,
+    "loop": _loop,
+    "tensor_array": _tensor_array,
+    "switches": _switches,
+    "references": _references,
+    "resources": _resources,
+    "effects": _effects,
+    "constants": _constants,
+    "functions": _functions,
+    "functional_control_flow": _functional_control_flow,
+    "tables": _tables,
+    "strings": _strings,
+    "ops": _ops,
+}

@@ -7,9 +7,13 @@ from typing import NamedTuple
 from tfconvert.schema.tensorflow import op_defs
 
 _REQUIRED = {
-    "bool": "false", "float": "1.0 : f32", "func": "@joined", "int": "0 : i64", "string": '"VALID"',
+    "bool": "false",
+    "float": "1.0 : f32",
+    "func": "@joined",
+    "int": "0 : i64",
+    "string": '"VALID"',
     "type": "!tf_type.qint8",
-}  # fmt: skip
+}
 _FUNCTIONS = """
 func.func private @joined(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> { func.return %a : tensor<f32> }
 func.func private @chosen(%a: tensor<f32>, %b: tensor<f32>) -> tensor<i1> {
@@ -89,8 +93,10 @@ FORMS = [
     Form("ConcatOffset", ("i32", "2xi32", "3xi32"), ("2xi32", "3xi32")),
     Form("ConcatOffset", ("i32", "2x2xi32", "2x2xi32"), ("2x2xi32", "2x2xi32")),
     Form("ConcatOffset", ("i32", "*xi32", "3xi32"), ("2xi32", "3xi32")),
-    *[Form("DataFormatVecPermute", (kind,), (kind,)) for kind in
-      ("2xi32", "3xi32", "4xi32", "4x2xi32", "2x2xi32", "4x3xi32")],
+    *[
+        Form("DataFormatVecPermute", (kind,), (kind,))
+        for kind in ("2xi32", "3xi32", "4xi32", "4x2xi32", "2x2xi32", "4x3xi32")
+    ],
     Form("DynamicStitch", ("[0, 1] : 2xi32", "[3, 2] : 2xi32", "2x4xf32", "2x4xf32"), ("4x4xf32",)),
     Form("DynamicStitch", ("[0, 1] : 2xi32", "[3, 2] : 2xi32", "2x4xf32", "2x4xf32"), ("5x4xf32",)),
     Form("DynamicStitch", ("[0, 1] : 2xi32", "[4, 2] : 2xi32", "2x4xf32", "2x4xf32"), ("5x4xf32",)),
@@ -110,12 +116,24 @@ FORMS = [
     Form("ShapeN", ("2x3xf32", "2xf32"), ("2xi32", "*xi32")),
     Form("SoftmaxCrossEntropyWithLogits", ("2x3xf32", "3x3xf32"), ("2xf32", "2x3xf32")),
     Form("SoftmaxCrossEntropyWithLogits", ("2x3xf32", "*xf32"), ("2xf32", "2x3xf32")),
-    Form("TPUExecuteAndUpdateVariables", (_VARIABLE, "2x!tf_type.string"), (),
-         "device_var_reads_indices = [0], device_var_updates_indices = [-1]"),
-    Form("TPUExecuteAndUpdateVariables", (_VARIABLE, "2x!tf_type.string"), (),
-         "device_var_reads_indices = [0, 1], device_var_updates_indices = [-1]"),
-    Form("TPUExecuteAndUpdateVariables", (_VARIABLE, "2x!tf_type.string"), (),
-         "device_var_reads_indices = [-1], device_var_updates_indices = [-1]"),
+    Form(
+        "TPUExecuteAndUpdateVariables",
+        (_VARIABLE, "2x!tf_type.string"),
+        (),
+        "device_var_reads_indices = [0], device_var_updates_indices = [-1]",
+    ),
+    Form(
+        "TPUExecuteAndUpdateVariables",
+        (_VARIABLE, "2x!tf_type.string"),
+        (),
+        "device_var_reads_indices = [0, 1], device_var_updates_indices = [-1]",
+    ),
+    Form(
+        "TPUExecuteAndUpdateVariables",
+        (_VARIABLE, "2x!tf_type.string"),
+        (),
+        "device_var_reads_indices = [-1], device_var_updates_indices = [-1]",
+    ),
     Form("TPUPartitionedInputV2", ("2xf32", "2xf32"), ("4xf32",), "partition_dims = [2], is_packed = false"),
     Form("TPUPartitionedInputV2", ("2xf32", "2xf32"), ("4xf32",), "partition_dims = [3], is_packed = false"),
     Form("TPUPartitionedInputV2", ("2xf32", "2xf32"), ("4xf32",), "partition_dims = [2], is_packed = true"),
@@ -144,10 +162,18 @@ FORMS = [
     Form("Conv2D", (_IMAGE, _FILTER), ("1x2x2x8xf32",), _STRIDES.replace("1 : i64]", "0 : i64]")),
     Form("Conv2D", (_IMAGE, _FILTER), ("1x2x2x8xf32",), "strides = [1 : i64]"),
     Form("Conv2D", (_IMAGE, _FILTER), ("*xf32",), _STRIDES + ', padding = "EXPLICIT"'),
-    Form("Conv2D", (_IMAGE, _FILTER), ("1x3x3x8xf32",),
-         _STRIDES + ', padding = "EXPLICIT", explicit_paddings = [0, 0, 1, 0, 1, 0, 0, 0]'),
-    Form("Conv2D", (_IMAGE, _FILTER), ("1x3x3x8xf32",),
-         _STRIDES + ', padding = "EXPLICIT", explicit_paddings = [0, 0, -1, 2, 1, 0, 0, 0]'),
+    Form(
+        "Conv2D",
+        (_IMAGE, _FILTER),
+        ("1x3x3x8xf32",),
+        _STRIDES + ', padding = "EXPLICIT", explicit_paddings = [0, 0, 1, 0, 1, 0, 0, 0]',
+    ),
+    Form(
+        "Conv2D",
+        (_IMAGE, _FILTER),
+        ("1x3x3x8xf32",),
+        _STRIDES + ', padding = "EXPLICIT", explicit_paddings = [0, 0, -1, 2, 1, 0, 0, 0]',
+    ),
     Form("Conv2D", (_IMAGE, "6x3x2x8xf32"), ("*xf32",), _STRIDES),
     Form("Conv2D", ("1x4x4x3xf32", _FILTER), ("*xf32",), _STRIDES),
     Form("SpaceToBatchND", ("2x5x4xf32", "[2] : 1xi32", "[[0, 1]] : 1x2xi32"), ("4x3x4xf32",)),
@@ -179,23 +205,47 @@ FORMS = [
     Form("XlaReduceWindow", ("2x3xf32", "f32", "[[1, 1]] : 1x2xi32", *_WINDOWS[1:]), ("2x3xf32",)),
     Form("XlaReduceWindow", ("2x3xf32", "f32", *_WINDOWS[:4], "[0, 0] : 2xi32"), ("2x3xf32",)),
     Form("XlaReduceWindow", ("2x3xf32", "f32", *["2xi32"] * 4, "2x2xi32"), ("2x3xf32",)),
-    Form("XlaSelectAndScatter", ("2x3xf32", *_WINDOWS[:2], _WINDOWS[4], "2x3xf32", "f32"), ("2x3xf32",),
-         "select = @chosen"),
-    Form("XlaSelectAndScatter", ("2x3xf32", "[1] : 1xi32", _WINDOWS[1], _WINDOWS[4], "2x3xf32", "f32"), ("2x3xf32",),
-         "select = @chosen"),
+    Form(
+        "XlaSelectAndScatter",
+        ("2x3xf32", *_WINDOWS[:2], _WINDOWS[4], "2x3xf32", "f32"),
+        ("2x3xf32",),
+        "select = @chosen",
+    ),
+    Form(
+        "XlaSelectAndScatter",
+        ("2x3xf32", "[1] : 1xi32", _WINDOWS[1], _WINDOWS[4], "2x3xf32", "f32"),
+        ("2x3xf32",),
+        "select = @chosen",
+    ),
     Form("XlaSetDynamicDimensionSize", ("2x3xf32", "1 : i32", "i32"), ("2x?xf32",)),
     Form("XlaSetDynamicDimensionSize", ("2x3xf32", "2 : i32", "i32"), ("2x?xf32",)),
     Form("XlaSetDynamicDimensionSize", ("2x3xf32", "-1 : i32", "i32"), ("2x?xf32",)),
     Form("XlaSetDynamicDimensionSize", ("2x3xf32", "1 : i32", "i32"), ("3x?xf32",)),
     Form("XlaSetDynamicDimensionSize", ("*xf32", "1 : i32", "i32"), ("3x?xf32",)),
-    Form("XlaVariadicReduceV2", ("2x3xf32", "f32"), ("2xf32",),
-         "dimensions_to_reduce = [1], operandSegmentSizes = array<i32: 1, 1>"),
-    Form("XlaVariadicReduceV2", ("2xf32", "f32"), ("f32",),
-         "dimensions_to_reduce = [0, 1], operandSegmentSizes = array<i32: 1, 1>"),
-    Form("XlaVariadicReduceV2", ("2xf32", "3xf32", "f32", "f32"), ("f32", "f32"),
-         "dimensions_to_reduce = [0], operandSegmentSizes = array<i32: 2, 2>"),
-    Form("XlaVariadicReduceV2", ("2xf32", "2xf32", "f32", "2xf32"), ("f32", "f32"),
-         "dimensions_to_reduce = [0], operandSegmentSizes = array<i32: 2, 2>"),
+    Form(
+        "XlaVariadicReduceV2",
+        ("2x3xf32", "f32"),
+        ("2xf32",),
+        "dimensions_to_reduce = [1], operandSegmentSizes = array<i32: 1, 1>",
+    ),
+    Form(
+        "XlaVariadicReduceV2",
+        ("2xf32", "f32"),
+        ("f32",),
+        "dimensions_to_reduce = [0, 1], operandSegmentSizes = array<i32: 1, 1>",
+    ),
+    Form(
+        "XlaVariadicReduceV2",
+        ("2xf32", "3xf32", "f32", "f32"),
+        ("f32", "f32"),
+        "dimensions_to_reduce = [0], operandSegmentSizes = array<i32: 2, 2>",
+    ),
+    Form(
+        "XlaVariadicReduceV2",
+        ("2xf32", "2xf32", "f32", "2xf32"),
+        ("f32", "f32"),
+        "dimensions_to_reduce = [0], operandSegmentSizes = array<i32: 2, 2>",
+    ),
     Form("XlaVariadicSort", ("2xf32", "2xf32", "0 : i32"), ("2xf32", "2xf32")),
     Form("XlaVariadicSort", ("2xf32", "2xf32", "[0] : 1xi32"), ("2xf32", "2xf32")),
     Form("XlaVariadicSort", ("2xf32", "3xf32", "0 : i32"), ("2xf32", "2xf32")),
@@ -230,4 +280,4 @@ FORMS = [
     Form("Transpose", ("2x3xf32", "3xi32"), ("?x?xf32",)),
     Form("Transpose", ("2x3xf32", "[2, 0] : 2xi32"), ("?x?xf32",)),
     Form("Transpose", ("2x3xf32", "2xi32"), ("?xf32",)),
-]  # fmt: skip
+]

@@ -43,9 +43,13 @@ def whole_text(module: ModuleOp) -> str:
 def _judge() -> subprocess.Popen[str]:
     """Returns the process, which stays for further questions: starting it takes longer than most of them."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _JUDGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
+        [sys.executable, "-c", _JUDGE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
 
     def end() -> None:
         process.kill()

@@ -36,11 +36,23 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 from tfconvert.schema.tensorflow import op_defs
 
-_IGNORED = frozenset({
-    "output_shapes", "_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids", "tf._input_shapes",
-    "tf._construction_context", "tf._original_func_name", "tf._disable_call_shape_inference", "resultSegmentSizes",
-    "strtemplate", "tf.device", "allow_soft_placement", "tf.producer_version",
-})  # fmt: skip
+_IGNORED = frozenset(
+    {
+        "output_shapes",
+        "_output_shapes",
+        "_read_only_resource_inputs",
+        "_collective_manager_ids",
+        "tf._input_shapes",
+        "tf._construction_context",
+        "tf._original_func_name",
+        "tf._disable_call_shape_inference",
+        "resultSegmentSizes",
+        "strtemplate",
+        "tf.device",
+        "allow_soft_placement",
+        "tf.producer_version",
+    }
+)
 
 _REGISTRY = OpRegistry()
 

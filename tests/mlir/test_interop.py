@@ -10,11 +10,11 @@ import pytest
 
 from tests.mlir import graphs, oracle
 from tests.support import sample_models
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.targets import PIPELINES
+from tfconvert.converter.target import PIPELINES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.settings.options import Options
 
 # The control text must be refused, or the oracle judges nothing.
 _WRONG = "func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { func.return %x : tensor<2xf32> }"

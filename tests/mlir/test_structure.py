@@ -153,8 +153,7 @@ def test_more_nodes_in_theirs_are_no_difference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shapes", "is_one"),
-    [((None, (2,)), True), (((-1,), (2,)), True), (((2,), (3,)), False), (((), (-1,)), False)],
+    ("shapes", "is_one"), [((None, (2,)), True), (((-1,), (2,)), True), (((2,), (3,)), False), (((), (-1,)), False)]
 )
 def test_types_may_know_more_but_not_otherwise(
     shapes: tuple[types.Shape | None, types.Shape | None], is_one: bool

@@ -35,11 +35,7 @@ def test_reads_digits_that_it_never_saw(
 
 
 def test_answers_as_tensorflow_does(
-    content: bytes,
-    digits: tuple[np.ndarray, np.ndarray],
-    digits_model: Path,
-    run_tflite: RunTFLite,
-    tf: ModuleType,
+    content: bytes, digits: tuple[np.ndarray, np.ndarray], digits_model: Path, run_tflite: RunTFLite, tf: ModuleType
 ) -> None:
     pixels = digits[0][:64]
     signature = tf.saved_model.load(str(digits_model)).signatures["serving_default"]

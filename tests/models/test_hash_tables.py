@@ -59,21 +59,34 @@ def static_table(tf: ModuleType, keys: Any, values: Any, default: Any) -> Any:
 
 
 VALUES = {
-    "strings": (WORDS, b"none"), "doubles": (np.array([0.1, -2e300, 3]), 7.5),
-    "floats": (np.array([0.5, 2, 3], np.float32), -1.0), "integers": (np.array([1, 2, 2**40]), -1),
+    "strings": (WORDS, b"none"),
+    "doubles": (np.array([0.1, -2e300, 3]), 7.5),
+    "floats": (np.array([0.5, 2, 3], np.float32), -1.0),
+    "integers": (np.array([1, 2, 2**40]), -1),
     "halves": (np.array([1, 2, 3], np.int32), -1),
-}  # fmt: skip
+}
 KEYS = {
-    "strings": WORDS, "close": np.array([5, -6, 7], np.int32), "far": np.array([5, -6, 2**40]),
-    "last": np.array([2**63 - 1, 5, -(2**63)]), "lasting": np.array([2**63 - 1, 2**63 - 2, 2**63 - 3]),
+    "strings": WORDS,
+    "close": np.array([5, -6, 7], np.int32),
+    "far": np.array([5, -6, 2**40]),
+    "last": np.array([2**63 - 1, 5, -(2**63)]),
+    "lasting": np.array([2**63 - 1, 2**63 - 2, 2**63 - 3]),
     "one": np.array([1]),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("keys", "values"), [
-    ("strings", "doubles"), ("strings", "halves"), *[("close", kind) for kind in VALUES if kind != "integers"],
-    *[("far", kind) for kind in VALUES], ("last", "floats"), ("lasting", "strings"), ("one", "integers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [
+        ("strings", "doubles"),
+        ("strings", "halves"),
+        *[("close", kind) for kind in VALUES if kind != "integers"],
+        *[("far", kind) for kind in VALUES],
+        ("last", "floats"),
+        ("lasting", "strings"),
+        ("one", "integers"),
+    ],
+)
 def test_kinds_of_tables(tf: ModuleType, check: Check, keys: str, values: str) -> None:
     table = static_table(tf, KEYS[keys], VALUES[values][0][: len(KEYS[keys])], VALUES[values][1])
     find = tf.function(lambda x: {"y": table.lookup(x)}, input_signature=spec(tf, KEYS[keys]))

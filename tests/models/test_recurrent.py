@@ -14,7 +14,7 @@ import pytest
 from benchmarks.recurrent import Worker, check
 from benchmarks.recurrent_table import cases
 
-MOST_OPERATORS = {
+MAX_OPERATORS = {
     "k3/lstm/last/dynamic": 8,
     "k3/lstm/seq/static": 2,
     "k3/lstm/seq+states/dynamic": 30,
@@ -84,11 +84,11 @@ def runtime() -> Iterator[Worker]:
         yield worker
 
 
-@pytest.mark.parametrize("name", MOST_OPERATORS)
+@pytest.mark.parametrize("name", MAX_OPERATORS)
 def test_networks_convert_and_match(name: str, runtime: Worker, tf: ModuleType, tmp_path: Path) -> None:
     outcome = check(CASES[name], tmp_path, runtime)
     assert not outcome.ours.problem
-    assert outcome.ours.count <= MOST_OPERATORS[name]
+    assert outcome.ours.count <= MAX_OPERATORS[name]
 
 
 @pytest.mark.parametrize("name", UNROLLED)

@@ -15,9 +15,14 @@ from tests.support.stateful import compare_calls, runners, same
 from tfconvert.schema.diagnostics import ConversionError
 
 OPS = (
-    "AssignVariableOp", "HashTableV2", "LookupTableFindV2", "LookupTableImportV2", "ReadVariableOp", "VarHandleOp",
+    "AssignVariableOp",
+    "HashTableV2",
+    "LookupTableFindV2",
+    "LookupTableImportV2",
+    "ReadVariableOp",
+    "VarHandleOp",
     "VarIsInitializedOp",
-)  # fmt: skip
+)
 """The ops on state that models here have."""
 
 
@@ -35,15 +40,29 @@ def test_a_program_leaves_the_same_state_after_each_of_ten_calls(tf: ModuleType,
         PROGRAMS[name](tf, module, x, row)
         return {names[id(each)]: each.read_value() for each in module.variables}
 
-    calls = [("run", {"x": np.array([call + 0.5, 1.5, -1], np.float32), "row": np.array(call % 3, np.int32)})
-             for call in range(10)]  # fmt: skip
+    calls = [
+        ("run", {"x": np.array([call + 0.5, 1.5, -1], np.float32), "row": np.array(call % 3, np.int32)})
+        for call in range(10)
+    ]
     compare_calls(tf, tmp_path, module, {"run": run}, calls)
 
 
 TYPES = (
-    "float32", "float64", "float16", "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-    "complex64", "complex128",
-)  # fmt: skip
+    "float32",
+    "float64",
+    "float16",
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "complex64",
+    "complex128",
+)
 
 
 def test_variables_of_every_type_keep_what_they_are_given(tf: ModuleType, tmp_path: Path) -> None:
@@ -115,13 +134,19 @@ TABLES = {
     "string-bool": (strings(b"a", b"c"), np.array([True, True]), np.False_, strings(b"c", b"x", b"a")),
     "int64-string": (np.array([5, -6], np.int64), strings(b"u", b"v"), b"none", np.array([-6, 0, 5], np.int64)),
     "int64-int64": (
-        np.array([5, -6], np.int64), np.array([1, 2], np.int64), np.int64(3), np.array([-6, 0, 5], np.int64)
+        np.array([5, -6], np.int64),
+        np.array([1, 2], np.int64),
+        np.int64(3),
+        np.array([-6, 0, 5], np.int64),
     ),
     "int32-int32": (
-        np.array([5, -6], np.int32), np.array([1, 2], np.int32), np.int32(3), np.array([-6, 0, 5], np.int32)
+        np.array([5, -6], np.int32),
+        np.array([1, 2], np.int32),
+        np.int32(3),
+        np.array([-6, 0, 5], np.int32),
     ),
     "int32-string": (np.array([5, -6], np.int32), strings(b"u", b"v"), b"none", np.array([-6, 0, 5], np.int32)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -202,9 +227,12 @@ def test_tables_of_tensorflow_1(tf: ModuleType, tmp_path: Path, vocabulary: Path
     with v1.Graph().as_default(), v1.Session() as session:
         given = v1.placeholder(tf.string, [None], "x")
         initializer = tf.lookup.TextFileInitializer(
-            str(vocabulary), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64,
+            str(vocabulary),
+            tf.string,
+            tf.lookup.TextFileIndex.WHOLE_LINE,
+            tf.int64,
             tf.lookup.TextFileIndex.LINE_NUMBER,
-        )  # fmt: skip
+        )
         found = tf.lookup.StaticHashTable(initializer, -1).lookup(given)
         scale = v1.get_variable("scale", initializer=tf.constant(3, tf.int64))
         session.run([v1.tables_initializer(), v1.global_variables_initializer()])

@@ -91,10 +91,12 @@ def _layers(name: str) -> Callable[[Any], list[Any]]:
 
 
 RECURRENT = {
-    **{f"keras {name}": ("keras", _layers(name))
-       for name in ("LSTM", "GRU", "SimpleRNN", "Bidirectional", "stacked", "masked")},
+    **{
+        f"keras {name}": ("keras", _layers(name))
+        for name in ("LSTM", "GRU", "SimpleRNN", "Bidirectional", "stacked", "masked")
+    },
     **{f"tf_keras {name}": ("tf_keras", _layers(name)) for name in ("LSTM", "GRU")},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RECURRENT)
@@ -127,16 +129,43 @@ def test_stateful_layers_go_on_where_they_stopped_until_they_are_reset(
 
 
 SCALARS: Mapping[str, float] = {
-    "alpha": 0.1, "lr": 0.1, "lr_power": -0.5, "momentum": 0.9, "rho": 0.9, "epsilon": 1e-3, "beta": 0.9, "beta1": 0.9,
-    "beta2": 0.99, "beta1_power": 0.8, "beta2_power": 0.97, "l1": 0.01, "l2": 0.1, "l2_shrinkage": 0.05,
-    "logbase": 0.3, "sign_decay": 0.7,
-}  # fmt: skip
+    "alpha": 0.1,
+    "lr": 0.1,
+    "lr_power": -0.5,
+    "momentum": 0.9,
+    "rho": 0.9,
+    "epsilon": 1e-3,
+    "beta": 0.9,
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "beta1_power": 0.8,
+    "beta2_power": 0.97,
+    "l1": 0.01,
+    "l2": 0.1,
+    "l2_shrinkage": 0.05,
+    "logbase": 0.3,
+    "sign_decay": 0.7,
+}
 
 STEPS = (
-    "AdaMax", "Adadelta", "Adagrad", "AdagradV2", "Adam", "AdamWithAmsgrad", "AddSign", "CenteredRMSProp", "Ftrl",
-    "FtrlV2", "GradientDescent", "KerasMomentum", "Momentum", "PowerSign", "ProximalAdagrad",
-    "ProximalGradientDescent", "RMSProp",
-)  # fmt: skip
+    "AdaMax",
+    "Adadelta",
+    "Adagrad",
+    "AdagradV2",
+    "Adam",
+    "AdamWithAmsgrad",
+    "AddSign",
+    "CenteredRMSProp",
+    "Ftrl",
+    "FtrlV2",
+    "GradientDescent",
+    "KerasMomentum",
+    "Momentum",
+    "PowerSign",
+    "ProximalAdagrad",
+    "ProximalGradientDescent",
+    "RMSProp",
+)
 FLAGS = {"use_nesterov": (False, True), "update_slots": (True, False), "multiply_linear_by_lr": (False, True)}
 
 
@@ -184,9 +213,15 @@ def test_a_network_is_trained_in_litert(tf: ModuleType, tmp_path: Path, library:
     keras.utils.set_random_seed(1)
     layers = keras.layers
     # A bias before the normalization would have gradients of pure rounding errors, which Adam amplifies.
-    network = keras.Sequential([
-        keras.Input((6,)), layers.Dense(8, use_bias=False), layers.BatchNormalization(), layers.ReLU(), layers.Dense(3)
-    ])  # fmt: skip
+    network = keras.Sequential(
+        [
+            keras.Input((6,)),
+            layers.Dense(8, use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.Dense(3),
+        ]
+    )
     optimizer = keras.optimizers.Adam(0.05)
     optimizer.build(network.trainable_variables)
     loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -247,18 +282,36 @@ def _longer(m: Any, tf: Any, x: Any) -> Any:
 REFUSED: Mapping[str, tuple[Callable[[Any], Any], Callable[..., Any], str, str]] = {
     "grows": (lambda tf: _variable(tf, [None], 1), _longer, "variable-shape", "tf.VarHandleOp"),
     "of any rank": (
-        lambda tf: _variable(tf, tf.TensorShape(None), 1), lambda m, tf, x: m.state.assign(x[None]), "variable-shape",
+        lambda tf: _variable(tf, tf.TensorShape(None), 1),
+        lambda m, tf, x: m.state.assign(x[None]),
+        "variable-shape",
         "tf.VarHandleOp",
     ),
-    "empty": (lambda tf: _variable(tf, [0]), lambda m, tf, x: m.state.assign_add(x[:0]), "variable-shape",
-              "tf.VarHandleOp"),
-    "strings": (lambda tf: tf.Variable("a"), lambda m, tf, x: m.state.assign(tf.strings.as_string(x[0])),
-                "variable-type", "tf.VarHandleOp"),
-    "table": (_table, lambda m, tf, x: m.state.insert([1], [tf.cast(x[0], tf.int64)]), "unsupported-op",
-              "tf.MutableHashTableV2"),
-    "generator": (lambda tf: tf.random.Generator.from_seed(3), lambda m, tf, x: m.state.normal([3]), "unsupported-op",
-                  "tf.RngReadAndSkip"),
-}  # fmt: skip
+    "empty": (
+        lambda tf: _variable(tf, [0]),
+        lambda m, tf, x: m.state.assign_add(x[:0]),
+        "variable-shape",
+        "tf.VarHandleOp",
+    ),
+    "strings": (
+        lambda tf: tf.Variable("a"),
+        lambda m, tf, x: m.state.assign(tf.strings.as_string(x[0])),
+        "variable-type",
+        "tf.VarHandleOp",
+    ),
+    "table": (
+        _table,
+        lambda m, tf, x: m.state.insert([1], [tf.cast(x[0], tf.int64)]),
+        "unsupported-op",
+        "tf.MutableHashTableV2",
+    ),
+    "generator": (
+        lambda tf: tf.random.Generator.from_seed(3),
+        lambda m, tf, x: m.state.normal([3]),
+        "unsupported-op",
+        "tf.RngReadAndSkip",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

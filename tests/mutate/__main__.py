@@ -23,16 +23,26 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="how many are converted at the same time")
     parser.add_argument("--open-every", type=int, default=10, help="of how many results one is opened in LiteRT")
     parser.add_argument("--keep", type=Path, help="a folder to write an example of every failure to")
-    parser.add_argument("--seeds", type=Path, default=Path(tempfile.gettempdir()) / f"tfconvert-seeds-{os.getuid()}",
-                        help="the folder of the models to mutate; they are made if there are none")  # fmt: skip
+    parser.add_argument(
+        "--seeds",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / f"tfconvert-seeds-{os.getuid()}",
+        help="the folder of the models to mutate; they are made if there are none",
+    )
     arguments = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     kinds = tuple(arguments.kind or KINDS)
     start = time.perf_counter()
     summary = campaign.run(
-        find_seeds(arguments.seeds), range(arguments.first, arguments.first + arguments.count), seed=arguments.seed,
-        kinds=kinds, jobs=arguments.jobs, open_every=arguments.open_every, keep=arguments.keep, progress=30,
-    )  # fmt: skip
+        find_seeds(arguments.seeds),
+        range(arguments.first, arguments.first + arguments.count),
+        seed=arguments.seed,
+        kinds=kinds,
+        jobs=arguments.jobs,
+        open_every=arguments.open_every,
+        keep=arguments.keep,
+        progress=30,
+    )
     for what, count in sorted(summary.counts.items()):
         print(f"{count:9} {what}")
     for kind, counts in summary.kinds.items():

@@ -69,7 +69,4 @@ def mutate_objects(random: Random, files: Files) -> Files:
     entry.offset, entry.size = len(files[shard]), len(varint(len(text))) + 4 + len(text)
     entry.crc32c = masked(length + checksum + text)
     entries[key] = entry.SerializeToString()
-    return {
-        index: table(block(sorted(entries.items()))),
-        shard: files[shard] + varint(len(text)) + checksum + text,
-    }
+    return {index: table(block(sorted(entries.items()))), shard: files[shard] + varint(len(text)) + checksum + text}

@@ -33,9 +33,13 @@ class LiteRT:
         """Returns why a file can't be opened; empty if it can be."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-            )  # fmt: skip
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{path}\n")

@@ -201,7 +201,7 @@ KINDS: Mapping[str, Kind] = {
     "mlir": Kind(16, ("mlir",), "", _text_of("model.mlir")),
     "tflite": Kind(12, ("tflite",), "", _flatbuffer),
     "tflite-bytes": Kind(3, ("tflite",), "", _bytes_of("model.tflite")),
-}  # fmt: skip
+}
 """The kinds of mutants."""
 
 

@@ -135,7 +135,8 @@ def _numbers(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
 
 
 SAVED: dict[str, Build] = {
-    **MODELS, **UNSUPPORTED,
+    **MODELS,
+    **UNSUPPORTED,
     **{build.__name__.strip("_"): build for build in (_vision, _indexing, _recurrent, _lists, _vocabulary, _numbers)},
-}  # fmt: skip
+}
 """Builders of the SavedModels, by name."""

@@ -27,14 +27,14 @@ from tests.importers import v1_graphs, v1_models
 from tests.importers.tflite import official_models
 from tests.mutate.seed_models import SAVED
 from tests.support.sample_models import save
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.targets import PIPELINES
+from tfconvert.converter.target import PIPELINES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.printing import print_module
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.options import Options
 
 OFFICIAL = sorted(set(official_models.MODELS) - {"two_signatures"})
 FORMATS = ("saved_model", "graph_def", "meta_graph", "mlir", "tflite")
@@ -130,8 +130,10 @@ def find_seeds(folder: Path, models: Collection[str] = ()) -> Seeds:
         done = subprocess.run(
             [sys.executable, "-m", __name__, str(folder), *models],
             env={**os.environ, **_FIXED, "PYTHONPATH": str(Path(__file__).parents[2])},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise RuntimeError(f"the seeds can't be made:\n{done.stderr}")
     return Seeds(folder)

@@ -12,12 +12,41 @@ _TOKEN = re.compile(
     r"|[A-Za-z_][\w$.]*|->|\S|\s+"
 )
 _ALSO = (
-    "tensor<*xf32>", "tensor<?xf32>", "tensor<f32>", "tensor<0xf32>", "tensor<2x?xi32>", "tensor<1x!tf_type.string>",
-    "tensor<99999999999999x9xf32>", "tensor<!tf_type.resource>", "tensor<!tf_type.variant>", "tensor<4xi1>",
-    "tensor<2xi4>", "tensor<2xcomplex<f32>>", "tensor<2x!quant.uniform<i8:f32, 1.0>>", "none", "index", "f32", "i64",
-    "unit", "true", "dense<>", "dense<0>", 'dense<"0x00">', "[]", "{}", "<{}>", "()", "loc(unknown)", "@main", "%0",
-    "%arg0", "^bb0", "attributes", "func.func", "func.return",
-)  # fmt: skip
+    "tensor<*xf32>",
+    "tensor<?xf32>",
+    "tensor<f32>",
+    "tensor<0xf32>",
+    "tensor<2x?xi32>",
+    "tensor<1x!tf_type.string>",
+    "tensor<99999999999999x9xf32>",
+    "tensor<!tf_type.resource>",
+    "tensor<!tf_type.variant>",
+    "tensor<4xi1>",
+    "tensor<2xi4>",
+    "tensor<2xcomplex<f32>>",
+    "tensor<2x!quant.uniform<i8:f32, 1.0>>",
+    "none",
+    "index",
+    "f32",
+    "i64",
+    "unit",
+    "true",
+    "dense<>",
+    "dense<0>",
+    'dense<"0x00">',
+    "[]",
+    "{}",
+    "<{}>",
+    "()",
+    "loc(unknown)",
+    "@main",
+    "%0",
+    "%arg0",
+    "^bb0",
+    "attributes",
+    "func.func",
+    "func.return",
+)
 """Tokens that may stand for any other."""
 
 

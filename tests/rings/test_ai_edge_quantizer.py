@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.litert.quantize.runs import signal_to_noise
+from tests.converter.targets.litert.quantize.runs import signal_to_noise
 from tests.support.litert import RunTFLite
 from tfconvert.schema.tflite.reader import read_model
 from tfconvert.schema.tflite.tables import TFLITE
@@ -17,11 +17,7 @@ from tfconvert.schema.tflite.tables import TFLITE
 quantizer = pytest.importorskip("ai_edge_quantizer.quantizer")
 recipe = pytest.importorskip("ai_edge_quantizer.recipe")
 
-RECIPES = {
-    "dynamic_wi8_afp32": 30,
-    "weight_only_wi8_afp32": 35,
-    "dynamic_wi4_afp32": 10,
-}
+RECIPES = {"dynamic_wi8_afp32": 30, "weight_only_wi8_afp32": 35, "dynamic_wi4_afp32": 10}
 """Recipes with the signal-to-noise ratios that they leave at least, in dB."""
 
 
@@ -73,8 +69,10 @@ def test_blocks_keep_their_scales(tf: Any, tmp_path: Path, run_tflite: RunTFLite
     weights = [random.normal(size=shape).astype(np.float32) for shape in ((64, 96), (96, 32))]
 
     net = tf.Module()
-    net.run = tf.function(lambda x: {"y": tf.nn.relu(x @ weights[0]) @ weights[1]},
-                          input_signature=[tf.TensorSpec([4, 64], tf.float32, name="x")])  # fmt: skip
+    net.run = tf.function(
+        lambda x: {"y": tf.nn.relu(x @ weights[0]) @ weights[1]},
+        input_signature=[tf.TensorSpec([4, 64], tf.float32, name="x")],
+    )
     tf.saved_model.save(net, tmp_path / "net", signatures=net.run.get_concrete_function())
     floats = bytes(tfconvert.convert(tmp_path / "net"))
     content = bytes(quantizer.Quantizer(floats, recipe.dynamic_wi4b32_afp32()).quantize().quantized_model)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.stablehlo.engine import Program
+from tests.converter.targets.stablehlo.engine import Program
 from tfconvert.schema.diagnostics import ConversionError
 
 pytest.importorskip("jaxlib")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.converter.batch.models import UNKNOWN, write
-from tfconvert.converter.batch.entries import to_entries
-from tfconvert.converter.batch.job import JobLimits
-from tfconvert.converter.batch.perform import Trial
-from tfconvert.converter.batch.ray_cluster import run_on_ray
-from tfconvert.converter.cli.main import main
+from tests.batch.models import UNKNOWN, write
+from tfconvert.batch.entries import to_entries
+from tfconvert.batch.job import JobLimits
+from tfconvert.batch.perform import Trial
+from tfconvert.batch.ray_cluster import run_on_ray
+from tfconvert.cli.main import main
 
 MODELS = 12
 

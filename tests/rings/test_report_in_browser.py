@@ -14,11 +14,11 @@ import pytest
 from PIL import Image
 
 import tfconvert
-from tests.converter.report_page.test_page import HOSTILE
-from tfconvert.converter.fidelity import Exclusions, Fidelity, LayerFidelity, OutputFidelity
-from tfconvert.converter.quantization_report import QuantizationReport
-from tfconvert.converter.report import Report
-from tfconvert.converter.report_page.page import render
+from tests.report.test_page import HOSTILE
+from tfconvert.converter.pipeline.quantization_report import QuantizationReport
+from tfconvert.report.page import render
+from tfconvert.report.report import Report
+from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, OutputFidelity
 
 WIDE = (1360, 900)
 PHONE = (390, 844)
@@ -60,9 +60,11 @@ def open_page(chromium: Any, tmp_path: Path) -> Iterator[Open]:
         path.write_text(page, "utf-8")
         width, height = size
         context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce",
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            reduced_motion="reduce",
             is_mobile=size == PHONE,
-        )  # fmt: skip
+        )
         contexts.append(context)
         opened = context.new_page()
         opened.on("console", lambda message: said.append(message.text))
@@ -247,10 +249,12 @@ def _hostile() -> str:
         "notes": [{"code": HOSTILE, "message": HOSTILE, "hint": HOSTILE, "node": HOSTILE, "severity": "warning"}],
         "stages": [{"name": HOSTILE, "seconds": 1.0}],
         "quantization": {
-            "forms": {HOSTILE: 1}, "bytes_before": 1, "bytes_after": 1,
+            "forms": {HOSTILE: 1},
+            "bytes_before": 1,
+            "bytes_after": 1,
             "layers": [{"node": HOSTILE, "op": HOSTILE, "form": HOSTILE, "reason": HOSTILE, "weight_snr": 1.0}],
         },
-    }  # fmt: skip
+    }
     links = {"1": {"from": [[0, 0]], "folded": [[0, 1]]}}
     graphs = {"before": [function], "after": [{**function, "links": links}], "stages": []}
     return render(report, graphs, {HOSTILE: 1.0})

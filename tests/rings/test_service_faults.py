@@ -17,14 +17,14 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.converter.batch.models import RELU
+from tests.batch.models import RELU
 from tests.rings.servers import Server, postgresql, wait_for
-from tfconvert.converter.service.config import ServiceConfig
-from tfconvert.converter.service.database.opening import open_database
-from tfconvert.converter.service.folders import REPORT, Folders, result_name
-from tfconvert.converter.service.janitor import Janitor
-from tfconvert.converter.service.leases import Lease
-from tfconvert.converter.service.store import JobStore
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.opening import open_database
+from tfconvert.service.folders import REPORT, Folders, result_name
+from tfconvert.service.janitor import Janitor
+from tfconvert.service.leases import Lease
+from tfconvert.service.store import JobStore
 
 JOBS = 200
 SENDERS = 4
@@ -59,8 +59,9 @@ class Clients:
         while time.monotonic() < end:
             server = self._servers[random.randrange(len(self._servers))]
             try:
-                said = self._http.post(f"{server.url}/v1/jobs", files={"model": (name, model)},
-                                       headers={"Idempotency-Key": name})  # fmt: skip
+                said = self._http.post(
+                    f"{server.url}/v1/jobs", files={"model": (name, model)}, headers={"Idempotency-Key": name}
+                )
             except httpx.TransportError:
                 time.sleep(0.1)
                 continue

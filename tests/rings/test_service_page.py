@@ -15,7 +15,7 @@ import pytest
 from tests.support import running_service
 from tests.support.litert import RunTFLite
 from tests.support.running_service import RunningService
-from tfconvert.converter.service.job_state import JobState
+from tfconvert.service.job_state import JobState
 
 axe_core = pytest.importorskip("axe_core_python")
 AXE = (Path(axe_core.__path__[0]) / "axe.min.js").read_text("utf-8")
@@ -93,8 +93,11 @@ def _until(page: Any, expression: str) -> None:
 
 
 def _drop(page: Any, name: str, folder: Path) -> None:
-    files = [[str(path.relative_to(folder)), base64.b64encode(path.read_bytes()).decode()]
-             for path in sorted(folder.rglob("*")) if path.is_file()]  # fmt: skip
+    files = [
+        [str(path.relative_to(folder)), base64.b64encode(path.read_bytes()).decode()]
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    ]
     page.evaluate(_DROP, [name, files])
     _until(page, "document.getElementById('picked').textContent")
 

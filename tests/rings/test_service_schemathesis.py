@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.converter.service.serving import Serving
+from tests.service.serving import Serving
 
 hypothesis = pytest.importorskip("hypothesis")
 schemathesis = pytest.importorskip("schemathesis")
@@ -38,10 +38,26 @@ def made(server: Serving, headers: dict[str, str]) -> str:
 
 
 OPERATIONS = (
-    "submit_job", "list_jobs", "get_job", "delete_job", "cancel_job", "retry_job", "follow_job", "get_result",
-    "get_part", "get_report", "get_report_page", "get_log", "list_tokens", "create_token", "revoke_token", "get_health",
-    "get_readiness", "get_metrics", "list_ops",
-)  # fmt: skip
+    "submit_job",
+    "list_jobs",
+    "get_job",
+    "delete_job",
+    "cancel_job",
+    "retry_job",
+    "follow_job",
+    "get_result",
+    "get_part",
+    "get_report",
+    "get_report_page",
+    "get_log",
+    "list_tokens",
+    "create_token",
+    "revoke_token",
+    "get_health",
+    "get_readiness",
+    "get_metrics",
+    "list_ops",
+)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -51,9 +67,13 @@ def test_no_request_makes_the_server_fail(operation: str, server: Serving, heade
     modes = [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE]
     strategy = hypothesis.strategies.one_of(*(wanted.as_strategy(generation_mode=mode) for mode in modes))
     settings = hypothesis.settings(
-        max_examples=_EACH, deadline=None, database=None, derandomize=True, phases=[hypothesis.Phase.generate],
+        max_examples=_EACH,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[hypothesis.Phase.generate],
         suppress_health_check=list(hypothesis.HealthCheck),
-    )  # fmt: skip
+    )
     statuses: set[int] = set()
 
     @settings  # type: ignore[untyped-decorator]
@@ -96,6 +116,16 @@ def test_all_operations_are_tried(server: Serving) -> None:
 
 def test_nothing_was_written_elsewhere(server: Serving) -> None:
     folders = server.service.folders
-    known = {"service.db", "service.db-wal", "service.db-shm", "installation", "incoming", "models", "jobs", "results",
-             "events", "servers"}  # fmt: skip
+    known = {
+        "service.db",
+        "service.db-wal",
+        "service.db-shm",
+        "installation",
+        "incoming",
+        "models",
+        "jobs",
+        "results",
+        "events",
+        "servers",
+    }
     assert {path.name for path in Path(folders.data).iterdir()} <= known

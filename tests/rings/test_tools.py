@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.litert.quantize.runs import Array, run_model
+from tests.converter.targets.litert.quantize.runs import Array, run_model
 
 NETWORKS = ("convolutions", "attention", "perceptron")
 MODES = ("float", "dynamic", "int8")

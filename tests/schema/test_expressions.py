@@ -320,8 +320,9 @@ def test_blocks_of_few_bytes_are_computed_from_few_floats(
     matrix, value = _large_file(tmp_path)
     turned = deferred("transpose", [(matrix, value)], (1, 0), value.T)
     factors = [of(random((2048,), 1) ** 2 + 1), of(np.zeros(2048, np.int32))] if function == "quantize" else []
-    result, _ = deferred(function, [turned, *factors], (0, -127, 127),
-                         np.empty((2048, 1024), np.int8 if factors else np.float16))  # fmt: skip
+    result, _ = deferred(
+        function, [turned, *factors], (0, -127, 127), np.empty((2048, 1024), np.int8 if factors else np.float16)
+    )
     size = 1 << 17
     largest = 0
     tracemalloc.start()

@@ -70,9 +70,20 @@ def test_every_type_is_read_as_it_was_written(
 
 
 @pytest.mark.parametrize(
-    "text", ["<f32:f32, 0.5>", "<i8:f64, 0.5>", "<i8:f32, -1.0>", "<i8:f32, 0.0>", "<i8:f32:0, 0.5>", "<i99:f32, 0.5>",
-             "<i8<-129:127>:f32, 0.5>", "<i8<0:256>:f32, 0.5>", "<u8<-1:1>:f32, 0.5>", "<i8<3:3>:f32, 0.5>"]
-)  # fmt: skip
+    "text",
+    [
+        "<f32:f32, 0.5>",
+        "<i8:f64, 0.5>",
+        "<i8:f32, -1.0>",
+        "<i8:f32, 0.0>",
+        "<i8:f32:0, 0.5>",
+        "<i99:f32, 0.5>",
+        "<i8<-129:127>:f32, 0.5>",
+        "<i8<0:256>:f32, 0.5>",
+        "<u8<-1:1>:f32, 0.5>",
+        "<i8<3:3>:f32, 0.5>",
+    ],
+)
 def test_what_is_not_a_type(text: str) -> None:
     with pytest.raises(ParseError):
         parse(f"!quant.uniform{text}")
@@ -97,9 +108,13 @@ def test_blocks(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<i4:f64, 32, [], dense<0.5> : tensor<1xf16>>", "<i4:f32, -1, [], dense<0.5> : tensor<1xf16>>",
-     "<i4:f32, 32, [], 0.5>", "<i4:f32, 32, dense<0.5> : tensor<1xf16>>"],
-)  # fmt: skip
+    [
+        "<i4:f64, 32, [], dense<0.5> : tensor<1xf16>>",
+        "<i4:f32, -1, [], dense<0.5> : tensor<1xf16>>",
+        "<i4:f32, 32, [], 0.5>",
+        "<i4:f32, 32, dense<0.5> : tensor<1xf16>>",
+    ],
+)
 def test_what_has_no_blocks(text: str) -> None:
     with pytest.raises(ParseError):
         parse(f"!quant.blockwise{text}")

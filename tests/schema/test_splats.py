@@ -25,9 +25,16 @@ def _is_splat(constant: Constant) -> bool:
 
 @pytest.mark.parametrize(
     "value",
-    [np.float32(1.5), np.int64(-3), np.bool_(True), np.float32("nan"), np.complex64(1 + 2j), ml_dtypes.bfloat16(2.5),
-     np.array(b"text", object)],
-)  # fmt: skip
+    [
+        np.float32(1.5),
+        np.int64(-3),
+        np.bool_(True),
+        np.float32("nan"),
+        np.complex64(1 + 2j),
+        ml_dtypes.bfloat16(2.5),
+        np.array(b"text", object),
+    ],
+)
 def test_values_come_back(value: Any) -> None:
     shape = (1 << 17, 3)
     constant = _splat(value, shape)
@@ -133,8 +140,16 @@ def test_a_value_is_not_computed_twice_as_often_at_every_level(monkeypatch: pyte
 
 
 def test_many_different_parts_stay_an_expression() -> None:
-    parts = [tensor_data.defer("cast", (tensor_data.of_array(np.full((1000, 50), number, np.float16)),), SHAPE,
-                               np.dtype(np.float32), types.F32) for number in range(100)]  # fmt: skip
+    parts = [
+        tensor_data.defer(
+            "cast",
+            (tensor_data.of_array(np.full((1000, 50), number, np.float16)),),
+            SHAPE,
+            np.dtype(np.float32),
+            types.F32,
+        )
+        for number in range(100)
+    ]
     joined = tensor_data.defer("concat", tuple(parts), (100_000, 50), 0)
     moved = tensor_data.defer("transpose", (joined,), (50, 100_000), (1, 0))
     assert isinstance(moved, TensorData)

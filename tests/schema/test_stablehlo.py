@@ -90,7 +90,7 @@ TEXTS = {
       "ml_program.global_store"(%1) <{global = @count}> : (tensor<i32>) -> ()
       func.return %1 : tensor<i32>
     }""",
-}  # fmt: skip
+}
 
 BROKEN = {
     "an operand too many": (
@@ -110,10 +110,7 @@ BROKEN = {
         '%2 = "stablehlo.tanh"(%x) : (tensor<2xf32>) -> tensor<2xf64>',
         "must have one element type",
     ),
-    "another shape": (
-        '%1 = "stablehlo.tanh"(%x) : (tensor<2xf32>) -> tensor<3xf32>',
-        "must have one shape",
-    ),
+    "another shape": ('%1 = "stablehlo.tanh"(%x) : (tensor<2xf32>) -> tensor<3xf32>', "must have one shape"),
     "no truth values": (
         '%1 = "stablehlo.compare"(%x, %x) <{comparison_direction = #stablehlo<comparison_direction EQ>}>'
         " : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>",
@@ -133,16 +130,13 @@ BROKEN = {
         '%1 = "stablehlo.abs"(%x) {a = #stablehlo.conv<[0, f]x[i, o]->[b, f]>} : (tensor<2xf32>) -> tensor<2xf32>',
         "a layout should have b, f",
     ),
-    "an op that there is not": (
-        '%1 = "stablehlo.frobnicate"(%x) : (tensor<2xf32>) -> tensor<2xf32>',
-        "frobnicate",
-    ),
+    "an op that there is not": ('%1 = "stablehlo.frobnicate"(%x) : (tensor<2xf32>) -> tensor<2xf32>', "frobnicate"),
     "another number of regions": (
         '%1 = "stablehlo.reduce"(%x, %x) <{dimensions = array<i64: 0>}>'
         " : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>",
         "can't have 0 regions",
     ),
-}  # fmt: skip
+}
 
 
 def parse(text: str) -> ModuleOp:

@@ -15,14 +15,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.expressions import MAX_DEPTH, Deferred
 from tfconvert.schema.dialects.sources import BufferSource, FileSlice
-from tfconvert.schema.dialects.tensor_data import (
-    Constant,
-    DenseElementsAttr,
-    TensorData,
-    defer,
-    of_array,
-    to_array,
-)
+from tfconvert.schema.dialects.tensor_data import Constant, DenseElementsAttr, TensorData, defer, of_array, to_array
 from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.types import TensorType
 

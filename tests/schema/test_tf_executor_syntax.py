@@ -94,9 +94,13 @@ def _switch_n(tf: ModuleType) -> None:
     v1 = tf.compat.v1
     graph = v1.get_default_graph()
     data, index = v1.placeholder(tf.float32, [2], "x"), v1.placeholder(tf.int32, [], "i")
-    outputs = graph.create_op("_SwitchN", [data, index], name="choice", attrs={
-        "num_outs": v1.AttrValue(i=3), "T": v1.AttrValue(type=tf.float32.as_datatype_enum)}, dtypes=[tf.float32] * 3,
-    ).outputs  # fmt: skip
+    outputs = graph.create_op(
+        "_SwitchN",
+        [data, index],
+        name="choice",
+        attrs={"num_outs": v1.AttrValue(i=3), "T": v1.AttrValue(type=tf.float32.as_datatype_enum)},
+        dtypes=[tf.float32] * 3,
+    ).outputs
     with tf.control_dependencies([tf.raw_ops.ControlTrigger()]):
         tf.raw_ops.Merge(inputs=[tf.square(outputs[0]), tf.negative(outputs[1]), outputs[2]])
 
@@ -127,8 +131,11 @@ def _references(tf: ModuleType) -> None:
 
 
 _GRAPHS: dict[str, Callable[[ModuleType], None]] = {
-    "switch_n": _switch_n, "condition": _condition, "loops": _loops, "references": _references
-}  # fmt: skip
+    "switch_n": _switch_n,
+    "condition": _condition,
+    "loops": _loops,
+    "references": _references,
+}
 
 
 @pytest.fixture(scope="module")
@@ -210,10 +217,10 @@ def test_locations_survive(form: str) -> None:
         (f"%0 = tf_executor.Send %x : {X}", "Expected 'key' before the name"),
         ("%0 = tf_executor.island(%x) { }", f"%x is used with type {C}"),
         ("%0 = tf_executor.island wraps", "expected an op of another dialect, found tf_executor.fetch"),
-        (f"%0:3 = tf_executor.island wraps \"tf.Relu\"(%x) : ({X}) -> {X}", "Operation has 2 results"),
+        (f'%0:3 = tf_executor.island wraps "tf.Relu"(%x) : ({X}) -> {X}', "Operation has 2 results"),
         (f"%0:2 = tf_executor.Leave %x : {X}", "Operation tf_executor.Leave is not registered"),
     ],
-)  # fmt: skip
+)
 def test_errors_tell_the_place_and_what_was_expected(form: str, message: str) -> None:
     with pytest.raises(ParseError) as refusal:
         _parse(_module(form))

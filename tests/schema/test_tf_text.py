@@ -17,16 +17,30 @@ TYPES = [
     *(f"!tf_type.{name}" for name in ("string", "qint8", "quint8", "qint16", "quint16", "qint32")),
     *(f"!tf_type.{name}ref" for name in ("f32", "f64", "half", "bfloat16", "bool", "int64", "uint8", "complex64")),
     *(f"!tf_type.{name}ref" for name in ("string", "qint8", "resource", "variant", "float8e5m2", "int4")),
-    "!tf_type.resource", "!tf_type.resource<tensor<2x?xf32>>", "!tf_type.variant<tensor<2xf32>, tensor<*xi32>>",
-    "f8E5M2", "f8E4M3FN", "ui4", "complex<f64>",
-]  # fmt: skip
+    "!tf_type.resource",
+    "!tf_type.resource<tensor<2x?xf32>>",
+    "!tf_type.variant<tensor<2xf32>, tensor<*xi32>>",
+    "f8E5M2",
+    "f8E4M3FN",
+    "ui4",
+    "complex<f64>",
+]
 
 ATTRIBUTES = [
-    "#tf_type.shape<2x?x3>", "#tf_type.shape<>", "#tf_type.shape<*>", "#tf_type.shape<0x1>",
-    "#tf_type.func<@f, {T = f32, a = 1 : i64}>", '#tf_type.func<@"a/b", {}>', '#tf_type.placeholder<"T">',
-    "!tf_type.f32ref", '"\\C3\\A9"', '"\\FF"', '@"a/b"', "{bad_consumers = [], producer = 1 : i32}",
+    "#tf_type.shape<2x?x3>",
+    "#tf_type.shape<>",
+    "#tf_type.shape<*>",
+    "#tf_type.shape<0x1>",
+    "#tf_type.func<@f, {T = f32, a = 1 : i64}>",
+    '#tf_type.func<@"a/b", {}>',
+    '#tf_type.placeholder<"T">',
+    "!tf_type.f32ref",
+    '"\\C3\\A9"',
+    '"\\FF"',
+    '@"a/b"',
+    "{bad_consumers = [], producer = 1 : i32}",
     '#tf_type<tensor_proto : "0x746674656E736F722464747970653A2044545F56415249414E54"> : tensor<!tf_type.variant>',
-]  # fmt: skip
+]
 
 
 def round_trip(text: str) -> str:

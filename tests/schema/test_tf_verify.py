@@ -41,10 +41,7 @@ def check(op: str) -> None:
         ('"tf.Pack"() : () -> tensor<2xf32>', "operand 'values' must have at least 1 values, found 0"),
         ('"tf.ConcatV2"(%f) : (tensor<2xf32>) -> tensor<2xf32>', "operand 'values' must have at least 1 values"),
         ('"tf.ConcatV2"() : () -> tensor<2xf32>', "expected at least 1 operands, found 0"),
-        (
-            '"tf.IdentityN"(%f, %i) : (tensor<2xf32>, tensor<2xi32>) -> (tensor<2xf32>)',
-            "expected 2 results, found 1",
-        ),
+        ('"tf.IdentityN"(%f, %i) : (tensor<2xf32>, tensor<2xi32>) -> (tensor<2xf32>)', "expected 2 results, found 1"),
         ('"tf.Softmax"(%f) : (tensor<2xf32>) -> tensor<2xi32>', "result 'softmax' makes the attribute 'T' i32"),
         (
             '"tf.MaxPool"(%f) <{ksize = [1], strides = [1]}> : (tensor<2xf32>) -> tensor<2xf32>',
@@ -67,10 +64,7 @@ def check(op: str) -> None:
             "-> tensor<!tf_type.string>",
             "the attribute 'separator' must be a string",
         ),
-        (
-            '"tf.Bucketize"(%f) : (tensor<2xf32>) -> tensor<2xi32>',
-            "the attribute 'boundaries' is missing",
-        ),
+        ('"tf.Bucketize"(%f) : (tensor<2xf32>) -> tensor<2xi32>', "the attribute 'boundaries' is missing"),
         (
             '"tf.MirrorPad"(%f, %i) <{mode = "EDGE"}> : (tensor<2xf32>, tensor<2xi32>) -> tensor<2xf32>',
             "the attribute 'mode' must be one of .*SYMMETRIC.*, found \"EDGE\"",

@@ -113,8 +113,10 @@ def test_what_the_verifier_refuses() -> None:
     assert "expects 2 to 3 operands, not 1" in wrong(tfl.build("conv_2d", values(1), [PAIR]))
     assert "expects 1 results, not 2" in wrong(tfl.build("add", values(2), [PAIR, PAIR]))
     for name, value in {
-        "padding": attrs.string("FULL"), "stride_w": attrs.integer(1), "dilation_w_factor": attrs.float32(1),
-    }.items():  # fmt: skip
+        "padding": attrs.string("FULL"),
+        "stride_w": attrs.integer(1),
+        "dilation_w_factor": attrs.float32(1),
+    }.items():
         op = tfl.create("conv_2d", operands=values(2), result_types=[PAIR], properties={name: value})
         assert f"property '{name}'" in wrong(op)
     unknown = tfl.create("conv_2d", operands=values(2), result_types=[PAIR], properties={"nothing": attrs.int32(1)})

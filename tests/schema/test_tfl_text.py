@@ -49,10 +49,14 @@ POOL_OPTIONS = (
         ("add", 'fused_activation_function = "RELU"', ADD, {"fused_activation_function": "RELU"}),
         ("leaky_relu", "alpha = 1.5 : f32", ONE, {"alpha": 1.5}),
         ("average_pool_2d", POOL_OPTIONS, POOL, {"stride_h": 3, "filter_width": 3, "padding": "VALID"}),
-        ("bucketize", "boundaries = [0.5 : f32, 2.0 : f32]", ONE.replace("-> tensor<2xf32>", "-> tensor<2xi32>"),
-         {"boundaries": (0.5, 2.0)}),
+        (
+            "bucketize",
+            "boundaries = [0.5 : f32, 2.0 : f32]",
+            ONE.replace("-> tensor<2xf32>", "-> tensor<2xi32>"),
+            {"boundaries": (0.5, 2.0)},
+        ),
     ],
-)  # fmt: skip
+)
 def test_options_in_braces_are_options(name: str, options: str, signature: str, expected: dict[str, object]) -> None:
     braces, angles = (module_of(f"{name} {form}", signature) for form in (f"{{{options}}}", f"<{{{options}}}>"))
     op = op_of(braces)
@@ -87,7 +91,7 @@ TABLE = "() -> tensor<1x!tf_type.resource>"
         ("arg_max", "(tensor<2xf32>, tensor<i32>) -> tensor<i64>", "output_type", "INT64"),
         ("shape", "(tensor<2xf32>) -> tensor<1xi32>", "out_type", "INT32"),
     ],
-)  # fmt: skip
+)
 def test_spellings_of_values(op: str, signature: str, option: str, value: object) -> None:
     parsed = op_of(module_of(op, signature))
     assert not parsed.attributes
@@ -111,14 +115,14 @@ def test_functions_are_named_by_strings_or_symbols() -> None:
         ("pseudo_const {value = dense<1> : tensor<i32>, s_param = 1}", "() -> tensor<i32>", "no property 's_param'"),
         ("pseudo_const <{value = dense<1> : tensor<i32>, s_param = 1}>", "() -> tensor<i32>", "no property 's_param'"),
         ('custom {custom_code = "Mine", axis = 1}', ONE, "tfl.custom has no property 'axis'"),
-        ('add {fused_activation_function = "RELU9"}', ADD, "can't be \"RELU9\""),
+        ('add {fused_activation_function = "RELU9"}', ADD, 'can\'t be "RELU9"'),
         ("add {fused_activation_function = 99 : i32}", ADD, "can't be 99"),
-        ("mirror_pad {mode = #tfl<mirror_pad_attr SIDEWAYS>}", PAD, "can't be \"SIDEWAYS\""),
+        ("mirror_pad {mode = #tfl<mirror_pad_attr SIDEWAYS>}", PAD, 'can\'t be "SIDEWAYS"'),
         ("average_pool_2d {stride_h = 4294967296 : i64}", POOL, "can't be 4294967296"),
         ("hashtable {key_dtype = index}", TABLE, "can't be index"),
         ('add <{fused_activation_function = "RELU"}> {fused_activation_function = "RELU6"}', ADD, "have one value"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_an_option_is_refused(op: str, signature: str, message: str) -> None:
     with pytest.raises(ConversionError) as caught:
         import_mlir(module_of(op, signature))
@@ -143,16 +147,20 @@ def ops_of(module: ModuleOp) -> list[Operation]:
 @pytest.mark.parametrize(
     ("pretty", "generic"),
     [
-        ('tfl.add %a, %b {fused_activation_function = "RELU"} : tensor<2xf32>',
-         f'"tfl.add"(%a, %b) <{{fused_activation_function = "RELU"}}> : {ADD}'),
-        (f'tfl.mul(%a, %b) <{{fused_activation_function = "NONE"}}> : {ADD}',
-         f'"tfl.mul"(%a, %b) <{{fused_activation_function = "NONE"}}> : {ADD}'),
+        (
+            'tfl.add %a, %b {fused_activation_function = "RELU"} : tensor<2xf32>',
+            f'"tfl.add"(%a, %b) <{{fused_activation_function = "RELU"}}> : {ADD}',
+        ),
+        (
+            f'tfl.mul(%a, %b) <{{fused_activation_function = "NONE"}}> : {ADD}',
+            f'"tfl.mul"(%a, %b) <{{fused_activation_function = "NONE"}}> : {ADD}',
+        ),
         (f"tfl.minimum(%a, %b) : {ADD}", f'"tfl.minimum"(%a, %b) : {ADD}'),
         ("tfl.squared_difference %a, %b : tensor<2xf32>", f'"tfl.squared_difference"(%a, %b) : {ADD}'),
         ("tfl.floor_mod %a, %b : tensor<2xf32>", f'"tfl.floor_mod"(%a, %b) : {ADD}'),
         ("tfl.abs %a : tensor<2xf32>", f'"tfl.abs"(%a) : {ONE}'),
     ],
-)  # fmt: skip
+)
 def test_pretty_forms_are_the_generic_ones(pretty: str, generic: str) -> None:
     one, other = (import_of(f"%r = {form}") for form in (pretty, generic))
     assert str(one) == str(other)
@@ -201,15 +209,23 @@ def test_control_nodes() -> None:
     [
         (f'%r, %c = tfl.control_node(%a) controls "tfl.exp"(%a) : {ONE}', "is used with type"),
         (f'%r, %c = tfl.control_node {{ %0 = "tfl.exp"(%a) : {ONE} }}', "must end in|terminat"),
-        ('"tfl.yield"(%a) : (tensor<2xf32>) -> () %r = "tfl.exp"(%a) : (tensor<2xf32>) -> tensor<2xf32>',
-         "must be the last operation"),
-        ('%r = "tfl.custom_tf"(%a) ({ ^bb0(%x: tensor<3xf32>): "tfl.yield"(%x) : (tensor<3xf32>) -> () })'
-         " : (tensor<2xf32>) -> tensor<2xf32>", "the types of its operands"),
-        ('%r = "tfl.custom_tf"(%a) ({ ^bb0(%x: tensor<2xf32>): "tfl.yield"() : () -> () })'
-         " : (tensor<2xf32>) -> tensor<2xf32>", "the types of its results"),
+        (
+            '"tfl.yield"(%a) : (tensor<2xf32>) -> () %r = "tfl.exp"(%a) : (tensor<2xf32>) -> tensor<2xf32>',
+            "must be the last operation",
+        ),
+        (
+            '%r = "tfl.custom_tf"(%a) ({ ^bb0(%x: tensor<3xf32>): "tfl.yield"(%x) : (tensor<3xf32>) -> () })'
+            " : (tensor<2xf32>) -> tensor<2xf32>",
+            "the types of its operands",
+        ),
+        (
+            '%r = "tfl.custom_tf"(%a) ({ ^bb0(%x: tensor<2xf32>): "tfl.yield"() : () -> () })'
+            " : (tensor<2xf32>) -> tensor<2xf32>",
+            "the types of its results",
+        ),
         ('%r = "tfl.custom_tf"(%a) : (tensor<2xf32>) -> tensor<2xf32>', "one region of one block"),
     ],
-)  # fmt: skip
+)
 def test_regions_that_break_a_rule_are_refused(body: str, message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         import_of(body)
@@ -287,8 +303,10 @@ def test_constants_in_files_beside_the_model() -> None:
         f'%{name} = "tfl.external_const"() <{{external_buffer = {buffer.format(group, offset)}}}> : () -> tensor<2xf32>'
         for name, group, offset in (("x", "a.bin", 0), ("y", "b.bin", 0), ("z", "a.bin", 8))
     ]
-    sums = 'tfl.add %x, %y {fused_activation_function = "NONE"} : tensor<2xf32> %r = tfl.add %0, %z ' \
-           '{fused_activation_function = "NONE"} : tensor<2xf32>'  # fmt: skip
+    sums = (
+        'tfl.add %x, %y {fused_activation_function = "NONE"} : tensor<2xf32> %r = tfl.add %0, %z '
+        '{fused_activation_function = "NONE"} : tensor<2xf32>'
+    )
     model = read_model(export(import_of(" ".join([*constants, "%0 =", sums]))).to_bytes())
     assert [group["name"] for group in model["external_buffer_groups"]] == ["a.bin", "b.bin"]
     found = [(each["id"], each["group"], each["offset"], each["length"]) for each in model["external_buffers"]]
@@ -319,11 +337,16 @@ def test_sparse_constants() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "dense<1.500000e+00> : tensor<2xbf16>", "dense<[1.0, 2.0]> : tensor<2xf16>", "dense<true> : tensor<2xi1>",
-        'dense<["a", "b\\22"]> : tensor<2x!tf_type.string>', "dense<(1.0,-2.0)> : tensor<2xcomplex<f32>>",
-        "dense<3.0> : tensor<1024x512xf32>", "dense<> : tensor<0x3xi64>", 'dense<"0x0000803F00000040"> : tensor<2xf32>',
+        "dense<1.500000e+00> : tensor<2xbf16>",
+        "dense<[1.0, 2.0]> : tensor<2xf16>",
+        "dense<true> : tensor<2xi1>",
+        'dense<["a", "b\\22"]> : tensor<2x!tf_type.string>',
+        "dense<(1.0,-2.0)> : tensor<2xcomplex<f32>>",
+        "dense<3.0> : tensor<1024x512xf32>",
+        "dense<> : tensor<0x3xi64>",
+        'dense<"0x0000803F00000040"> : tensor<2xf32>',
     ],
-)  # fmt: skip
+)
 def test_constants_of_other_dialects(dialect: str, value: str) -> None:
     kind = value.partition(" : ")[2]
     module = import_of(f"%r = {dialect} {value}", f"() -> {kind}")

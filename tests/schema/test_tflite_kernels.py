@@ -88,14 +88,17 @@ FILTER, BIAS = constant("INT8", 0.5, 0.25, axis=0), constant("INT32", 0.25, 0.12
         ("CONV_2D", Call((I8, FILTER, constant("INT32", 0.25)), (I8,)), {"centred", "other-bias"}),
         ("TRANSPOSE_CONV", Call((INDICES, FILTER, I8, BIAS), (I8,)), {"centred"}),
         ("CONV_2D", Call((I8._replace(shape=(1, 2, 2, 8)), FILTER, BIAS), (I8,)), {"centred", "grouped"}),
-        ("FULLY_CONNECTED", Call((F32, FILTER), (F32,), {"asymmetric_quantize_inputs": True}),
-         {"same", "centred", "asymmetric"}),
+        (
+            "FULLY_CONNECTED",
+            Call((F32, FILTER), (F32,), {"asymmetric_quantize_inputs": True}),
+            {"same", "centred", "asymmetric"},
+        ),
         ("BATCH_MATMUL", Call((I8, I16), (I8,), {"adj_y": True}), {"same", "centred", "adjoint"}),
         ("ADD", Call((I16, I16), (integers("INT16", 0.25),)), {"centred", "powers"}),
         ("ADD", Call((I16, I16), (integers("INT16", 0.3),)), {"centred"}),
         ("ADD", Call((I16, I16), (integers("INT16", 0.25),), {"pot_scale_int16": False}), {"centred"}),
     ],
-)  # fmt: skip
+)
 def test_conditions(operator: str, call: Call, expected: set[str]) -> None:
     assert kernels.conditions(operator, call) == expected
 

@@ -29,9 +29,14 @@ TABLES = [(schema, module, table) for schema, module in PAIRS for table in schem
 ENUMS = [(schema, module, enum) for schema, module in PAIRS for enum in schema.enums]
 
 INTEGERS: Mapping[str, tuple[int, int]] = {
-    "byte": (-128, 127), "ubyte": (0, 255), "ushort": (0, 2**16 - 1), "int": (-(2**31), 2**31 - 1),
-    "uint": (0, 2**32 - 1), "long": (-(2**63), 2**63 - 1), "ulong": (0, 2**64 - 1),
-}  # fmt: skip
+    "byte": (-128, 127),
+    "ubyte": (0, 255),
+    "ushort": (0, 2**16 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "uint": (0, 2**32 - 1),
+    "long": (-(2**63), 2**63 - 1),
+    "ulong": (0, 2**64 - 1),
+}
 
 
 def camel(name: str) -> str:

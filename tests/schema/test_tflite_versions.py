@@ -66,14 +66,14 @@ CASES: list[tuple[str, list[Kind], list[Kind], Mapping[str, Any], int]] = [
     ("SELECT", ["BOOL", (F, (1,) * 5), F], [F], {}, 3),
     ("WHERE", ["BOOL"], ["INT64"], {}, 1),
     ("WHERE", [F], ["INT64"], {}, 2),
-    ("CAST", [F, ], ["INT32"], {}, 1),
+    ("CAST", [F], ["INT32"], {}, 1),
     ("CAST", ["INT32"], [I8], {}, 3),
     ("CAST", ["FLOAT16"], [F], {}, 5),
     ("QUANTIZE", [F], [(I8, (), (0.1, 0.2))], {}, 3),
     ("DEQUANTIZE", ["FLOAT16"], [F], {}, 3),
     ("UNIDIRECTIONAL_SEQUENCE_LSTM", [F] * 5, [F], {"diagonal_recurrent_tensors": False}, 1),
     ("RELU_N1_TO_1", [I8], [I8], {}, 1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("operator", "inputs", "outputs", "options", "version"), CASES)

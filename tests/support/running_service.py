@@ -13,13 +13,13 @@ import pytest
 import uvicorn
 from sqlalchemy import insert
 
-from tfconvert.converter.service.config import ServiceConfig
-from tfconvert.converter.service.database.job_rows import new_record, to_values
-from tfconvert.converter.service.database.tables import JOBS
-from tfconvert.converter.service.http.app import create_app
-from tfconvert.converter.service.http.service import Service
-from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
-from tfconvert.converter.service.tokens import Role
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.job_rows import new_record, to_values
+from tfconvert.service.database.tables import JOBS
+from tfconvert.service.http.app import create_app
+from tfconvert.service.http.service import Service
+from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.tokens import Role
 
 
 class RunningService:

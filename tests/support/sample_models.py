@@ -190,7 +190,7 @@ def constants(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
         "empty": tf.zeros([0, 3]),
         "no_words": tf.constant([], tf.string),
         "same": tf.fill([3, 3], 2.5),
-    }  # fmt: skip
+    }
 
     @traced(tf, tf.TensorSpec([], tf.float32, name="x"))
     def call(x: Any) -> Any:

@@ -9,8 +9,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = ("schema", "importers", "exporters", "converter")
-"""The packages inside `tfconvert`; the files beside them are the front door."""
+PACKAGES = (
+    "schema",
+    "settings",
+    "ops",
+    "importers",
+    "exporters",
+    "converter",
+    "report",
+    "tools",
+    "compat",
+    "batch",
+    "service",
+    "client",
+    "cli",
+)
+"""The packages inside `tfconvert`."""
 
 
 class Import(NamedTuple):
@@ -55,7 +69,7 @@ class SourceFile:
 
     @property
     def package(self) -> str:
-        """Which of `PACKAGES` it is in, `tfconvert` for the front door."""
+        """Which of `PACKAGES` it is in, `tfconvert` for the files beside them."""
         return self.path.parts[1] if self.path.parts[1] in PACKAGES else "tfconvert"
 
     @property

@@ -35,9 +35,13 @@ def same(got: Arrays, expected: Mapping[str, Any], tolerance: float = 0) -> None
 
 
 def compare_calls(
-    tf: ModuleType, folder: Path, module: Any, signatures: Mapping[str, Any], calls: Iterable[tuple[str, Arrays]],
+    tf: ModuleType,
+    folder: Path,
+    module: Any,
+    signatures: Mapping[str, Any],
+    calls: Iterable[tuple[str, Arrays]],
     tolerance: float = 1e-5,
-) -> tfconvert.Model:  # fmt: skip
+) -> tfconvert.Model:
     """Saves a module, converts it, and asserts that calls of its signatures return the same in LiteRT as in TensorFlow.
 
     Args:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tfconvert.experimental.authoring as authoring
-from tfconvert.converter.compat.analyzer import Analyzer
-from tfconvert.converter.compat.debug_options import QuantizationDebugOptions
-from tfconvert.converter.compat.debugger import QuantizationDebugger
-from tfconvert.converter.compat.interpreter import OpResolverType, load_delegate
+from tfconvert.compat.analyzer import Analyzer
+from tfconvert.compat.debug_options import QuantizationDebugOptions
+from tfconvert.compat.debugger import QuantizationDebugger
+from tfconvert.compat.interpreter import OpResolverType, load_delegate
 
 __all__ = [
     "Analyzer",

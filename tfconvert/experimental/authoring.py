@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.compat.authoring import CompatibilityError, compatible
+from tfconvert.compat.authoring import CompatibilityError, compatible
 
 __all__ = ["CompatibilityError", "compatible"]

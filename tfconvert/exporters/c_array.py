@@ -13,8 +13,8 @@ from tfconvert.schema.diagnostics import error
 ALIGNMENT = 16
 """Of the array: the runtime reads tensors where they lie."""
 
+# Bytes in a line of source.
 _LINE = 16
-"""Bytes in a line of source."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MADE = b"// A model for LiteRT, made by tfconvert; changes are lost when it is made again.\n"
@@ -126,6 +126,9 @@ def c_array(path: str | os.PathLike[str], name: str | None = None) -> CArray:
     if name is None:
         name = f"g_{_identifier(file.stem)}"
     if not _NAME.fullmatch(name):
-        raise error("wrong-option", f"{name!r} can't be the name of a C array",
-                    hint="use letters, digits and underscores, with a letter first")  # fmt: skip
+        raise error(
+            "wrong-option",
+            f"{name!r} can't be the name of a C array",
+            hint="use letters, digits and underscores, with a letter first",
+        )
     return CArray(file, header, name)

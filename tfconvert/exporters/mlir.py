@@ -27,11 +27,7 @@ def write_mlir(module: ModuleOp, stream: TextIO, *, elide: int | None = None, lo
 def save_mlir(
     modules: list[ModuleOp], path: str | os.PathLike[str], *, elide: int | None = None, locations: bool = False
 ) -> None:
-    """Writes modules, one after the other with `// -----` between, to a file that appears whole or not at all.
-
-    Raises:
-        ConversionError: It can't be written there (`output-not-writable`).
-    """
+    """Writes modules, one after the other with `// -----` between, to a file that appears whole or not at all."""
 
     def write(stream: BinaryIO) -> None:
         text = io.TextIOWrapper(stream, encoding="utf-8", write_through=True)

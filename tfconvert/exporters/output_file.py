@@ -33,10 +33,6 @@ def write_parts(path: str | os.PathLike[str], parts: Parts) -> None:
     Args:
         path: The result's place.
         parts: Its files.
-
-    Raises:
-        ConversionError: One can't be written (`output-not-writable`), or there are files beside the result that can't
-            have names of their own (`wrong-option`).
     """
     if descriptor_of(path) is not None:
         write_whole(path, only_part(parts))
@@ -46,11 +42,7 @@ def write_parts(path: str | os.PathLike[str], parts: Parts) -> None:
 
 
 def only_part(parts: Parts) -> Write:
-    """Returns how a result is written that is a single file.
-
-    Raises:
-        ConversionError: There are files beside it (`wrong-option`).
-    """
+    """Returns how a result is written that is a single file."""
     check_single(parts)
     return parts[""]
 
@@ -66,9 +58,12 @@ def check_single(endings: Iterable[str]) -> None:
     """
     beside = ", ".join(filter(None, endings))
     if beside:
-        raise error("wrong-option", f"the result is more than one file ({beside} beside it), which need a path",
-                    hint="save it to a path; or choose other places of weights and state (mlir_weights, mlir_state), "
-                         "embed the weights (--iree-embed-weights), and keep no text")  # fmt: skip
+        raise error(
+            "wrong-option",
+            f"the result is more than one file ({beside} beside it), which need a path",
+            hint="save it to a path; or choose other places of weights and state (mlir_weights, mlir_state), "
+            "embed the weights (--iree-embed-weights), and keep no text",
+        )
 
 
 def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path]:
@@ -83,8 +78,11 @@ def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path
     """
     places = [Path(path).with_suffix(ending) if ending else Path(path) for ending in endings]
     if len(set(places)) < len(places):
-        raise error("wrong-option", f"the result can't be {os.fspath(path)}: that is another of the files beside it",
-                    hint="choose another ending")  # fmt: skip
+        raise error(
+            "wrong-option",
+            f"the result can't be {os.fspath(path)}: that is another of the files beside it",
+            hint="choose another ending",
+        )
     return places
 
 

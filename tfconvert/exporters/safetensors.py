@@ -20,12 +20,24 @@ PARAMETERS = ".safetensors"
 
 _ALIGNMENT = 64
 
+# The format's names of element types, by numpy's.
 _NAMES = {
-    "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16",
-    "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
-    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
-}  # fmt: skip
-"""The format's names of element types, by numpy's."""
+    "bool": "BOOL",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "uint8": "U8",
+    "uint16": "U16",
+    "uint32": "U32",
+    "uint64": "U64",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+}
 
 
 class Safetensors:
@@ -55,11 +67,7 @@ class Safetensors:
         self.size = len(self._head) + end
 
     def write(self, stream: BinaryIO) -> None:
-        """Writes the file.
-
-        Raises:
-            ConversionError: A weight's checksum is wrong (`bad-checksum`).
-        """
+        """Writes the file."""
         stream.write(self._head)
         for _, weight in self._weights:
             for block in weight.blocks():

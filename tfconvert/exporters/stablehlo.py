@@ -30,17 +30,17 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType, IntegerType
 
+# Constants up to this many bytes stand where they are used, number by number.
 _SMALL = 1024
-"""Constants up to this many bytes stand where they are used, number by number."""
 
+# Bytes that become digits at a time.
 _PIECE = 1 << 20
-"""Bytes that become digits at a time."""
 
+# The first four bytes of a resource: 64, to which the others are aligned.
 _ALIGNMENT = "40000000"
-"""The first four bytes of a resource: 64, to which the others are aligned."""
 
+# The attribute that names an argument or a result.
 _NAME = "tfconvert.name"
-"""The attribute that names an argument or a result."""
 
 _RENAMED = {"tf_saved_model.index_path": _NAME}
 _TARGETS_OWN = ("tf.", "tf_saved_model.", "tfl.", OTHER_NAMES)
@@ -86,11 +86,7 @@ class StableHLOText:
         self.min_runtime_version = ""
 
     def write(self, stream: BinaryIO) -> None:
-        """Writes the text.
-
-        Raises:
-            ConversionError: A weight's checksum is wrong (`bad-checksum`).
-        """
+        """Writes the text."""
         for piece in self._pieces:
             if isinstance(piece, bytes):
                 stream.write(piece)
@@ -167,7 +163,6 @@ class _Printer(IRPrinter):
         self._named: dict[TensorData, str] = {}
 
     def dictionary(self, attributes: Mapping[str, Attribute]) -> None:
-        """Prints attributes but for those that only TensorFlow understands; names of arguments are kept."""
         shown = {
             _RENAMED.get(name, name): value
             for name, value in attributes.items()

@@ -42,8 +42,11 @@ def save_functions(model: Any) -> TemporaryModel:
     with explained("export-failed", f"TensorFlow can't save {what}", _SAVE):
         functions = {key: _flat(tf, function) for key, function in _functions(tf, model)}
         if not functions:
-            raise error("no-signature", f"{what} has no function with an input signature",
-                        hint="decorate a method with tf.function(input_signature=[...])")  # fmt: skip
+            raise error(
+                "no-signature",
+                f"{what} has no function with an input signature",
+                hint="decorate a method with tf.function(input_signature=[...])",
+            )
         with temporary_model(f"{name} in memory", "TF_CONCRETE_FUNCTIONS") as folder:
             _save(tf, _owner(tf, model, list(functions.values())), functions, folder)
             folder.results |= {key: names for key, each in functions.items() if (names := result_names(each))}
@@ -83,9 +86,11 @@ def _save(tf: Any, owner: Any, functions: Mapping[str, Any], folder: TemporaryMo
     except AssertionError as problem:
         if "untracked" not in str(problem):
             raise
-        raise error("untracked-resource", f"{', '.join(functions)}: a function uses a table or variable of an object "
-                    "that isn't passed", hint="pass the tf.Module that has both the function and the table, or "
-                    "save it with tf.saved_model.save") from problem  # fmt: skip
+        raise error(
+            "untracked-resource",
+            f"{', '.join(functions)}: a function uses a table or variable of an object that isn't passed",
+            hint="pass the tf.Module that has both the function and the table, or save it with tf.saved_model.save",
+        ) from problem
 
 
 def _is_trackable(model: Any) -> bool:
@@ -117,8 +122,7 @@ def _several(tf: Any, functions: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         found = _PLAIN_NAME.fullmatch(concrete.name.decode() if isinstance(concrete.name, bytes) else concrete.name)
         name = SIGNATURE if len(functions) == 1 or found is None else found[1]
         if name in taken:
-            raise error("no-signature", f"two functions are called {name!r}",
-                        hint=_SAVE)  # fmt: skip
+            raise error("no-signature", f"two functions are called {name!r}", hint=_SAVE)
         taken.add(name)
         yield name, concrete
 

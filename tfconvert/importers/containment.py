@@ -69,12 +69,7 @@ class Folder(NamedTuple):
         return resolved
 
     def open(self, file: Path) -> int:
-        """Returns the descriptor of a regular file of the model, open for reading.
-
-        Raises:
-            OSError: It can't be opened, or is not a regular file.
-            ConversionError: It is not in the folder (`outside-model`).
-        """
+        """Returns the descriptor of a regular file of the model, open for reading."""
         return files.open_file(self.check(file), follow_links=self.follow_links)
 
     def input(self, file: Path, *, stays_open: bool = True) -> InputFile:
@@ -102,6 +97,9 @@ def _is_circle(path: Path) -> bool:
 
 
 def _outside(path: Path) -> ConversionError:
-    return error("outside-model", f"{path} is a link that leads out of the model's folder",
-                 hint="put the files that links lead to into the folder, or pass --follow-links (follow_links=True in "
-                 "Python) if you trust the model")  # fmt: skip
+    return error(
+        "outside-model",
+        f"{path} is a link that leads out of the model's folder",
+        hint="put the files that links lead to into the folder, or pass --follow-links (follow_links=True in "
+        "Python) if you trust the model",
+    )

@@ -60,9 +60,6 @@ def import_graph_def(
         wishes: What else the user wants of inputs and outputs.
         is_raw: Whether to import the graph as it is, legacy ops and variables without values included.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
-
-    Raises:
-        ConversionError: The file is not a GraphDef, or its contents can't be imported.
     """
     return import_graph(
         read_graph_def(path), inputs, outputs, input_shapes, wishes=wishes, is_raw=is_raw, functional=functional
@@ -142,8 +139,11 @@ def named_entry(
         for name in dict.fromkeys([*names, *named])
     ]
     if shapes:
-        raise error("unknown-input", f"input_shapes names {sorted(shapes)}, which the graph doesn't feed",
-                    hint=f"the inputs are {list(names)}")  # fmt: skip
+        raise error(
+            "unknown-input",
+            f"input_shapes names {sorted(shapes)}, which the graph doesn't feed",
+            hint=f"the inputs are {list(names)}",
+        )
     return EntryPoint("main", [], sources, [_graph_output(name, nodes, context) for name in outputs])
 
 
@@ -179,11 +179,7 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
 
 
 def check_tensors(names: Iterable[str], graph: pb.GraphDef) -> None:
-    """Checks that a graph has tensors of some names.
-
-    Raises:
-        ConversionError: It doesn't (`unknown-tensor`).
-    """
+    """Checks that a graph has tensors of some names."""
     nodes = {node.name: node for node in graph.node}
     context = ImportContext(OpRegistry(()), FunctionLibrary(graph.library))
     for name in names:
@@ -193,25 +189,23 @@ def check_tensors(names: Iterable[str], graph: pb.GraphDef) -> None:
 def _known(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> str:
     node = parse_graph_input(name).node
     if node not in nodes:
-        raise error("unknown-tensor", f"the graph has no tensor {name!r}",
-                    hint=tensor_hint(node, nodes, _sinks(nodes, context)))  # fmt: skip
+        raise error(
+            "unknown-tensor", f"the graph has no tensor {name!r}", hint=tensor_hint(node, nodes, _sinks(nodes, context))
+        )
     return name
 
 
 def _sinks(nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> list[str]:
     """Returns the nodes with outputs that nothing uses."""
     return [
-        name for name in unused_nodes(nodes)
+        name
+        for name in unused_nodes(nodes)
         if nodes[name].op not in (*PLACEHOLDERS, _WITH_DEFAULT, "Const") and output_types(nodes[name], context)
-    ]  # fmt: skip
+    ]
 
 
 def output_types(node: pb.NodeDef, context: ImportContext) -> Sequence[Attribute]:
-    """Returns the element types of a node's outputs.
-
-    Raises:
-        ConversionError: The op is unknown, or the node lacks an attribute.
-    """
+    """Returns the element types of a node's outputs."""
     if node.op in context.library:
         node, _ = context.library.call(node)
     return context.registry.signature(node.op, node.name).resolve(node, node.attr).outputs

@@ -33,11 +33,11 @@ from tfconvert.importers.temporary_model import (
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import LARGEST, open_file
 
+# Bytes of a file's metadata that are read; it has a few lines.
 _METADATA = 1 << 16
-"""Bytes of a file's metadata that are read; it has a few lines."""
 
+# Bytes of a model's configuration that are read.
 _CONFIG = 1 << 28
-"""Bytes of a model's configuration that are read."""
 
 _DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, ValueError, zlib.error)
 
@@ -58,8 +58,11 @@ def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
     """
     kind = type(model).__name__
     if not any(cls.__name__ == "Model" for cls in type(model).__mro__):
-        raise error("unknown-format", f"a {kind} of Keras is not a model",
-                    hint="make a model of it, for instance keras.Sequential([keras.Input(...), layer])")  # fmt: skip
+        raise error(
+            "unknown-format",
+            f"a {kind} of Keras is not a model",
+            hint="make a model of it, for instance keras.Sequential([keras.Input(...), layer])",
+        )
     is_old = _is_old(model)
     _check_backend(is_old, kind)
     if not model.built:
@@ -79,17 +82,14 @@ def save_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None)
     Args:
         path: The file.
         custom_objects: The user's own layers and functions by the names that the file has for them.
-
-    Raises:
-        ConversionError: The file can't be read (`unreadable-file`), holds no model (`not-a-keras-model`) or code
-            (`unsafe-model`), needs a Keras that isn't installed (`no-tensorflow`), or can't be loaded (`load-failed`).
     """
     is_zip, version = _version(path)
     keras = _keras_for(path, is_old=not version.startswith("3"))
     with explained("load-failed", f"Keras can't load {path}", _LOAD):
         # What Keras says of optimizers, which conversion doesn't need, goes nowhere.
-        model = keras.models.load_model(path, custom_objects=custom_objects, compile=False,
-                                         **({"safe_mode": True} if is_zip else {}))  # fmt: skip
+        model = keras.models.load_model(
+            path, custom_objects=custom_objects, compile=False, **({"safe_mode": True} if is_zip else {})
+        )
     return save_keras(model, str(path))
 
 
@@ -103,14 +103,20 @@ def _is_old(model: Any) -> bool:
 def _check_backend(is_old: bool, kind: str) -> None:
     backend = "tensorflow" if is_old else user_module("keras").backend.backend()
     if backend != "tensorflow":
-        raise error("wrong-backend", f"the {kind} model runs on Keras' {backend} backend, not on TensorFlow",
-                    hint="save it (model.save, model.save_weights), and load model and weights in a process where "
-                    "KERAS_BACKEND=tensorflow")  # fmt: skip
+        raise error(
+            "wrong-backend",
+            f"the {kind} model runs on Keras' {backend} backend, not on TensorFlow",
+            hint="save it (model.save, model.save_weights), and load model and weights in a process where "
+            "KERAS_BACKEND=tensorflow",
+        )
 
 
 def _not_built(kind: str) -> ConversionError:
-    return error("not-built", f"the {kind} model has no input shapes yet",
-                 hint="call it on an example, or begin it with keras.Input(...)")  # fmt: skip
+    return error(
+        "not-built",
+        f"the {kind} model has no input shapes yet",
+        hint="call it on an example, or begin it with keras.Input(...)",
+    )
 
 
 def _save_new(model: Any, folder: TemporaryModel) -> None:
@@ -272,5 +278,6 @@ def _needs(path: Path, what: str, pip: str) -> ConversionError:
 
 
 def _no_model(path: Path, because: str) -> ConversionError:
-    return error("not-a-keras-model", f"{path} is not a Keras model: {because}",
-                 hint="save the whole model with model.save")  # fmt: skip
+    return error(
+        "not-a-keras-model", f"{path} is not a Keras model: {because}", hint="save the whole model with model.save"
+    )

@@ -8,8 +8,8 @@ from typing import Any
 
 from tfconvert.schema.diagnostics import ConversionError, error
 
+# Layers whose vocabulary may be given as the path of a file, which is then read.
 _LOOKUPS = frozenset({"Hashing", "IndexLookup", "IntegerLookup", "StringLookup", "TextVectorization"})
-"""Layers whose vocabulary may be given as the path of a file, which is then read."""
 
 _TRUST = "if you trust the file, load it yourself and pass the model to tfconvert.convert"
 
@@ -75,8 +75,10 @@ def _tables(config: object) -> Iterator[dict[str, Any]]:
 def _holds_code(table: dict[str, Any]) -> bool:
     """Returns whether a table is, or has, a compiled function."""
     if table.get("class_name") == "__lambda__" or "lambda" in (
-        table.get("function_type"), table.get("output_shape_type"), table.get("mask_type")
-    ):  # fmt: skip
+        table.get("function_type"),
+        table.get("output_shape_type"),
+        table.get("mask_type"),
+    ):
         return True
     return table.get("class_name") == "Lambda" and isinstance(_settings(table).get("function"), list)
 

@@ -35,16 +35,16 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _SUFFIX = ".meta"
+# The file in which TensorFlow notes a folder's newest checkpoint.
 _STATE = "checkpoint"
-"""The file in which TensorFlow notes a folder's newest checkpoint."""
 
+# Bytes of the largest such file that is read; a line for each checkpoint that was kept.
 _MAX_STATE = 1 << 24
-"""Bytes of the largest such file that is read; a line for each checkpoint that was kept."""
 
 _PATH_KEY = "model_checkpoint_path"
 
+# So many nodes are suggested as outputs.
 _SHOWN = 8
-"""So many nodes are suggested as outputs."""
 
 
 def find_meta_graph(path: Path, *, follow_links: bool = False) -> Path | None:
@@ -53,9 +53,6 @@ def find_meta_graph(path: Path, *, follow_links: bool = False) -> Path | None:
     Args:
         path: The file, any other of a checkpoint's files, their common prefix, or a folder with a `checkpoint` file.
         follow_links: Whether links may lead out of the folder.
-
-    Raises:
-        ConversionError: The `checkpoint` file names one outside of its folder (`outside-model`).
     """
     if path.suffix == _SUFFIX:
         return path
@@ -77,17 +74,16 @@ def _in_folder(folder: Folder) -> Path | None:
         return None
     found = _beside(_here(named, folder))
     if found is None and not folder.holds(named):
-        raise error("outside-model", f"{folder.path / _STATE} names {str(named)!r}, which is not in the model's folder",
-                    hint="give the .meta file, or copy the checkpoint's files into the folder")  # fmt: skip
+        raise error(
+            "outside-model",
+            f"{folder.path / _STATE} names {str(named)!r}, which is not in the model's folder",
+            hint="give the .meta file, or copy the checkpoint's files into the folder",
+        )
     return found if found is None else folder.check(found)
 
 
 def _named(folder: Folder) -> Path | None:
-    """Returns the prefix of a folder's newest checkpoint as the folder's `checkpoint` file names it.
-
-    Raises:
-        ConversionError: That file is a link that leads out of the folder (`outside-model`).
-    """
+    """Returns the prefix of a folder's newest checkpoint as the folder's `checkpoint` file names it."""
     try:
         lines = folder.read(folder.path / _STATE, _MAX_STATE).decode("utf-8", "replace").splitlines()
     except OSError:
@@ -131,10 +127,6 @@ def import_meta_graph(
         signatures: The signatures to export; by default every one, if there are some and no tensors are named.
         wishes: What else the user wants of inputs and outputs.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
-
-    Raises:
-        ConversionError: The file is not a MetaGraph, the checkpoint is missing or damaged, or something in the graph
-            can't be imported.
     """
     file = Path(path)
     folder = Folder(file.parent, wishes.follow_links)
@@ -173,8 +165,11 @@ def _read(file: Path) -> pb.MetaGraphDef:
     except DecodeError:
         meta_graph = pb.MetaGraphDef()
     if not meta_graph.graph_def.node:
-        raise error("not-a-meta-graph", f"{file} is not a MetaGraph, or holds no nodes",
-                    hint="give the .meta file that TensorFlow 1's Saver writes")  # fmt: skip
+        raise error(
+            "not-a-meta-graph",
+            f"{file} is not a MetaGraph, or holds no nodes",
+            hint="give the .meta file that TensorFlow 1's Saver writes",
+        )
     return meta_graph
 
 
@@ -189,9 +184,6 @@ def checkpoint_of(file: Path, *, follow_links: bool = False) -> Path | None:
     Args:
         file: The MetaGraph.
         follow_links: Whether links may lead out of its folder.
-
-    Raises:
-        ConversionError: The `checkpoint` file is a link that leads out of the folder (`outside-model`).
     """
     own = file.with_suffix("")
     if is_file(_index(own)):
@@ -216,9 +208,10 @@ def _result(
     found = [name for name in unused_nodes(nodes) if name in reached and _has_value(nodes[name], context)]
     if len(found) != 1:
         raise error(
-            "no-outputs", "the graph has no signature, and it is not clear what its outputs are",
+            "no-outputs",
+            "the graph has no signature, and it is not clear what its outputs are",
             hint=f"name them with --output; what nothing uses: {', '.join(found[:_SHOWN]) or '(nothing)'}",
-        )  # fmt: skip
+        )
     return found[0]
 
 

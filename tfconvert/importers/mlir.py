@@ -22,8 +22,8 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
 from tfconvert.schema.limits import check_size
 
+# The number of characters of a long line that are shown around an error.
 _WINDOW = 100
-"""The number of characters of a long line that are shown around an error."""
 
 _NOTHING = re.compile(r"(?:\s|//[^\n]*)*")
 
@@ -60,8 +60,12 @@ def _check_asset(op: AssetOp, root: str | os.PathLike[str] | None) -> None:
     name = filename.data if isinstance(filename, StringAttr) else ""
     if root is None or not name or not is_within(Path(name), Path(root)):
         where = "the text may name no files" if root is None else f"it is not in {os.fspath(root)}"
-        raise error_at(op, "bad-asset", f"the asset {name!r} is not read: {where}",
-                       "name the folder of the text's assets with --asset-root, or asset_root in Python")  # fmt: skip
+        raise error_at(
+            op,
+            "bad-asset",
+            f"the asset {name!r} is not read: {where}",
+            "name the folder of the text's assets with --asset-root, or asset_root in Python",
+        )
 
 
 def read_mlir(path: Path) -> str:
@@ -75,8 +79,12 @@ def read_mlir(path: Path) -> str:
     except OSError as problem:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
     except UnicodeDecodeError as problem:
-        raise error("malformed-mlir", f"byte {problem.start} is not UTF-8 text", location=str(path),
-                    hint="MLIR bytecode is not read; print the module as text") from problem  # fmt: skip
+        raise error(
+            "malformed-mlir",
+            f"byte {problem.start} is not UTF-8 text",
+            location=str(path),
+            hint="MLIR bytecode is not read; print the module as text",
+        ) from problem
 
 
 def _parse(text: str, filename: str, first_line: int) -> ModuleOp:

@@ -14,8 +14,8 @@ from tfconvert.importers.graph.table_initializers import ASSETS
 from tfconvert.importers.saved_model import FILES, is_saved_model
 from tfconvert.schema.files import is_file, is_folder, read_file
 
+# How MLIR text names a file of an asset.
 _ASSET = re.compile(rb'filename = "((?:[^"\\\n]|\\.)*)"')
-"""How MLIR text names a file of an asset."""
 
 
 def model_files(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_folder, is_missing, open_file
+from tfconvert.settings.options import ORDERS
 
 if TYPE_CHECKING:
     from tfconvert.importers.graph.wishes import Wishes
@@ -89,14 +90,8 @@ class Selection(Protocol):
         """GraphDefs: whether to import every node as it is, though it can't be converted so."""
 
 
-ORDERS = ("written", "official", "official-v1", "flattened")
-"""The orders of a signature's inputs and outputs: that of the function's arguments and results, or that in which
-TensorFlow's own converters have them, those of TensorFlow 2 and 1, and that of a function whose variables nobody owns:
-results that are a dictionary by key."""
-
-
+# What TensorFlow's own converter leaves out beside `serving_default`: the other name of models that Keras exports.
 _SECOND_NAMES = ("serve",)
-"""What TensorFlow's own converter leaves out beside `serving_default`: the other name of models that Keras exports."""
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
@@ -106,9 +101,6 @@ def save_if_needed(model: object) -> TemporaryModel | None:
 
     Returns:
         The folder of the SavedModel, which stays as long as this object; `None` if the model can be imported as it is.
-
-    Raises:
-        ConversionError: It is not a complete model, or can't be saved.
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
@@ -161,9 +153,6 @@ def import_model(model: object, options: Selection, *, functional: bool) -> Modu
             GraphDef message.
         options: The part to import.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
-
-    Raises:
-        ConversionError: It is none of these, or can't be imported.
     """
     if not isinstance(model, str | os.PathLike):
         return _import_message(model, options, functional=functional)
@@ -210,8 +199,11 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
             path, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
         )
     if path.suffix in IR_FILES:
-        _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch", "op_defs"),
-                f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
+        _refuse(
+            options,
+            ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch", "op_defs"),
+            f"chooses what to import of a TensorFlow model; {path.name} is imported whole",
+        )
         return _import_ir(path, options)
     from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 
@@ -233,9 +225,11 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
         os.close(open_file(path))
     except OSError as problem:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
-    raise error("unknown-format", f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "
-                "MLIR text or .tflite file",
-                hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
+    raise error(
+        "unknown-format",
+        f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), MLIR text or .tflite file",
+        hint="export the model with tf.saved_model.save or model.export",
+    )
 
 
 def _wishes(options: Selection) -> Wishes:
@@ -247,9 +241,16 @@ def _wishes(options: Selection) -> Wishes:
         if isinstance(given := getattr(options, name), str):
             raise error("wrong-option", f"{name} can't be {given!r}", hint=f'give a list: {name}=["{given}"]')
     wishes = Wishes(
-        None, options.results, options.batch, options.rename or {}, options.follow_links, _op_defs(options),
-        options.is_raw, options.inputs, options.outputs,
-    )  # fmt: skip
+        None,
+        options.results,
+        options.batch,
+        options.rename or {},
+        options.follow_links,
+        _op_defs(options),
+        options.is_raw,
+        options.inputs,
+        options.outputs,
+    )
     if options.order.startswith("official"):
         from tfconvert.importers.graph.entry_points import tensor_of
         from tfconvert.importers.official_order import by_fingerprint, label_v1

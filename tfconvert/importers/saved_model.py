@@ -48,11 +48,11 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 FILES = ("saved_model.pb", "saved_model.pbtxt")
 """Where a SavedModel's graph is, binary or as text."""
 
+# A signature wrapper calls one function and forwards its results; nodes beside one for each result.
 _WRAPPER_NODES = 8
-"""A signature wrapper calls one function and forwards its results; nodes beside one for each result."""
 
+# The signature that is called where none is named.
 _DEFAULT = "serving_default"
-"""The signature that is called where none is named."""
 
 _TRAIN_OP = "__saved_model_train_op"
 
@@ -111,9 +111,6 @@ def graphs_in(path: str | os.PathLike[str], *, follow_links: bool = False) -> tu
     Args:
         path: The SavedModel's folder.
         follow_links: Whether links may lead out of it.
-
-    Raises:
-        ConversionError: It holds none, or is damaged.
     """
     return tuple(
         MetaGraphInfo(
@@ -134,9 +131,6 @@ def signatures_of(
         path: The SavedModel's folder.
         tags: The tags of the graph.
         follow_links: Whether links may lead out of the folder.
-
-    Raises:
-        ConversionError: It holds no such graph, or is damaged.
     """
     graph = _meta_graph(_read(Folder(Path(path), follow_links)), tags)
     return {
@@ -164,10 +158,6 @@ def import_saved_model(
         input_shapes: Shapes of inputs by name, for every signature that has the input.
         wishes: What else the user wants of inputs and outputs.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
-
-    Raises:
-        ConversionError: The folder holds no SavedModel, or a damaged one; an unknown tag, signature or input; an op
-            that can't be imported.
     """
     folder = Folder(Path(path), wishes.follow_links)
     return import_message(
@@ -195,10 +185,6 @@ def import_message(
         input_shapes: Shapes of inputs by name.
         wishes: What else the user wants of inputs and outputs.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
-
-    Raises:
-        ConversionError: An unknown tag, signature or input; an op that can't be imported; a variable or an asset whose
-            file is not passed.
     """
     meta_graph = _meta_graph(saved_model, tags)
     graph = meta_graph.graph_def
@@ -250,8 +236,11 @@ def _meta_graph(saved_model: pb.SavedModel, tags: Sequence[str] | None) -> pb.Me
     if tags is None and len(graphs) == 1:
         return graphs[0]
     there = "; ".join(",".join(graph.meta_info_def.tags) or "(none)" for graph in graphs)
-    raise error("unknown-tags", f"the model has no graph with the tags {','.join(sorted(wanted))}",
-                hint=f"the tags of its graphs are: {there}")  # fmt: skip
+    raise error(
+        "unknown-tags",
+        f"the model has no graph with the tags {','.join(sorted(wanted))}",
+        hint=f"the tags of its graphs are: {there}",
+    )
 
 
 def signature_entries(
@@ -280,11 +269,17 @@ def signature_entries(
     keys = there if wanted is None else list(dict.fromkeys(wanted))
     for key in keys:
         if key not in there:
-            raise error("unknown-signature", f"the model has no signature {key!r}",
-                        hint=f"its signatures are: {', '.join(there) or '(none)'}")  # fmt: skip
+            raise error(
+                "unknown-signature",
+                f"the model has no signature {key!r}",
+                hint=f"its signatures are: {', '.join(there) or '(none)'}",
+            )
     if not keys:
-        raise error("no-signature", "the model has no signature to convert",
-                    hint="save it with signatures=model.signature_function.get_concrete_function(...)")  # fmt: skip
+        raise error(
+            "no-signature",
+            "the model has no signature to convert",
+            hint="save it with signatures=model.signature_function.get_concrete_function(...)",
+        )
     library = {function.signature.name: function for function in meta_graph.graph_def.library.function}
     by_meaning: dict[Hashable, EntryPoint] = {}
     tensors: dict[str, dict[TensorName, str]] = {}
@@ -311,8 +306,11 @@ def signature_entries(
         entries = with_cuts(entries, nodes, tensors, cuts)
     if unknown := sorted(input_shapes.keys() - used):
         known = sorted({name for entry in entries for name in entry.input_names})
-        raise error("unknown-input", f"no chosen signature has an input {', '.join(unknown)}",
-                    hint=f"the inputs are: {', '.join(known)}")  # fmt: skip
+        raise error(
+            "unknown-input",
+            f"no chosen signature has an input {', '.join(unknown)}",
+            hint=f"the inputs are: {', '.join(known)}",
+        )
     return fitted(entries if wanted is not None else [_named_once(each, wishes) for each in entries], wishes)
 
 
@@ -333,15 +331,20 @@ def _entry_point(
     input_shapes: Mapping[str, Sequence[int | None]],
     used: set[str],
 ) -> EntryPoint:
-    outputs = [GraphOutput(parse_graph_input(_tensor_name(key, name, info)), name)
-               for name, info in sorted(signature.outputs.items())]  # fmt: skip
+    outputs = [
+        GraphOutput(parse_graph_input(_tensor_name(key, name, info)), name)
+        for name, info in sorted(signature.outputs.items())
+    ]
     inputs = []
     for name, info in sorted(signature.inputs.items()):
         tensor = parse_graph_input(_tensor_name(key, name, info))
         element = types.element_type(info.dtype)
         if element is None or tensor.node not in nodes:
-            raise error("bad-signature", f"input {name!r} of signature {key!r} names a tensor that isn't there",
-                        hint="the model file is damaged")  # fmt: skip
+            raise error(
+                "bad-signature",
+                f"input {name!r} of signature {key!r} names a tensor that isn't there",
+                hint="the model file is damaged",
+            )
         shape = shape_of(info.tensor_shape)
         if name in input_shapes:
             used.add(name)
@@ -352,8 +355,11 @@ def _entry_point(
 
 def _tensor_name(key: str, name: str, info: pb.TensorInfo) -> str:
     if info.WhichOneof("encoding") != "name":
-        raise error("bad-signature", f"{name!r} of signature {key!r} is a sparse or composite tensor",
-                    hint="export a signature of dense tensors")  # fmt: skip
+        raise error(
+            "bad-signature",
+            f"{name!r} of signature {key!r} is a sparse or composite tensor",
+            hint="export a signature of dense tensors",
+        )
     return info.name
 
 

@@ -91,9 +91,6 @@ class Source(NamedTuple):
 
         The temporary files stay as long as the returned source, or until `discard`; keep it for as long as
         weights are read.
-
-        Raises:
-            ConversionError: A Keras model or function is not complete, or can't be saved.
         """
         if self.temporary is not None:
             return self
@@ -122,8 +119,11 @@ class Source(NamedTuple):
             return
         for file in (*self.files(), *also()):
             if is_file(file) and place.samefile(file):
-                raise error("output-over-input", f"won't write {place} over {file}, which is read",
-                            hint="choose another name for the output")  # fmt: skip
+                raise error(
+                    "output-over-input",
+                    f"won't write {place} over {file}, which is read",
+                    hint="choose another name for the output",
+                )
 
     def discard(self) -> None:
         """Removes the files that `on_disk` wrote."""
@@ -136,8 +136,5 @@ class Source(NamedTuple):
         Args:
             functional: Whether graphs that need no executor, for they are without V1 control flow, are imported as
                 plain ops: what the pass `executor-to-functional` makes of them.
-
-        Raises:
-            ConversionError: It is not a model, or can't be imported.
         """
         return open_model.import_model(self.model, self, functional=functional)

@@ -105,8 +105,11 @@ def user_module(name: str) -> ModuleType:
     """
     module = sys.modules.get(name)
     if module is None:
-        raise error("no-tensorflow", f"the model needs {name}, which this process has not imported",
-                    hint="pip install 'tfconvert[tensorflow]'")  # fmt: skip
+        raise error(
+            "no-tensorflow",
+            f"the model needs {name}, which this process has not imported",
+            hint="pip install 'tfconvert[tensorflow]'",
+        )
     return module
 
 

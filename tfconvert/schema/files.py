@@ -23,13 +23,13 @@ LARGEST = (1 << 31) - 1
 # Windows has neither pipes nor terminals among files, but text files, which other bytes come out of than are in them.
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 
+# Systems read less than 2 GiB at once.
 _READ = 1 << 30
-"""Systems read less than 2 GiB at once."""
 
 _CAN_READ_INTO = hasattr(os, "preadv")
 
+# Taken where a file can be read at its own position only.
 _TURN = allocate_lock()
-"""Taken where a file can be read at its own position only."""
 
 AnyPath = str | os.PathLike[str]
 
@@ -85,9 +85,6 @@ def read_file(path: AnyPath, limit: int = LARGEST) -> bytes:
     Args:
         path: The file's path.
         limit: How many bytes it may have.
-
-    Raises:
-        OSError: It can't be read, is not a regular file, or is larger.
     """
     return read_all(open_file(path), limit)
 
@@ -128,9 +125,6 @@ class InputFile:
             path: Its path.
             descriptor: The file, if it is open already; it is closed with this object.
             stays_open: Whether it stays open; if not, it is opened anew for each part that is read.
-
-        Raises:
-            OSError: It can't be opened, or is not a regular file.
         """
         self._descriptor: int | None = open_file(path) if descriptor is None else descriptor
         self.path = os.fspath(path)
@@ -141,11 +135,7 @@ class InputFile:
             self.close()
 
     def read_into(self, offset: int, target: memoryview) -> None:
-        """Fills memory with the bytes from an offset.
-
-        Raises:
-            ConversionError: The file doesn't have them any more (`changed-input`).
-        """
+        """Fills memory with the bytes from an offset."""
         if self._descriptor is not None:
             self._fill(self._descriptor, offset, target)
             return
@@ -153,11 +143,7 @@ class InputFile:
             self._fill(descriptor, offset, target)
 
     def read_rows(self, offset: int, pitch: int, target: memoryview, length: int) -> None:
-        """Fills memory with rows of the same length from places that are a pitch apart, the first at an offset.
-
-        Raises:
-            ConversionError: The file doesn't have them any more (`changed-input`).
-        """
+        """Fills memory with rows of the same length from places that are a pitch apart, the first at an offset."""
         with self._opened() as descriptor:
             for start in range(0, len(target), length):
                 row = target[start : start + length]
@@ -213,8 +199,9 @@ class InputFile:
         return descriptor
 
     def _changed(self, what: str) -> ConversionError:
-        return error("changed-input", f"{self.path} {what}",
-                     hint="leave the model's files alone until the conversion is over")  # fmt: skip
+        return error(
+            "changed-input", f"{self.path} {what}", hint="leave the model's files alone until the conversion is over"
+        )
 
 
 def _read_at(descriptor: int, target: memoryview, offset: int) -> int:

@@ -69,8 +69,11 @@ class Budget:
             ConversionError: There are fewer left (`too-large-constants`).
         """
         if size > self.constant_bytes:
-            raise exceeded("constant_bytes", f"{what} takes {size} bytes, but {self.constant_bytes} are left of the "
-                           f"{self.limits.constant_bytes} that constants may take beyond the model's own")  # fmt: skip
+            raise exceeded(
+                "constant_bytes",
+                f"{what} takes {size} bytes, but {self.constant_bytes} are left of the "
+                f"{self.limits.constant_bytes} that constants may take beyond the model's own",
+            )
         self.constant_bytes -= size
 
     def take_operations(self, count: int, what: str) -> None:
@@ -80,8 +83,10 @@ class Budget:
             ConversionError: There are fewer left (`too-many-copies`).
         """
         if count > self.operations:
-            raise exceeded("operations", f"{what} is shared so much that copies for each use have more than "
-                           f"{self.limits.operations} ops")  # fmt: skip
+            raise exceeded(
+                "operations",
+                f"{what} is shared so much that copies for each use have more than {self.limits.operations} ops",
+            )
         self.operations -= count
 
     def can_fold(self, op: str, made: int, transient: int, work: int) -> bool:
@@ -109,10 +114,12 @@ class Budget:
                 NOT_FOLDED,
                 f"{first}{f' and {more} other ops' if more else ''} of constants stayed in the model, since folding "
                 f"would exceed the limit {_option(limit)}={getattr(self.limits, limit)}",
-                op=first, hint=_hint(limit), severity=WARNING,
+                op=first,
+                hint=_hint(limit),
+                severity=WARNING,
             )
             for limit, (first, more) in self.unfolded.items()
-        ]  # fmt: skip
+        ]
 
 
 CODES = {

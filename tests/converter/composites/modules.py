@@ -20,10 +20,17 @@ BOXES = ("1x6x4xf32", "1x6x4xf32", "6x4xf32")
 FOUND = ("1x10x4xf32", "1x10xf32", "1x10xf32", "1xf32")
 STRING = "!tf_type.string"
 DETECTION: dict[str, Any] = {
-    "max_detections": 10, "max_classes_per_detection": 1, "num_classes": 3, "nms_score_threshold": 0.5,
-    "nms_iou_threshold": 0.25, "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0,
+    "max_detections": 10,
+    "max_classes_per_detection": 1,
+    "num_classes": 3,
+    "nms_score_threshold": 0.5,
+    "nms_iou_threshold": 0.25,
+    "y_scale": 10.0,
+    "x_scale": 10.0,
+    "h_scale": 5.0,
+    "w_scale": 5.0,
     "use_regular_nms": True,
-}  # fmt: skip
+}
 UNPOOLING: dict[str, Any] = {"pool_size": [2, 3], "strides": [4, 5], "padding": "SAME"}
 NGRAMS: dict[str, Any] = {"width": 2, "string_separator": " ", "axis": -1, "reduction_type": "STRING_JOIN"}
 SGNN: dict[str, Any] = {"hash_seed": [902, 341], "buckets": 2}

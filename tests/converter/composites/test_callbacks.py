@@ -9,7 +9,7 @@ import pytest
 
 from tests.converter.composites.modules import mark, module, text
 from tfconvert.composites import Body, Composite, Fusion, types
-from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
+from tfconvert.converter.targets.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.ir.values import Value

@@ -19,7 +19,7 @@ from flatbuffers import flexbuffers
 import tfconvert
 from tests.support.litert import RunTFLite
 from tfconvert.composites import Body, Composite, types
-from tfconvert.converter.litert.fusions import registry
+from tfconvert.converter.targets.litert.fusions import registry
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.values import Value
@@ -91,7 +91,9 @@ def test_attention_of_builtin_operators(page: dict[str, Any], run_tflite: RunTFL
 
 
 def test_the_page_lists_every_interface() -> None:
-    listed = PAGE.partition("## What is known")[2].partition("`tfconvert/converter/litert/fusions/registry.py`")[0]
+    listed = PAGE.partition("## What is known")[2].partition(
+        "`tfconvert/converter/targets/litert/fusions/registry.py`"
+    )[0]
     for fusion in registry.FUSIONS:
         name = fusion.flag or fusion.interface.partition(",")[0]
         assert f"`{name}`" in listed

@@ -15,8 +15,8 @@ from tests.converter.composites.modules import LSTM, LSTM_RESULTS, branching, ke
 from tests.support.run_text import parse
 from tfconvert.composites import Body, Composite, Fusion
 from tfconvert.converter.composites import registry
-from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 from tfconvert.converter.passes.inline import Inline
+from tfconvert.converter.targets.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.values import Value

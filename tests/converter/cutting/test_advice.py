@@ -16,7 +16,7 @@ import tfconvert
 from tests.converter.cutting.models import WEIGHTS
 from tests.support.litert import RunTFLite
 from tests.support.sample_models import traced
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -46,17 +46,25 @@ IDS = np.array([[1, 2, 0], [3, 0, 0]])
 EMBEDDING = np.linspace(0, 1, 96, dtype=np.float32).reshape(6, 16)
 
 
-@pytest.mark.parametrize(("signature", "expected", "inputs", "result"), [
-    ("image", {"inputs": ["DecodePng"]}, [PIXELS], _image(PIXELS)),
-    ("images", {"inputs": ["map/TensorArrayV2Stack/TensorListStack"]}, [ROWS], ROWS @ WEIGHTS),
-    ("text", {"inputs": ["None_Lookup/LookupTableFindV2"]}, [IDS], EMBEDDING[IDS].sum(1)),
-    ("python", {"inputs": ["f", "doubled"]}, [np.float32(3), ROWS], ROWS * 3 @ WEIGHTS),
-    ("labels", {"outputs": ["best", "sum"]}, [ROWS], (ROWS @ WEIGHTS).argmax(1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("signature", "expected", "inputs", "result"),
+    [
+        ("image", {"inputs": ["DecodePng"]}, [PIXELS], _image(PIXELS)),
+        ("images", {"inputs": ["map/TensorArrayV2Stack/TensorListStack"]}, [ROWS], ROWS @ WEIGHTS),
+        ("text", {"inputs": ["None_Lookup/LookupTableFindV2"]}, [IDS], EMBEDDING[IDS].sum(1)),
+        ("python", {"inputs": ["f", "doubled"]}, [np.float32(3), ROWS], ROWS * 3 @ WEIGHTS),
+        ("labels", {"outputs": ["best", "sum"]}, [ROWS], (ROWS @ WEIGHTS).argmax(1)),
+    ],
+)
 def test_the_hint_converts_and_computes_the_same(
-    outsides: Path, signature: str, expected: dict[str, Any], inputs: list[np.ndarray], result: np.ndarray,
-    tmp_path: Path, run_tflite: RunTFLite,
-) -> None:  # fmt: skip
+    outsides: Path,
+    signature: str,
+    expected: dict[str, Any],
+    inputs: list[np.ndarray],
+    result: np.ndarray,
+    tmp_path: Path,
+    run_tflite: RunTFLite,
+) -> None:
     options, settings = _advised(_hint(outsides, signatures=signature))
     assert settings == expected
     out = tmp_path / "model.tflite"

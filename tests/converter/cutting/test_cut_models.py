@@ -20,12 +20,12 @@ from tests.converter.cutting.models import WEIGHTS, X, network
 from tests.support.control_flow import control_flow_v1
 from tests.support.litert import RunTFLite, run
 from tests.support.sample_models import traced
-from tfconvert.converter.cli.main import main
-from tfconvert.converter.inspection.inspection import inspect
-from tfconvert.converter.options import Options
+from tfconvert.cli.main import main
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.options import Options
+from tfconvert.tools.inspection import inspect
 
 
 def _relu(x: np.ndarray) -> np.ndarray:
@@ -55,9 +55,11 @@ def _error(model: object, **settings: Any) -> ConversionError:
 
 
 HIDDEN = [
-    "hidden", "hidden:0", "StatefulPartitionedCall/hidden",
+    "hidden",
+    "hidden:0",
+    "StatefulPartitionedCall/hidden",
     "StatefulPartitionedCall_1/StatefulPartitionedCall/hidden:0",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name", HIDDEN)
@@ -88,10 +90,13 @@ def test_the_order_of_both_sides_is_the_users(networks: Path, run_tflite: RunTFL
 
 def test_inputs_in_any_order_with_their_shapes(networks: Path, run_tflite: RunTFLite) -> None:
     model = tfconvert.convert(
-        networks, signatures="twice", inputs=["StatefulPartitionedCall_1/product", "StatefulPartitionedCall/product"],
+        networks,
+        signatures="twice",
+        inputs=["StatefulPartitionedCall_1/product", "StatefulPartitionedCall/product"],
         input_shapes={"StatefulPartitionedCall/product": [3, 5]},
-        rename={"StatefulPartitionedCall_1/product": "second"}, verify=True,
-    )  # fmt: skip
+        rename={"StatefulPartitionedCall_1/product": "second"},
+        verify=True,
+    )
     assert _interface(model)[1] == ["second f32[?,5]", "StatefulPartitionedCall/product f32[3,5]"]
     values = np.arange(-7, 8, dtype=np.float32).reshape(3, 5)
     np.testing.assert_array_equal(
@@ -176,17 +181,20 @@ def test_names_that_are_wrong(networks: Path) -> None:
     assert "--input n" in unfed.diagnostics[0].hint
 
 
-@pytest.mark.parametrize(("settings", "code"), [
-    ({"inputs": ["x", "x:0"]}, "wrong-option"),
-    ({"inputs": ["x", "once_x:0"]}, "wrong-option"),
-    ({"outputs": []}, "wrong-option"),
-    ({"outputs": "scores"}, "wrong-option"),
-    ({"inputs": ["product/ReadVariableOp/resource"]}, "unknown-tensor"),
-    ({"inputs": ["hidden"], "input_shapes": {"other": [1, 4]}}, "unknown-input"),
-    ({"inputs": ["hidden"], "input_shapes": {"hidden": [1, 5]}}, "shape-mismatch"),
-    ({"inputs": ["hidden"], "rename": {"x": "y"}}, "wrong-option"),
-    ({"inputs": ["hidden"], "batch": 0}, "wrong-option"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"inputs": ["x", "x:0"]}, "wrong-option"),
+        ({"inputs": ["x", "once_x:0"]}, "wrong-option"),
+        ({"outputs": []}, "wrong-option"),
+        ({"outputs": "scores"}, "wrong-option"),
+        ({"inputs": ["product/ReadVariableOp/resource"]}, "unknown-tensor"),
+        ({"inputs": ["hidden"], "input_shapes": {"other": [1, 4]}}, "unknown-input"),
+        ({"inputs": ["hidden"], "input_shapes": {"hidden": [1, 5]}}, "shape-mismatch"),
+        ({"inputs": ["hidden"], "rename": {"x": "y"}}, "wrong-option"),
+        ({"inputs": ["hidden"], "batch": 0}, "wrong-option"),
+    ],
+)
 def test_what_is_refused(networks: Path, settings: dict[str, Any], code: str) -> None:
     assert _error(networks, signatures="once", **settings).code == code
 
@@ -195,13 +203,18 @@ def test_handles_are_no_inputs(model_v1: Path) -> None:
     assert _error(model_v1, inputs=["w"]).code == "uncuttable-tensor"
 
 
-@pytest.mark.parametrize(("arguments", "expected"), [
-    (["--output", "hidden:0"], ["image f32[?,4]", "hidden f32[?,5]"]),
-    (["--input", "product", "--output", "scaled", "--input", "scale"],
-     ["product f32[?,5]", "scale f32[5]", "scaled f32[?,5]"]),
-    (["--input", "x:0", "--output", "scores", "--batch", "3"], ["x f32[3,4]", "scores f32[3,5]"]),
-    (["--input", "x", "--input-shape", "x=1,4"], ["x f32[1,4]", "probabilities f32[1,5]"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--output", "hidden:0"], ["image f32[?,4]", "hidden f32[?,5]"]),
+        (
+            ["--input", "product", "--output", "scaled", "--input", "scale"],
+            ["product f32[?,5]", "scale f32[5]", "scaled f32[?,5]"],
+        ),
+        (["--input", "x:0", "--output", "scores", "--batch", "3"], ["x f32[3,4]", "scores f32[3,5]"]),
+        (["--input", "x", "--input-shape", "x=1,4"], ["x f32[1,4]", "probabilities f32[1,5]"]),
+    ],
+)
 def test_saved_models_of_tensorflow_1(
     model_v1: Path, arguments: list[str], expected: list[str], tmp_path: Path
 ) -> None:
@@ -253,10 +266,26 @@ def test_samples_and_metadata_have_the_new_names(networks: Path, tmp_path: Path)
     np.savez(tmp_path / "samples.npz", hidden=np.random.default_rng(1).uniform(-1, 1, (20, 4)).astype(np.float32))
     out, page = tmp_path / "model.tflite", tmp_path / "page.html"
     result = _command(
-        networks, out, "--signature", "once", "--input", "hidden", "--output", "scores", "--quantize", "int8",
-        "--samples", str(tmp_path / "samples.npz"), "--metadata", f"scores={tmp_path / 'labels.txt'}", "--verify",
-        "--report", str(page), "--batch", "1",
-    )  # fmt: skip
+        networks,
+        out,
+        "--signature",
+        "once",
+        "--input",
+        "hidden",
+        "--output",
+        "scores",
+        "--quantize",
+        "int8",
+        "--samples",
+        str(tmp_path / "samples.npz"),
+        "--metadata",
+        f"scores={tmp_path / 'labels.txt'}",
+        "--verify",
+        "--report",
+        str(page),
+        "--batch",
+        "1",
+    )
     assert result.exit_code == 0, result.output
     assert b"labels.txt" in out.read_bytes()
     text = page.read_text()
@@ -265,8 +294,11 @@ def test_samples_and_metadata_have_the_new_names(networks: Path, tmp_path: Path)
 
 
 def test_other_targets(networks: Path) -> None:
-    text = bytes(tfconvert.convert(networks, signatures="once", inputs=["hidden"], outputs=["scores"], verify=True,
-                                   target="stablehlo"))  # fmt: skip
+    text = bytes(
+        tfconvert.convert(
+            networks, signatures="once", inputs=["hidden"], outputs=["scores"], verify=True, target="stablehlo"
+        )
+    )
     assert b"tanh" not in text
     assert b"dot_general" in text
 

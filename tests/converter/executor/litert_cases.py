@@ -55,19 +55,53 @@ _RELU: Mapping[str, Any] = {"fused_activation_function": "RELU"}
 
 CONVOLUTIONS = (
     _case("conv_2d", _IMAGES, _normal(5, 3, 2, 4), _normal(5), to="f32[2,3,7,5]", **_SAME, **_RELU),
-    _case("conv_2d", _IMAGES, _normal(5, 3, 2, 4), _normal(5), to="f32[2,2,5,5]", dilation_h_factor=2,
-          dilation_w_factor=2, **_VALID),
+    _case(
+        "conv_2d",
+        _IMAGES,
+        _normal(5, 3, 2, 4),
+        _normal(5),
+        to="f32[2,2,5,5]",
+        dilation_h_factor=2,
+        dilation_w_factor=2,
+        **_VALID,
+    ),
     _case("conv_2d", _IMAGES, _normal(6, 3, 3, 2), _normal(6), to="f32[2,4,5,6]", **_VALID),
-    _case("depthwise_conv_2d", _IMAGES, _normal(1, 3, 2, 8), _normal(8), to="f32[2,4,6,8]", depth_multiplier=2,
-          fused_activation_function="RELU6", **_VALID),
-    _case("depthwise_conv_2d", _IMAGES, _normal(1, 3, 3, 4), _normal(4), to="f32[2,6,7,4]", depth_multiplier=1,
-          dilation_w_factor=2, padding="SAME", stride_h=1, stride_w=1),
-    _case("transpose_conv", [2, 12, 7, 5], _normal(5, 3, 2, 4), _IMAGES, _normal(5), to="f32[2,12,7,5]", **_SAME,
-          **_RELU),
+    _case(
+        "depthwise_conv_2d",
+        _IMAGES,
+        _normal(1, 3, 2, 8),
+        _normal(8),
+        to="f32[2,4,6,8]",
+        depth_multiplier=2,
+        fused_activation_function="RELU6",
+        **_VALID,
+    ),
+    _case(
+        "depthwise_conv_2d",
+        _IMAGES,
+        _normal(1, 3, 3, 4),
+        _normal(4),
+        to="f32[2,6,7,4]",
+        depth_multiplier=1,
+        dilation_w_factor=2,
+        padding="SAME",
+        stride_h=1,
+        stride_w=1,
+    ),
+    _case(
+        "transpose_conv", [2, 12, 7, 5], _normal(5, 3, 2, 4), _IMAGES, _normal(5), to="f32[2,12,7,5]", **_SAME, **_RELU
+    ),
     _case("transpose_conv", [2, 8, 8, 5], _normal(5, 3, 2, 4), _IMAGES, to="f32[2,8,8,5]", **_VALID),
     _case("conv_3d", _CUBES, _normal(2, 3, 2, 2, 3), _normal(3), to="f32[1,2,5,3,3]", **_SOLID, **_RELU),
-    _case("conv_3d_transpose", [1, 8, 5, 12, 3], _normal(2, 3, 2, 3, 2), _CUBES, _normal(3), to="f32[1,8,5,12,3]",
-          **_SOLID),
+    _case(
+        "conv_3d_transpose",
+        [1, 8, 5, 12, 3],
+        _normal(2, 3, 2, 3, 2),
+        _CUBES,
+        _normal(3),
+        to="f32[1,8,5,12,3]",
+        **_SOLID,
+    ),
     _case("average_pool_2d", _IMAGES, to="f32[2,3,7,4]", **_WINDOW, **_SAME),
     _case("average_pool_2d", _IMAGES, to="f32[2,5,5,4]", **_WINDOW, **_VALID, **_RELU),
     _case("max_pool_2d", _IMAGES, to="f32[2,3,7,4]", **_WINDOW, **_SAME),
@@ -84,7 +118,7 @@ CONVOLUTIONS = (
     _case("depth_to_space", "f32[2,2,3,12]", to="f32[2,4,6,3]", block_size=2),
     _case("space_to_batch_nd", "f32[1,4,5,2]", [2, 3], np.array([[0, 0], [0, 1]], np.int32), to="f32[6,2,2,2]"),
     _case("batch_to_space_nd", "f32[6,2,2,2]", [2, 3], np.array([[0, 0], [0, 1]], np.int32), to="f32[1,4,5,2]"),
-)  # fmt: skip
+)
 
 PRODUCTS = (
     _case("fully_connected", "f32[3,2,4]", _normal(5, 4), _normal(5), to="f32[6,5]", **_RELU),

@@ -88,7 +88,8 @@ def test_an_endless_loop_is_stopped_if_required() -> None:
 def test_what_runs_once_does_not_run_again() -> None:
     handle = "tensor<!tf_type.resource<tensor<f32>>>"
     variable = f'%v = "tf.VarHandleOp"() <{{container = "", shared_name = "v"}}> : () -> {handle}'
-    count = Executor(parse(f"""
+    count = Executor(
+        parse(f"""
     func.func @main(%x: tensor<f32>) -> tensor<f32> {{
       "tfl.call_once"() <{{session_init_function = @begin}}> : () -> ()
       {variable}
@@ -101,7 +102,8 @@ def test_what_runs_once_does_not_run_again() -> None:
       %0 = "tf.Const"() <{{value = dense<10.0> : tensor<f32>}}> : () -> tensor<f32>
       "tf.AssignVariableOp"(%v, %0) : ({handle}, tensor<f32>) -> ()
       func.return
-    }}"""))  # fmt: skip
+    }}""")
+    )
     assert [count.run("main", [np.array(2, np.float32)])[0] for _ in range(3)] == [12, 14, 16]
 
 

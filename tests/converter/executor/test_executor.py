@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfconvert.converter import kernels
 from tfconvert.converter.executor import executor
-from tfconvert.converter.kernels import registry
+from tfconvert.ops import kernels
+from tfconvert.ops.kernels import registry
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp

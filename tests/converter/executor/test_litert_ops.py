@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.kernels.comparison import compare
-from tests.converter.litert.optimize.graph import Graph, Operand
+from tests.converter.targets.litert.optimize.graph import Graph, Operand
+from tests.ops.kernels.comparison import compare
 from tests.support.litert import RunTFLite
 from tests.support.run_text import Array, parse, run_text
 from tfconvert.converter.executor.executor import Executor
@@ -52,8 +52,10 @@ def lstm(*features: str, outputs: int = UNITS) -> list[Operand]:
     weights += [draw(*recurrent) for _ in gates]
     peepholes: list[Operand] = [draw(UNITS) if "peephole" in features else None for _ in range(3)]
     biases: list[Operand] = [draw(UNITS) for _ in gates]
-    projection: list[Operand] = [draw(outputs, UNITS) if "projection" in features else None,
-                                 draw(outputs) if "projection bias" in features else None]  # fmt: skip
+    projection: list[Operand] = [
+        draw(outputs, UNITS) if "projection" in features else None,
+        draw(outputs) if "projection bias" in features else None,
+    ]
     state: list[Operand] = [draw(BATCH, outputs), draw(BATCH, UNITS)]
     if "zeros" in features:
         state = [np.zeros_like(each) for each in state]
@@ -70,8 +72,15 @@ def test_rows_through_a_simple_rnn(activation: str, time_major: bool, run_tflite
     size = (TIME, BATCH) if time_major else (BATCH, TIME)
     graph = Graph((*size, FEATURES), (BATCH, UNITS))
     weights = draw(UNITS, FEATURES), draw(UNITS, UNITS), draw(UNITS)
-    result = graph.op(RNN, graph.inputs[0], *weights, graph.inputs[1], shape=(*size, UNITS),
-                      time_major=time_major, fused_activation_function=activation)  # fmt: skip
+    result = graph.op(
+        RNN,
+        graph.inputs[0],
+        *weights,
+        graph.inputs[1],
+        shape=(*size, UNITS),
+        time_major=time_major,
+        fused_activation_function=activation,
+    )
     agree(run_tflite, graph.returns(result), draw(*size, FEATURES), draw(BATCH, UNITS))
 
 
@@ -88,9 +97,11 @@ LAYERS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "limit of an output that is not projected": ((), {"proj_clip": 0.1}),
     "diagonal": (("diagonal",), {"diagonal_recurrent_tensors": True}),
     "normalized": (("scales",), {}),
-    "all at once": (("scales", "coupled", "peephole", "projection", "projection bias"),
-                    {"cell_clip": 0.5, "proj_clip": 0.6, "time_major": True}),
-}  # fmt: skip
+    "all at once": (
+        ("scales", "coupled", "peephole", "projection", "projection bias"),
+        {"cell_clip": 0.5, "proj_clip": 0.6, "time_major": True},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -121,8 +132,15 @@ def test_a_step_goes_on_from_where_the_last_run_ended(run_tflite: RunTFLite) -> 
     x = Values()(TIME, BATCH, FEATURES)
     executor = Executor(step("zeros").module)
     sequence = Graph(x.shape)
-    whole = sequence.op(LSTM, sequence.inputs[0], *lstm("zeros"), shape=(TIME, BATCH, UNITS),
-                        fused_activation_function="TANH", time_major=True, **NO_LIMITS)  # fmt: skip
+    whole = sequence.op(
+        LSTM,
+        sequence.inputs[0],
+        *lstm("zeros"),
+        shape=(TIME, BATCH, UNITS),
+        fused_activation_function="TANH",
+        time_major=True,
+        **NO_LIMITS,
+    )
     expected = agree(run_tflite, sequence.returns(whole), x)
     compare(np.stack([executor.run("main", [row])[0] for row in x]), expected)
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.converter.stablehlo.engine import Program
+from tests.converter.targets.stablehlo.engine import Program
 from tfconvert.converter.executor.executor import Executor, run
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
@@ -68,9 +68,15 @@ def test_the_results_have_the_types_that_the_text_says() -> None:
 
 
 SPECIAL = {
-    "bessel_i1e": "bessel_i1e", "digamma": "digamma", "erf": "erf", "erf_inv": "erfinv", "erfc": "erfc",
-    "lgamma": "lgamma", "sinh": "sinh", "square": "square",
-}  # fmt: skip
+    "bessel_i1e": "bessel_i1e",
+    "digamma": "digamma",
+    "erf": "erf",
+    "erf_inv": "erfinv",
+    "erfc": "erfc",
+    "lgamma": "lgamma",
+    "sinh": "sinh",
+    "square": "square",
+}
 OF_TWO = {"polygamma": "polygamma", "zeta": "zeta", "next_after": "nextafter"}
 
 

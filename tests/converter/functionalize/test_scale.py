@@ -27,9 +27,14 @@ def built(shape: str, size: int, folder: Path) -> ModuleOp:
 
 @pytest.mark.parametrize(
     ("shape", "size", "name", "count"),
-    [("sequential", 200, "tf.If", 200), ("shared", 200, "tf.If", 200), ("nested", 600, "tf.If", 600),
-     ("loops", 50, "tf.While", 50), ("body", 5000, "tf.AddV2", 2500)],
-)  # fmt: skip
+    [
+        ("sequential", 200, "tf.If", 200),
+        ("shared", 200, "tf.If", 200),
+        ("nested", 600, "tf.If", 600),
+        ("loops", 50, "tf.While", 50),
+        ("body", 5000, "tf.AddV2", 2500),
+    ],
+)
 def test_much_of_it(shape: str, size: int, name: str, count: int, tmp_path: Path) -> None:
     assert Counter(op.name for op in built(shape, size, tmp_path).walk())[name] == count
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfconvert.converter.ir.dims import (
+from tfconvert.ops.shapes.rearrange import quotient, reshaped
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     MismatchError,
     add,
@@ -22,8 +24,6 @@ from tfconvert.converter.ir.dims import (
     symbol,
     window,
 )
-from tfconvert.converter.shapes.ops.rearrange import quotient, reshaped
-from tfconvert.schema.dialects import types
 
 A, B = symbol(0), symbol(1)
 

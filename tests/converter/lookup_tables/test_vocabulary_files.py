@@ -22,10 +22,7 @@ def write(folder: Path, content: bytes) -> Path:
 
 @pytest.mark.parametrize(
     ("index", "dtype", "expected"),
-    [
-        (WHOLE_LINE, object, [b"a,1", b" \r", b"b,2.5"]),
-        (LINE_NUMBER, np.int64, [4, 5, 6]),
-    ],
+    [(WHOLE_LINE, object, [b"a,1", b" \r", b"b,2.5"]), (LINE_NUMBER, np.int64, [4, 5, 6])],
 )
 def test_a_line_is_its_text_or_its_number(tmp_path: Path, index: int, dtype: Any, expected: list[Any]) -> None:
     form = Format(b",", offset=4)

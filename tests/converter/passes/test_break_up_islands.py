@@ -22,7 +22,9 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 
 def test_islands_of_one_op_stay(filecheck: FileCheck) -> None:
-    module = filecheck(BreakUpIslands(), """
+    module = filecheck(
+        BreakUpIslands(),
+        """
     // CHECK: [[A:%[0-9a-z_]+]], [[C:%[0-9a-z_]+]] = tf_executor.island wraps "tf.Relu"(%x)
     // CHECK-NEXT: tf_executor.island([[C]]) wraps "tf.Neg"([[A]])
     // CHECK-NEXT: tf_executor.fetch
@@ -34,13 +36,16 @@ def test_islands_of_one_op_stay(filecheck: FileCheck) -> None:
       }
       func.return %0 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
     assert not BreakUpIslands().apply(module).counts
 
 
 def test_only_ops_that_touch_the_same_state_wait_for_each_other(filecheck: FileCheck) -> None:
     """Two reads run in any order, the write after both, another variable's write whenever it can."""
-    filecheck(BreakUpIslands(), """
+    filecheck(
+        BreakUpIslands(),
+        """
     // CHECK: [[R1:%[0-9a-z_]+]], [[C1:%[0-9a-z_]+]] = tf_executor.island wraps "tf.ReadVariableOp"([[V:%[0-9a-z_]+]])
     // CHECK-NEXT: [[R2:%[0-9a-z_]+]], [[C2:%[0-9a-z_]+]] = tf_executor.island wraps "tf.ReadVariableOp"([[V]])
     // CHECK-NEXT: [[A:%[0-9a-z_]+]], %{{[0-9a-z_]+}} = tf_executor.island wraps "tf.Relu"([[R1]])
@@ -66,12 +71,15 @@ def test_only_ops_that_touch_the_same_state_wait_for_each_other(filecheck: FileC
       }
       func.return %0 : tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_may_be_dead_stays_together(filecheck: FileCheck) -> None:
     """The Neg alone would run if its operand were alive; it ran only if the other one was alive too."""
-    filecheck(BreakUpIslands(), """
+    filecheck(
+        BreakUpIslands(),
+        """
     // CHECK: [[F:%[0-9a-z_]+]], %{{[0-9a-z_]+}}, %{{[0-9a-z_]+}} = tf_executor.Switch %x, %p
     // CHECK: %{{[0-9a-z_]+}}, [[T:%[0-9a-z_]+]], %{{[0-9a-z_]+}} = tf_executor.Switch %x, %q
     // CHECK: [[G:%[0-9a-z_]+]] = tf_executor.island wraps "tf.IdentityN"([[F]], [[T]])
@@ -90,11 +98,14 @@ def test_what_may_be_dead_stays_together(filecheck: FileCheck) -> None:
       }
       func.return %0#0, %0#1 : tensor<f32>, tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_islands_without_ops(filecheck: FileCheck) -> None:
-    filecheck(BreakUpIslands(), """
+    filecheck(
+        BreakUpIslands(),
+        """
     // CHECK: [[N:%[0-9a-z_]+]] = tf_executor.island wraps "tf.NoOp"()
     // CHECK-NEXT: [[B:%[0-9a-z_]+]], %{{[0-9a-z_]+}} = tf_executor.island([[N]]) wraps "tf.Identity"(%x)
     // CHECK-NEXT: tf_executor.fetch [[B]]
@@ -110,7 +121,8 @@ def test_islands_without_ops(filecheck: FileCheck) -> None:
       }
       func.return %0 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def _merge(first: IslandOp, second: IslandOp, names: dict[str, str], label: str) -> None:
@@ -122,9 +134,11 @@ def _merge(first: IslandOp, second: IslandOp, names: dict[str, str], label: str)
         op.detach()
     block = Block([*ops, YieldOp.create(operands=values)])
     merged = IslandOp.create(
-        operands=controls, result_types=[*(value.type for value in values), CONTROL], regions=[Region(block)],
+        operands=controls,
+        result_types=[*(value.type for value in values), CONTROL],
+        regions=[Region(block)],
         location=NameLoc.get(label),
-    )  # fmt: skip
+    )
     assert second.parent is not None
     second.parent.insert_op_before(merged, second)
     count = len(first.terminator.operands)

@@ -9,7 +9,9 @@ from tfconvert.schema.diagnostics import INEXACT, WARNING
 
 
 def test_identities_are_forwarded_and_what_is_unused_goes(filecheck: FileCheck) -> None:
-    filecheck(Canonicalize(), """
+    filecheck(
+        Canonicalize(),
+        """
     // CHECK: func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
     // CHECK-NEXT: func.return %x : tensor<2xf32>
     func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -19,11 +21,14 @@ def test_identities_are_forwarded_and_what_is_unused_goes(filecheck: FileCheck) 
       "tf.NoOp"() : () -> ()
       func.return %1 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_an_identity_knows_of_a_shape_is_kept(filecheck: FileCheck) -> None:
-    filecheck(Canonicalize(), """
+    filecheck(
+        Canonicalize(),
+        """
     // CHECK: "tf.Relu"(%x) : (tensor<*xf32>) -> tensor<2x3xf32>
     // CHECK-NEXT: "tf.Neg"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
     func.func @main(%x: tensor<*xf32>) -> tensor<2x3xf32> {
@@ -32,11 +37,14 @@ def test_what_an_identity_knows_of_a_shape_is_kept(filecheck: FileCheck) -> None
       %2 = "tf.Neg"(%1) : (tensor<2x3xf32>) -> tensor<2x3xf32>
       func.return %2 : tensor<2x3xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_effects_stay_dead_random_numbers_go(filecheck: FileCheck) -> None:
-    filecheck(Canonicalize(), """
+    filecheck(
+        Canonicalize(),
+        """
     // CHECK: "tf.WriteFile"
     // CHECK-NOT: "tf.RandomUniform"
     func.func @main(%x: tensor<!tf_type.string>, %shape: tensor<1xi32>) {
@@ -44,11 +52,14 @@ def test_effects_stay_dead_random_numbers_go(filecheck: FileCheck) -> None:
       %0 = "tf.RandomUniform"(%shape) : (tensor<1xi32>) -> tensor<?xf32>
       func.return
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_cast_stays_unless_it_changes_nothing(filecheck: FileCheck) -> None:
-    filecheck(Canonicalize(), """
+    filecheck(
+        Canonicalize(),
+        """
     // CHECK: [[CAST:%[0-9a-z_]+]] = "tf.Cast"(%{{[0-9a-z_]+}}) : (tensor<2xf32>) -> tensor<2xi32>
     // CHECK-NEXT: func.return [[CAST]]
     func.func @main(%x: tensor<2xf32>) -> tensor<2xi32> {
@@ -56,7 +67,8 @@ def test_a_cast_stays_unless_it_changes_nothing(filecheck: FileCheck) -> None:
       %1 = "tf.Cast"(%0) : (tensor<2xf32>) -> tensor<2xi32>
       func.return %1 : tensor<2xi32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_only_tells_people_goes_and_is_noted(filecheck: FileCheck) -> None:

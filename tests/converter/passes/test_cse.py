@@ -9,7 +9,9 @@ from tfconvert.converter.passes.cse import CommonSubexpressions
 
 
 def test_equal_ops_become_one_in_a_chain(filecheck: FileCheck) -> None:
-    filecheck(CommonSubexpressions(), """
+    filecheck(
+        CommonSubexpressions(),
+        """
     // CHECK: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
     // CHECK-NEXT: [[B:%[0-9a-z_]+]] = "tf.Neg"([[A]])
     // CHECK-NEXT: func.return [[B]], [[B]]
@@ -20,11 +22,14 @@ def test_equal_ops_become_one_in_a_chain(filecheck: FileCheck) -> None:
       %3 = "tf.Neg"(%1) : (tensor<2xf32>) -> tensor<2xf32>
       func.return %2, %3 : tensor<2xf32>, tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_another_attribute_type_or_operand_is_another_op(filecheck: FileCheck) -> None:
-    module = filecheck(CommonSubexpressions(), """
+    module = filecheck(
+        CommonSubexpressions(),
+        """
     // CHECK-COUNT-6: "tf.
     // CHECK-NOT: "tf.
     func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xi64> {
@@ -36,12 +41,15 @@ def test_another_attribute_type_or_operand_is_another_op(filecheck: FileCheck) -
       %5 = "tf.Cast"(%x) : (tensor<2xf32>) -> tensor<2xi64>
       func.return %5 : tensor<2xi64>
     }
-    """)  # fmt: skip
+    """,
+    )
     assert not CommonSubexpressions().apply(module).counts
 
 
 def test_the_second_of_a_type_meets_the_first_of_it(filecheck: FileCheck) -> None:
-    filecheck(CommonSubexpressions(), """
+    filecheck(
+        CommonSubexpressions(),
+        """
     // CHECK: [[A:%[0-9a-z_]+]] = "tf.Cast"(%x) : (tensor<2xf32>) -> tensor<2xi64>
     // CHECK-NEXT: func.return [[A]], [[A]]
     func.func @main(%x: tensor<2xf32>) -> (tensor<2xi64>, tensor<2xi64>) {
@@ -50,7 +58,8 @@ def test_the_second_of_a_type_meets_the_first_of_it(filecheck: FileCheck) -> Non
       %2 = "tf.Cast"(%x) : (tensor<2xf32>) -> tensor<2xi64>
       func.return %1, %2 : tensor<2xi64>, tensor<2xi64>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +72,9 @@ def test_the_second_of_a_type_meets_the_first_of_it(filecheck: FileCheck) -> Non
 )
 def test_what_is_more_than_a_function_of_its_operands_stays(filecheck: FileCheck, op: str) -> None:
     name = op.partition("(")[0]
-    filecheck(CommonSubexpressions(), f"""
+    filecheck(
+        CommonSubexpressions(),
+        f"""
     // CHECK-COUNT-2: {name}
     func.func @main(%n: tensor<1xi32>, %v: tensor<!tf_type.resource<tensor<?xf32>>>)
         -> (tensor<?xf32>, tensor<?xf32>) {{
@@ -72,11 +83,14 @@ def test_what_is_more_than_a_function_of_its_operands_stays(filecheck: FileCheck
       %1 = {op}
       func.return %0, %1 : tensor<?xf32>, tensor<?xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_region_sees_what_stands_before_it_and_keeps_its_own(filecheck: FileCheck) -> None:
-    filecheck(CommonSubexpressions(), """
+    filecheck(
+        CommonSubexpressions(),
+        """
     // CHECK: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
     // CHECK-NEXT: "tf.IfRegion"
     // CHECK-NEXT: [[B:%[0-9a-z_]+]] = "tf.Neg"([[A]])
@@ -97,4 +111,5 @@ def test_a_region_sees_what_stands_before_it_and_keeps_its_own(filecheck: FileCh
       %5 = "tf.Neg"(%0) : (tensor<2xf32>) -> tensor<2xf32>
       func.return %1, %5 : tensor<2xf32>, tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )

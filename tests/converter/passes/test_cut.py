@@ -97,13 +97,14 @@ def test_names_that_several_nodes_have() -> None:
 
 def test_a_function_that_calls_itself() -> None:
     text = _marked(
-        '{inputs = [{name = "n", tensor = "inner"}]}', CALLS.replace("@f", "@g"),
+        '{inputs = [{name = "n", tensor = "inner"}]}',
+        CALLS.replace("@f", "@g"),
         """func.func private @g(%x: tensor<2xf32>) -> tensor<2xf32> {
              %0 = "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<2xf32> loc("inner")
              %1 = "tf.PartitionedCall"(%0) <{f = @g}> : (tensor<2xf32>) -> tensor<2xf32> loc("again")
              func.return %1 : tensor<2xf32>
            }""",
-    )  # fmt: skip
+    )
     assert _code(text) == "ambiguous-tensor"
     assert _code(text.replace('tensor = "inner"', 'tensor = "a/inner"')) == "recursive-function"
 

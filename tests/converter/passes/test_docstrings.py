@@ -18,19 +18,19 @@ import pytest
 import tfconvert
 from tests.converter.pass_texts import check_results
 from tfconvert.converter import passes
-from tfconvert.converter.iree import passes as iree_passes
-from tfconvert.converter.litert import passes as litert_passes
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline import registry
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument, Stage
-from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.stablehlo import passes as stablehlo_passes
-from tfconvert.converter.targets import LITERT
+from tfconvert.converter.target import LITERT
+from tfconvert.converter.targets.iree import passes as iree_passes
+from tfconvert.converter.targets.litert import passes as litert_passes
+from tfconvert.converter.targets.stablehlo import passes as stablehlo_passes
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
+from tfconvert.settings.quantization import Quantize
 
 FILES = [
     module.name
@@ -166,7 +166,7 @@ def test_what_a_docstring_shows_is_done_by_the_whole_pipeline(name: str) -> None
 
 @pytest.mark.parametrize("activation", ["Tanh", "Relu", "Relu6"])
 def test_unrolled_layers_are_fused_whatever_their_activation(activation: str, tmp_path: Path) -> None:
-    file, _ = _pass("tfconvert.converter.litert.passes.fuse_unrolled_layers")
+    file, _ = _pass("tfconvert.converter.targets.litert.passes.fuse_unrolled_layers")
     ((before, _),) = _examples(file.__doc__ or "")
     path = tmp_path / "layer.mlir"
     path.write_text(before.replace("tf.Tanh", f"tf.{activation}"))

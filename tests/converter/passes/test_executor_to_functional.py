@@ -39,7 +39,9 @@ def test_islands_become_ops_in_the_order_of_their_controls(tmp_path: Path) -> No
 
 
 def test_bodies_nested_graphs_and_what_passes_through(filecheck: FileCheck) -> None:
-    filecheck(ExecutorToFunctional(), """
+    filecheck(
+        ExecutorToFunctional(),
+        """
     // CHECK: func.func @main
     // CHECK-NEXT: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
     // CHECK-NEXT: [[B:%[0-9a-z_]+]] = "tf.Neg"([[A]])
@@ -68,11 +70,14 @@ def test_bodies_nested_graphs_and_what_passes_through(filecheck: FileCheck) -> N
       }
       func.return %0#0, %0#1, %0#2 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_regions_use_what_was_lifted(filecheck: FileCheck) -> None:
-    filecheck(ExecutorToFunctional(), """
+    filecheck(
+        ExecutorToFunctional(),
+        """
     // CHECK: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
     // CHECK-NEXT: "tf.IfRegion"(%p)
     // CHECK: "tf.Yield"([[A]])
@@ -91,7 +96,8 @@ def test_regions_use_what_was_lifted(filecheck: FileCheck) -> None:
       }
       func.return %0 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 V1 = """

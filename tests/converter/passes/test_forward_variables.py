@@ -80,7 +80,9 @@ def test_what_is_known_is_not_read_and_what_is_not_seen_is_not_written(filecheck
 
 
 def test_a_handle_that_is_an_argument_may_be_of_any_variable(filecheck: FileCheck) -> None:
-    filecheck(ForwardVariables(), f"""
+    filecheck(
+        ForwardVariables(),
+        f"""
     // CHECK-COUNT-2: tf.AssignVariableOp
     // CHECK: [[R:%[0-9a-z]+]] = "tf.ReadVariableOp"
     // CHECK-NEXT: func.return [[R]]
@@ -91,4 +93,5 @@ def test_a_handle_that_is_an_argument_may_be_of_any_variable(filecheck: FileChec
       %r = {READ}
       func.return %r : tensor<2xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )

@@ -14,7 +14,9 @@ VARIABLE = """"tf_saved_model.global_tensor"() <{
 
 
 def test_reads_become_one_constant(filecheck: FileCheck) -> None:
-    filecheck(FreezeVariables(), f"""
+    filecheck(
+        FreezeVariables(),
+        f"""
     // CHECK-NOT: global_tensor
     // CHECK: [[W:%[0-9a-z_]+]] = "tf.Const"() <{{{{{{?}}}}value = dense<1.000000e+00>
     // CHECK-NEXT: "tf.AddV2"([[W]], [[W]])
@@ -26,11 +28,14 @@ def test_reads_become_one_constant(filecheck: FileCheck) -> None:
       %3 = "tf.AddV2"(%1, %2) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
       func.return %3 : tensor<2xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_another_function_writes_stays(filecheck: FileCheck) -> None:
-    filecheck(FreezeVariables(), f"""
+    filecheck(
+        FreezeVariables(),
+        f"""
     // CHECK: global_tensor
     // CHECK: "tf.ReadVariableOp"
     {VARIABLE}
@@ -44,11 +49,14 @@ def test_what_another_function_writes_stays(filecheck: FileCheck) -> None:
       "tf.AssignVariableOp"(%0, %x) : (tensor<!tf_type.resource<tensor<2xf32>>>, tensor<2xf32>) -> ()
       func.return
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_questions_about_a_frozen_variable_are_answered(filecheck: FileCheck) -> None:
-    filecheck(FreezeVariables(), f"""
+    filecheck(
+        FreezeVariables(),
+        f"""
     // CHECK-NOT: global_tensor
     // CHECK: func.func @main() -> (tensor<i1>, tensor<1xi32>, tensor<2xf32>)
     // CHECK-DAG: dense<true> : tensor<i1>
@@ -64,7 +72,8 @@ def test_questions_about_a_frozen_variable_are_answered(filecheck: FileCheck) ->
       %3 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<?xf32>
       func.return %1, %2, %3 : tensor<i1>, tensor<1xi32>, tensor<?xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_read_in_a_region_is_frozen_a_write_in_one_keeps_the_variable(filecheck: FileCheck) -> None:
@@ -107,13 +116,16 @@ def test_a_variable_that_stays_is_taken_to_keep_its_first_shape(filecheck: FileC
 
 
 def test_what_arguments_are_bound_to_stays(filecheck: FileCheck) -> None:
-    filecheck(FreezeVariables(), f"""
+    filecheck(
+        FreezeVariables(),
+        f"""
     // CHECK: global_tensor
     {VARIABLE}
     func.func @main(%v: tensor<!tf_type.resource<tensor<2xf32>>> {{tf_saved_model.bound_input = @w}}) {{
       func.return
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_read_of_another_type_is_an_error(filecheck: FileCheck) -> None:

@@ -144,7 +144,9 @@ FETCH_BOTH = "%m, %k : tensor<f32>, tensor<f32>"
 GROUPED: dict[str, tuple[str, str, int]] = {
     "one": (MERGED, "%m : tensor<f32>", 1),
     "inputs in the other order": (
-        SWITCHED + "%m, %i, %c3 = tf_executor.Merge %exp, %neg : tensor<f32>", "%m, %i : tensor<f32>, tensor<i32>", 1,
+        SWITCHED + "%m, %i, %c3 = tf_executor.Merge %exp, %neg : tensor<f32>",
+        "%m, %i : tensor<f32>, tensor<i32>",
+        1,
     ),
     "the index": (MERGED, "%i : tensor<i32>", 1),
     "one in another": (SWITCHED + NEST, "%m : tensor<f32>", 2),
@@ -157,18 +159,26 @@ GROUPED: dict[str, tuple[str, str, int]] = {
     "a constant predicate": (CONSTANT + MERGED.replace("%p", "%t"), "%m, %i : tensor<f32>, tensor<i32>", 0),
     "the same predicate inside": (SWITCHED + NEST.replace("%q", "%p"), "%m : tensor<f32>", 1),
     "a control trigger": (
-        SWITCHED + """
+        SWITCHED
+        + """
     %c5 = tf_executor.ControlTrigger %c1, %c2 {}
     %m, %c6 = tf_executor.island(%c5) wraps "tf.Abs"(%x) : (tensor<f32>) -> tensor<f32>
-    """, "%m : tensor<f32>", 1,
+    """,
+        "%m : tensor<f32>",
+        1,
     ),
     "dead control of a merge": (
-        CONSTANT + """
+        CONSTANT
+        + """
     %tf, %tt, %c5 = tf_executor.Switch %x, %t : tensor<f32>
     %dead, %c6 = tf_executor.island wraps "tf.Neg"(%tf) : (tensor<f32>) -> tensor<f32>
-    """ + SWITCHED + "%m, %i, %c7 = tf_executor.Merge %neg, %exp, %c6 : tensor<f32>", "%m : tensor<f32>", 1,
+    """
+        + SWITCHED
+        + "%m, %i, %c7 = tf_executor.Merge %neg, %exp, %c6 : tensor<f32>",
+        "%m : tensor<f32>",
+        1,
     ),
-}  # fmt: skip
+}
 """Name -> graph, what is fetched, how many conditionals become of it."""
 
 
@@ -200,23 +210,28 @@ def test_a_value_of_a_branch_is_computed_always_if_it_is_fetched() -> None:
 
 
 EFFECTS: dict[str, str] = {
-    "in one branch, needed": SWITCHED + f"""
+    "in one branch, needed": SWITCHED
+    + f"""
     %c5 = tf_executor.island(%c1) {ASSIGN.format("%neg")}
     %same, %c6 = tf_executor.island(%c5) wraps "tf.Identity"(%neg) : (tensor<f32>) -> tensor<f32>
     %m, %i, %c7 = tf_executor.Merge %same, %exp : tensor<f32>""",
-    "in one branch, fetched": SWITCHED + f"""
+    "in one branch, fetched": SWITCHED
+    + f"""
     %c5 = tf_executor.island {ASSIGN.format("%neg")}
     %m, %i, %c7 = tf_executor.Merge %neg, %exp, %c5 : tensor<f32>""",
-    "in a branch of a branch": MERGED + f"""
+    "in a branch of a branch": MERGED
+    + f"""
     %uf, %ut, %c10 = tf_executor.Switch %neg, %q : tensor<f32>
     %c11 = tf_executor.island {ASSIGN.format("%ut")}
     %c12 = tf_executor.ControlTrigger %c11 {{}}""",
-    "after the conditional": MERGED + f"""
+    "after the conditional": MERGED
+    + f"""
     %c5 = tf_executor.island(%c3) {ASSIGN.format("%m")}""",
     "before the conditional": f"""
     %c20 = tf_executor.island {ASSIGN.format("%x")}
     %y, %c21 = tf_executor.island(%c20) {READ}
-    """ + MERGED.replace("%x", "%y"),
+    """
+    + MERGED.replace("%x", "%y"),
     "a read in the branch, a write after it": f"""
     %c20 = tf_executor.island {ASSIGN.format("%x")}
     %sf, %st, %c0 = tf_executor.Switch %x, %p : tensor<f32>
@@ -225,7 +240,7 @@ EFFECTS: dict[str, str] = {
     %m, %i, %c3 = tf_executor.Merge %read, %st : tensor<f32>
     %two, %c4 = tf_executor.island(%c3) wraps "tf.AddV2"(%x, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
     %c5 = tf_executor.island(%c4) {ASSIGN.format("%two")}""",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", EFFECTS)
@@ -237,26 +252,37 @@ def test_effects_happen_where_they_did(name: str) -> None:
 
 REFUSED: dict[str, tuple[str, str, str]] = {
     "a merge of unrelated branches": (
-        SWITCHED + """
+        SWITCHED
+        + """
     %uf, %ut, %c10 = tf_executor.Switch %x, %q : tensor<f32>
-    %m, %i, %c11 = tf_executor.Merge %neg, %ut : tensor<f32>""", "%m : tensor<f32>", "unstructured-merge",
+    %m, %i, %c11 = tf_executor.Merge %neg, %ut : tensor<f32>""",
+        "%m : tensor<f32>",
+        "unstructured-merge",
     ),
     "a merge of what is always alive": (
         '%a, %c0 = tf_executor.island wraps "tf.Neg"(%x) : (tensor<f32>) -> tensor<f32>\n'
-        "%m, %i, %c1 = tf_executor.Merge %a, %x : tensor<f32>", "%m : tensor<f32>", "unstructured-merge",
+        "%m, %i, %c1 = tf_executor.Merge %a, %x : tensor<f32>",
+        "%m : tensor<f32>",
+        "unstructured-merge",
     ),
     "both branches at once": (
         SWITCHED + '%m, %c5 = tf_executor.island wraps "tf.AddV2"(%neg, %exp) '
-        ": (tensor<f32>, tensor<f32>) -> tensor<f32>", "%m : tensor<f32>", "dead-fetch",
+        ": (tensor<f32>, tensor<f32>) -> tensor<f32>",
+        "%m : tensor<f32>",
+        "dead-fetch",
     ),
     "an effect that is needed outside of its branch": (
-        VARIABLE + SWITCHED + f"""
+        VARIABLE
+        + SWITCHED
+        + f"""
     %c5 = tf_executor.island {ASSIGN.format("%neg")}
     %same, %c6 = tf_executor.island(%c5) wraps "tf.Identity"(%neg) : (tensor<f32>) -> tensor<f32>
     %m, %i, %c7 = tf_executor.Merge %same, %exp : tensor<f32>
-    """, "%m, %same : tensor<f32>, tensor<f32>", "effect-in-branch",
+    """,
+        "%m, %same : tensor<f32>, tensor<f32>",
+        "effect-in-branch",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -114,37 +114,44 @@ SAME: dict[str, tuple[str, str]] = {
     "a loop": (LOOP, "exit"),
     "merges in the other order": (changed("Merge enter next", "Merge next enter"), "exit"),
     "two variables that begin alike": (
-        LOOP + """
+        LOOP
+        + """
     other Merge enter onext
     oswitch Switch other cond
     osum AddV2 oswitch:1 switch:1
     onext NextIteration osum
-    oexit Exit oswitch""", "exit oexit",
+    oexit Exit oswitch""",
+        "exit oexit",
     ),
     "an unused variable": (
-        LOOP + "s Switch other cond\n onext NextIteration s:1\n other Merge enter onext\n o Exit s", "o",
+        LOOP + "s Switch other cond\n onext NextIteration s:1\n other Merge enter onext\n o Exit s",
+        "o",
     ),
     "what follows the last iteration": (
-        changed("exit Exit switch", "neg Neg switch\n sum AddV2 neg bound\n exit Exit sum"), "exit",
+        changed("exit Exit switch", "neg Neg switch\n sum AddV2 neg bound\n exit Exit sum"),
+        "exit",
     ),
     "a constant that comes out": (LOOP + "same Exit bound", "same exit"),
     "the predicate's value in the body": (changed("switch:1 switch:1", "switch:1 value"), "exit"),
     "a value of the body comes out": (
-        changed("exit Exit switch", "exit Exit switch\n no Identity less T=bool\n nexit Exit no T=bool"), "exit nexit",
+        changed("exit Exit switch", "exit Exit switch\n no Identity less T=bool\n nexit Exit no T=bool"),
+        "exit nexit",
     ),
     "a loop in it": (changed("twice AddV2 switch:1 switch:1", INNER + "twice AddV2 ineg bound"), "exit"),
     "a condition in it": (changed("twice AddV2 switch:1 switch:1", BRANCH + "twice AddV2 m m"), "exit"),
     "control edges into and out of it": (
-        changed("enter Enter x", "z Neg x\n enter Enter x ^z") + "w Abs limit ^exit\n", "w exit",
+        changed("enter Enter x", "z Neg x\n enter Enter x ^z") + "w Abs limit ^exit\n",
+        "w exit",
     ),
     "an effect in the body": (
         changed("switch:1 switch:1", "switch:1 switch:1 ^w") + VARIABLE + "w AssignVariableOp ve switch:1",
         "exit",
     ),
     "an effect in the predicate": (
-        changed("less Less value bound", "less Less value bound ^w") + VARIABLE + "w AssignVariableOp ve value", "exit",
+        changed("less Less value bound", "less Less value bound ^w") + VARIABLE + "w AssignVariableOp ve value",
+        "exit",
     ),
-}  # fmt: skip
+}
 """Name -> graph, what is fetched."""
 
 
@@ -164,30 +171,47 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     "an Exit alone": ("x Placeholder\n o Exit x", "o", "mismatched-frames", '"o"'),
     "a NextIteration alone": ("x Placeholder\n n NextIteration x\n o Merge x n", "o", "mismatched-frames", "'o'"),
     "inputs from two loops": (
-        LOOP + "other Enter x frame=g\n sum AddV2 twice other\n o Exit sum", "o", "mismatched-frames", "'sum'",
+        LOOP + "other Enter x frame=g\n sum AddV2 twice other\n o Exit sum",
+        "o",
+        "mismatched-frames",
+        "'sum'",
     ),
     "inputs from inside and outside": (LOOP + "sum AddV2 twice x\n o Exit sum", "o", "mismatched-frames", "'twice'"),
     "two predicates": (
-        LOOP + "again LoopCond less\n s Switch value again\n o Exit s", "exit o", "loop-condition", "'again'",
+        LOOP + "again LoopCond less\n s Switch value again\n o Exit s",
+        "exit o",
+        "loop-condition",
+        "'again'",
     ),
     "a value of the first iteration": (
-        changed("switch:1 switch:1", "switch:1 once") + "once Enter x frame=f", "exit", "loop-variable", "'once'",
+        changed("switch:1 switch:1", "switch:1 once") + "once Enter x frame=f",
+        "exit",
+        "loop-variable",
+        "'once'",
     ),
     "the number of the first iteration": (
-        changed("switch:1 switch:1", "switch:1 n") + "n Cast value:1 SrcT=int DstT=float", "exit", "loop-variable",
+        changed("switch:1 switch:1", "switch:1 n") + "n Cast value:1 SrcT=int DstT=float",
+        "exit",
+        "loop-variable",
         '"value"',
     ),
     "a Merge of three": (changed("enter next", "enter next bound"), "exit", "loop-variable", '"value"'),
     "a random number that decides and is used": (
         changed("Less value bound", "Less r bound").replace("switch:1 switch:1", "switch:1 r")
         + "shape Const dtype=int value=2\n se Enter shape frame=f constant=yes T=int\n r RandomUniform se ^value",
-        "exit", "effect-in-condition", '"r"',
+        "exit",
+        "effect-in-condition",
+        '"r"',
     ),
     "an effect that predicate and body need": (
         changed("value bound", "value bound ^w").replace("switch:1 switch:1", "switch:1 switch:1 ^w")
-        + VARIABLE + "w AssignVariableOp ve value", "exit", "effect-in-condition", '"w"',
+        + VARIABLE
+        + "w AssignVariableOp ve value",
+        "exit",
+        "effect-in-condition",
+        '"w"',
     ),
-}  # fmt: skip
+}
 """Name -> graph, what is fetched, the error's code, a node that it names."""
 
 

@@ -7,7 +7,9 @@ from tfconvert.converter.passes.graph_pruning import GraphPruning
 
 
 def test_a_source_keeps_its_sink_and_what_that_needs(filecheck: FileCheck) -> None:
-    module = filecheck(GraphPruning(), """
+    module = filecheck(
+        GraphPruning(),
+        """
     // CHECK: NextIteration.Source
     // CHECK: Enter
     // CHECK: "tf.Less"
@@ -34,12 +36,15 @@ def test_a_source_keeps_its_sink_and_what_that_needs(filecheck: FileCheck) -> No
       }
       func.return %0 : tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )
     assert not GraphPruning().apply(module).counts
 
 
 def test_fetched_controls_keep_effects(filecheck: FileCheck) -> None:
-    filecheck(GraphPruning(), """
+    filecheck(
+        GraphPruning(),
+        """
     // CHECK: "tf.PrintV2"(%text) <{end = "kept"
     // CHECK-NOT: "tf.PrintV2"
     // CHECK: tf_executor.fetch
@@ -51,11 +56,14 @@ def test_fetched_controls_keep_effects(filecheck: FileCheck) -> None:
       }
       func.return
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_nested_graphs_and_regions_use_stays(filecheck: FileCheck) -> None:
-    filecheck(GraphPruning(), """
+    filecheck(
+        GraphPruning(),
+        """
     // CHECK: "tf.Relu"
     // CHECK-NOT: "tf.Exp"
     // CHECK: "tf.Neg"
@@ -76,4 +84,5 @@ def test_what_nested_graphs_and_regions_use_stays(filecheck: FileCheck) -> None:
       }
       func.return %0 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )

@@ -10,7 +10,9 @@ from tfconvert.schema.diagnostics import ConversionError
 
 
 def test_bodies_take_the_place_of_calls(filecheck: FileCheck) -> None:
-    filecheck(Inline(), """
+    filecheck(
+        Inline(),
+        """
     // CHECK: func.func @main(%x: tensor<2xf32>)
     // CHECK-NEXT: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
     // CHECK-NEXT: [[B:%[0-9a-z_]+]] = "tf.Relu"([[A]])
@@ -32,11 +34,14 @@ def test_bodies_take_the_place_of_calls(filecheck: FileCheck) -> None:
       %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
       func.return %0 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_functions_that_ops_name_stay(filecheck: FileCheck) -> None:
-    filecheck(Inline(), """
+    filecheck(
+        Inline(),
+        """
     // CHECK: "tf.If"
     // CHECK: func.func private @then
     // CHECK-NOT: func.func private @unused
@@ -51,7 +56,8 @@ def test_functions_that_ops_name_stay(filecheck: FileCheck) -> None:
     func.func private @unused(%x: tensor<2xf32>) -> tensor<2xf32> {
       func.return %x : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 CALL = '"tf.PartitionedCall"({operands}) <{{f = @{callee}}}> : ({types}) -> tensor<2xf32>'
@@ -82,7 +88,9 @@ def test_bad_calls_are_errors(filecheck: FileCheck, callee: str, operands: str, 
 
 
 def test_calls_in_regions_are_inlined(filecheck: FileCheck) -> None:
-    filecheck(Inline(), """
+    filecheck(
+        Inline(),
+        """
     // CHECK: "tf.IfRegion"(%p)
     // CHECK: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
     // CHECK-NEXT: "tf.Yield"([[A]])
@@ -106,11 +114,14 @@ def test_calls_in_regions_are_inlined(filecheck: FileCheck) -> None:
       %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
       func.return %0 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_caller_and_callee_know_of_a_shape_is_kept(filecheck: FileCheck) -> None:
-    filecheck(Inline(), """
+    filecheck(
+        Inline(),
+        """
     // CHECK: func.func @main(%x: tensor<2x?xf32>) -> (tensor<?x3xf32>, tensor<2x?xf32>)
     // CHECK-NEXT: "tf.Relu"(%x) : (tensor<2x?xf32>) -> tensor<?x3xf32>
     func.func @main(%x: tensor<2x?xf32>) -> (tensor<?x3xf32>, tensor<*xf32>) {
@@ -121,11 +132,14 @@ def test_what_caller_and_callee_know_of_a_shape_is_kept(filecheck: FileCheck) ->
       %0 = "tf.Relu"(%x) : (tensor<*xf32>) -> tensor<*xf32>
       func.return %0, %x : tensor<*xf32>, tensor<*xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_initializes_the_model_stays(filecheck: FileCheck) -> None:
-    filecheck(Inline(), """
+    filecheck(
+        Inline(),
+        """
     // TensorFlow refuses: initializers are exported there
     // CHECK: session_initializer
     // CHECK: func.func private @init
@@ -133,7 +147,8 @@ def test_what_initializes_the_model_stays(filecheck: FileCheck) -> None:
     func.func private @init() {
       func.return
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +185,9 @@ def test_a_module_without_functions_stays(filecheck: FileCheck) -> None:
 
 
 def test_calls_in_loops_are_inlined_and_loops_stay(filecheck: FileCheck) -> None:
-    filecheck(Inline(), """
+    filecheck(
+        Inline(),
+        """
     // CHECK: "tf.While"(%x)
     // CHECK: func.func private @cond
     // CHECK: func.func private @body
@@ -194,4 +211,5 @@ def test_calls_in_loops_are_inlined_and_loops_stay(filecheck: FileCheck) -> None
       %0 = "tf.Exp"(%x) : (tensor<f32>) -> tensor<f32>
       func.return %0 : tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )

@@ -18,7 +18,9 @@ from tfconvert.schema.ir.locations import NameLoc
 
 
 def test_a_graph_of_islands_becomes_one(filecheck: FileCheck) -> None:
-    module = filecheck(IslandCoarsening(), """
+    module = filecheck(
+        IslandCoarsening(),
+        """
     // CHECK: tf_executor.graph
     // CHECK-NEXT: tf_executor.island {
     // CHECK-NEXT: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
@@ -39,13 +41,16 @@ def test_a_graph_of_islands_becomes_one(filecheck: FileCheck) -> None:
       }
       func.return %0#0, %0#1 : tensor<2xf32>, tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
     assert not IslandCoarsening().apply(module).counts
 
 
 def test_what_two_values_may_kill_stays_alone(filecheck: FileCheck) -> None:
     """The sum needs both values, the Neg one of them."""
-    module = filecheck(IslandCoarsening(), """
+    module = filecheck(
+        IslandCoarsening(),
+        """
     // CHECK: wraps "tf.Neg"
     // CHECK: wraps "tf.AddV2"
     func.func @main(%p: tensor<i1>, %q: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
@@ -59,7 +64,8 @@ def test_what_two_values_may_kill_stays_alone(filecheck: FileCheck) -> None:
       }
       func.return %0 : tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )
     assert not IslandCoarsening().apply(module).counts
 
 

@@ -118,13 +118,15 @@ ONE_BY_ONE = {
         "tensor<3x4xf32>",
         'CHECK: "tf.GatherV2"({{.*}} -> tensor<3x4xf32>',
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ONE_BY_ONE)
 def test_each_op(filecheck: FileCheck, name: str) -> None:
     ops, result, expected = ONE_BY_ONE[name]
-    filecheck(LowerTensorLists(), f"""
+    filecheck(
+        LowerTensorLists(),
+        f"""
     // {expected}
     // CHECK-NOT: TensorList
     func.func @main(%x: tensor<3x4xf32>, %y: tensor<4xf32>, %z: tensor<6x4xf32>, %p: tensor<2x4xf32>, %n0: tensor<i32>)
@@ -136,11 +138,14 @@ def test_each_op(filecheck: FileCheck, name: str) -> None:
       {ops}
       func.return %r : {result}
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_list_goes_through_loops_and_branches_with_the_batch_of_the_input(filecheck: FileCheck) -> None:
-    filecheck(LowerTensorLists(), f"""
+    filecheck(
+        LowerTensorLists(),
+        f"""
     // CHECK: func.func @main
     // CHECK: "tf.Shape"(%x)
     // CHECK: [[LIST:%[0-9a-z_]+]] = "tf.Fill"({{{{.*}}}} -> tensor<3x?x4xf32>
@@ -181,7 +186,8 @@ def test_a_list_goes_through_loops_and_branches_with_the_batch_of_the_input(file
     func.func private @keep(%list: {LIST}, %i: tensor<i32>, %x: tensor<?x4xf32>) -> {LIST} {{
       func.return %list : {LIST}
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(("limit", "is_whole"), [("%n", True), ("%m", False)])
@@ -191,7 +197,9 @@ def test_rows_that_are_all_of_an_open_length(limit: str, is_whole: bool, fileche
     pick = ", ".join(f"{mask}_mask = {int(mask == 'shrink_axis')} : i64" for mask in MASKS)
     kept = "// CHECK-NOT: tf.GatherV2\n// CHECK: return %x"
     checks = kept if is_whole else "// CHECK: tf.ConcatV2\n// CHECK: tf.GatherV2"
-    filecheck(LowerTensorLists(), f"""
+    filecheck(
+        LowerTensorLists(),
+        f"""
     {checks}
     func.func @main(%x: tensor<?xf32>, %m: tensor<i32>) -> tensor<?xf32> {{
       %zero = "tf.Const"() <{{value = dense<0> : tensor<i32>}}> : () -> tensor<i32>
@@ -207,12 +215,15 @@ def test_rows_that_are_all_of_an_open_length(limit: str, is_whole: bool, fileche
       %r = "tf.TensorListGather"(%1, %rows, %scalar) : ({LIST}, tensor<?xi32>, tensor<0xi32>) -> tensor<?xf32>
       func.return %r : tensor<?xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_the_type_of_a_list_tells_of_its_elements(filecheck: FileCheck) -> None:
     kind = "tensor<!tf_type.variant<tensor<?x4xi32>>>"
-    filecheck(LowerTensorLists(), f"""
+    filecheck(
+        LowerTensorLists(),
+        f"""
     // CHECK: "tf.Fill"({{{{.*}}}} -> tensor<5x?x4xi32>
     func.func @main(%x: tensor<?x4xi32>, %any: tensor<2xi32>) -> tensor<5x?x4xi32> {{
       {CONSTANTS}
@@ -222,17 +233,21 @@ def test_the_type_of_a_list_tells_of_its_elements(filecheck: FileCheck) -> None:
       %r = "tf.TensorListStack"(%0, %rows) <{{num_elements = 5 : i64}}> : ({kind}, tensor<2xi32>) -> tensor<5x?x4xi32>
       func.return %r : tensor<5x?x4xi32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_has_no_lists_is_left_alone(filecheck: FileCheck) -> None:
-    filecheck(LowerTensorLists(), """
+    filecheck(
+        LowerTensorLists(),
+        """
     // CHECK: "tf.Reshape"({{.*}} -> tensor<*xf32>
     func.func @main(%x: tensor<2xf32>, %shape: tensor<1xi32>) -> tensor<*xf32> {
       %0 = "tf.Reshape"(%x, %shape) : (tensor<2xf32>, tensor<1xi32>) -> tensor<*xf32>
       func.return %0 : tensor<*xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 REFUSED = {

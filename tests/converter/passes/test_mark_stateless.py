@@ -8,7 +8,9 @@ from tfconvert.schema.dialects.func import FuncOp
 
 
 def test_what_is_inside_decides_however_deep(filecheck: FileCheck) -> None:
-    module = filecheck(MarkStateless(), """
+    module = filecheck(
+        MarkStateless(),
+        """
     // CHECK: func.func @main
     // CHECK-NEXT: "tf.If"(%p, %x) <{then_branch = @outer, else_branch = @same, is_stateless = true}>
     // CHECK-NEXT: "tf.If"(%p, %x) <{then_branch = @random, else_branch = @same, is_stateless = false}>
@@ -53,13 +55,16 @@ def test_what_is_inside_decides_however_deep(filecheck: FileCheck) -> None:
       %0 = "tf.Const"() <{value = dense<false> : tensor<i1>}> : () -> tensor<i1>
       func.return %0 : tensor<i1>
     }
-    """)  # fmt: skip
+    """,
+    )
     names = {op.sym_name for op in module.ops if isinstance(op, FuncOp)}
     assert names == {"main", "outer", "same", "random", "asserts"}
 
 
 def test_a_function_that_calls_itself_may_never_end(filecheck: FileCheck) -> None:
-    filecheck(MarkStateless(), """
+    filecheck(
+        MarkStateless(),
+        """
     // CHECK: "tf.If"(%p, %x) <{then_branch = @again, else_branch = @again, is_stateless = false}>
     func.func @main(%p: tensor<i1>, %x: tensor<f32>) {
       %0 = "tf.If"(%p, %x) <{then_branch = @again, else_branch = @again, is_stateless = false}>
@@ -72,4 +77,5 @@ def test_a_function_that_calls_itself_may_never_end(filecheck: FileCheck) -> Non
           : (tensor<i1>, tensor<f32>) -> tensor<f32>
       func.return %1 : tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )

@@ -78,7 +78,9 @@ def test_regions_are_compared_too(filecheck: FileCheck, operand: str, check: str
 
 
 def test_what_is_public_or_has_no_body_stays(filecheck: FileCheck) -> None:
-    filecheck(MergeFunctions(), """
+    filecheck(
+        MergeFunctions(),
+        """
     // CHECK: func.func @a
     // CHECK: func.func @b
     // CHECK: func.func private @c
@@ -91,4 +93,5 @@ def test_what_is_public_or_has_no_body_stays(filecheck: FileCheck) -> None:
     }
     func.func private @c(tensor<2xf32>)
     func.func private @d(tensor<2xf32>)
-    """)  # fmt: skip
+    """,
+    )

@@ -57,7 +57,9 @@ def test_all_forms_there_and_back() -> None:
 
 
 def test_regions_that_only_call_name_what_they_call(filecheck: FileCheck) -> None:
-    filecheck(RegionsToFunctional(), """
+    filecheck(
+        RegionsToFunctional(),
+        """
     // CHECK: "tf.If"(%p, %x) <{is_stateless = true, then_branch = @exp, else_branch = @neg}>
     // CHECK: "tf.While"(%x) <{is_stateless = true, cond = @again, body = @neg}>
     // CHECK-NOT: func.call
@@ -92,11 +94,14 @@ def test_regions_that_only_call_name_what_they_call(filecheck: FileCheck) -> Non
       %0 = "tf.Const"() <{value = dense<false> : tensor<i1>}> : () -> tensor<i1>
       func.return %0 : tensor<i1>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_inner_regions_hand_on_what_they_take_from_far_out(filecheck: FileCheck) -> None:
-    filecheck(RegionsToFunctional(), """
+    filecheck(
+        RegionsToFunctional(),
+        """
     // CHECK: "tf.Case"(%n, %p, %x) <{is_stateless = true, branches = [@case_branch0, @case_branch1]}>
     // CHECK: func.func private @if_then(%{{.*}}: tensor<2xf32>) -> tensor<2xf32>
     // CHECK: func.func private @case_branch0(%{{.*}}: tensor<i1>, %{{.*}}: tensor<2xf32>) -> tensor<2xf32>
@@ -116,19 +121,24 @@ def test_inner_regions_hand_on_what_they_take_from_far_out(filecheck: FileCheck)
       }) : (tensor<i32>) -> tensor<2xf32>
       func.return %0 : tensor<2xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(
     ("op", "code"),
     [
-        ('"tf.If"(%p, %x) <{then_branch = @gone, else_branch = @gone}> : (tensor<i1>, tensor<f32>) -> tensor<f32>',
-         "missing-function"),
+        (
+            '"tf.If"(%p, %x) <{then_branch = @gone, else_branch = @gone}> : (tensor<i1>, tensor<f32>) -> tensor<f32>',
+            "missing-function",
+        ),
         ('"tf.If"(%p) <{then_branch = @same, else_branch = @same}> : (tensor<i1>) -> tensor<f32>', "bad-call"),
-        ('"tf.If"(%p, %p) <{then_branch = @same, else_branch = @same}> : (tensor<i1>, tensor<i1>) -> tensor<f32>',
-         "bad-call"),
+        (
+            '"tf.If"(%p, %p) <{then_branch = @same, else_branch = @same}> : (tensor<i1>, tensor<i1>) -> tensor<f32>',
+            "bad-call",
+        ),
     ],
-)  # fmt: skip
+)
 def test_functions_that_are_not_there_or_do_not_fit(op: str, code: str) -> None:
     text = f"""
     func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {{

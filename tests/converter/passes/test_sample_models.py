@@ -8,12 +8,12 @@ from types import ModuleType
 import pytest
 
 from tests.support import sample_models
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import make_pass
-from tfconvert.converter.targets import LITERT
+from tfconvert.converter.target import LITERT
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
 
 
 @pytest.fixture(scope="module", params=sample_models.MODELS)

@@ -45,7 +45,9 @@ def test_the_docstrings_example(filecheck: FileCheck) -> None:
 
 def test_two_unknown_dimensions_are_told_apart(filecheck: FileCheck) -> None:
     """A target with two unknown elements stays computed, but its dimensions and rank are known."""
-    filecheck(ShapeInference(), """
+    filecheck(
+        ShapeInference(),
+        """
     // CHECK: "tf.Reshape"(%x, %{{[0-9a-z_]+}}) : (tensor<?x?x4xf32>, tensor<4xi32>) -> tensor<?x?x2x2xf32>
     // CHECK-NEXT: "tf.Const"() <{value = dense<[-1, 4]> : tensor<2xi32>}>
     // CHECK-NEXT: -> tensor<?x4xf32>
@@ -64,11 +66,14 @@ def test_two_unknown_dimensions_are_told_apart(filecheck: FileCheck) -> None:
       %q = "tf.Reshape"(%r, %p) : (tensor<*xf32>, tensor<*xi32>) -> tensor<*xf32>
       func.return %q : tensor<*xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_the_shape_of_a_static_value_is_a_constant(filecheck: FileCheck) -> None:
-    filecheck(ShapeInference(), """
+    filecheck(
+        ShapeInference(),
+        """
     // CHECK: func.func @main(%x: tensor<2x3xf32>) -> (tensor<2xi64>, tensor<i32>) {
     // CHECK-NEXT: "tf.Const"() <{value = dense<[2, 3]> : tensor<2xi64>}>
     // CHECK-NEXT: "tf.Const"() <{value = dense<6> : tensor<i32>}>
@@ -78,11 +83,14 @@ def test_the_shape_of_a_static_value_is_a_constant(filecheck: FileCheck) -> None
       %1 = "tf.Size"(%x) : (tensor<2x3xf32>) -> tensor<i32>
       func.return %0, %1 : tensor<2xi64>, tensor<i32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_constants_are_computed(filecheck: FileCheck) -> None:
-    filecheck(ShapeInference(), """
+    filecheck(
+        ShapeInference(),
+        """
     // CHECK: func.func @main() -> tensor<2xf32> {
     // CHECK-NEXT: "tf.Const"() <{value = dense<[4.000000e+00, 5.000000e+00]> : tensor<2xf32>}>
     // CHECK-NEXT: func.return
@@ -94,7 +102,8 @@ def test_constants_are_computed(filecheck: FileCheck) -> None:
       %4 = "tf.AddV2"(%0, %3) : (tensor<2xf32>, tensor<*xf32>) -> tensor<*xf32>
       func.return %4 : tensor<*xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,8 +213,12 @@ def test_unknown_ops_and_attributes_of_the_wrong_kind_are_no_surprise() -> None:
     }
     """)
     assert _names(module) == ["NobodyKnows"]
-    op = tf.build("Squeeze", [tf.constant(tensor_data.of_array(np.ones((1, 2), np.float32))).results[0]],
-                  [types.tensor(types.F32, None)], {"squeeze_dims": attrs.string("x")})  # fmt: skip
+    op = tf.build(
+        "Squeeze",
+        [tf.constant(tensor_data.of_array(np.ones((1, 2), np.float32))).results[0]],
+        [types.tensor(types.F32, None)],
+        {"squeeze_dims": attrs.string("x")},
+    )
     constant = op.operands[0].owner
     assert isinstance(constant, Operation)
     with pytest.raises(ConversionError, match="not a list of integers"):
@@ -222,7 +235,9 @@ def test_a_settled_reshape_means_the_same_for_every_batch(batch: int) -> None:
 
 
 def test_regions_are_swept_with_what_stands_before_them(filecheck: FileCheck) -> None:
-    filecheck(ShapeInference(), """
+    filecheck(
+        ShapeInference(),
+        """
     // CHECK: "tf.IfRegion"
     // CHECK: "tf.Const"() <{{{?}}value = dense<3> : tensor<i32>
     // CHECK-NOT: "tf.AddV2"
@@ -239,11 +254,14 @@ def test_regions_are_swept_with_what_stands_before_them(filecheck: FileCheck) ->
       }) : (tensor<i1>) -> (tensor<i32>, tensor<*xf32>)
       func.return %1#0, %1#1 : tensor<i32>, tensor<*xf32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_calls_say_what_their_callees_return(filecheck: FileCheck) -> None:
-    filecheck(ShapeInference(), """
+    filecheck(
+        ShapeInference(),
+        """
     // CHECK: func.func @main(%x: tensor<2xf32>) -> tensor<2xf32>
     // CHECK: func.func private @outer(%x: tensor<2xf32>) -> tensor<2xf32>
     // CHECK: func.func private @inner(%x: tensor<2xf32>) -> tensor<2xf32>
@@ -261,12 +279,15 @@ def test_calls_say_what_their_callees_return(filecheck: FileCheck) -> None:
       func.return %0 : tensor<*xf32>
     }
     func.func private @declared(tensor<2xf32>) -> tensor<*xf32>
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_has_no_elements_is_a_constant(filecheck: FileCheck) -> None:
     """LiteRT's fast kernels take a slice of nothing for a slice of all."""
-    filecheck(ShapeInference(), """
+    filecheck(
+        ShapeInference(),
+        """
     // CHECK: "tf.Const"() <{{{?}}value = dense<> : tensor<0x4xf32>
     // CHECK-NOT: "tf.StridedSlice"
     // CHECK: "tf.Neg"
@@ -279,4 +300,5 @@ def test_what_has_no_elements_is_a_constant(filecheck: FileCheck) -> None:
       %3 = "tf.Neg"(%y) : (tensor<?x0xf32>) -> tensor<?x0xf32>
       func.return %2, %3 : tensor<*xf32>, tensor<?x0xf32>
     }
-    """)  # fmt: skip
+    """,
+    )

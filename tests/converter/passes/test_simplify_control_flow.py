@@ -39,7 +39,9 @@ _BRANCHES = """
 
 @pytest.mark.parametrize(("index", "chosen"), [(0, "tf.Exp"), (1, "tf.Neg"), (7, "tf.Neg"), (-1, "tf.Neg")])
 def test_a_known_index_chooses_a_branch(filecheck: FileCheck, index: int, chosen: str) -> None:
-    filecheck(SimplifyControlFlow(), f"""
+    filecheck(
+        SimplifyControlFlow(),
+        f"""
     // CHECK: "{chosen}"
     // CHECK-NOT: func.func
     func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{
@@ -49,11 +51,14 @@ def test_a_known_index_chooses_a_branch(filecheck: FileCheck, index: int, chosen
       func.return %0 : tensor<2xf32>
     }}
     {_BRANCHES}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_equal_branches_need_no_condition(filecheck: FileCheck) -> None:
-    filecheck(SimplifyControlFlow(), f"""
+    filecheck(
+        SimplifyControlFlow(),
+        f"""
     // CHECK-NOT: tf.If
     func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {{
       %0 = "tf.If"(%p, %x) <{{then_branch = @a, else_branch = @a, is_stateless = true}}>
@@ -61,11 +66,14 @@ def test_equal_branches_need_no_condition(filecheck: FileCheck) -> None:
       func.return %0 : tensor<2xf32>
     }}
     {_BRANCHES}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_shared_branch_is_copied_and_stays_as_it_is(filecheck: FileCheck) -> None:
-    filecheck(SimplifyControlFlow(), f"""
+    filecheck(
+        SimplifyControlFlow(),
+        f"""
     // CHECK: "tf.If"(%p, %x) <{{then_branch = @a, else_branch = @b
     // CHECK: "tf.Exp"
     // CHECK: func.func private @a(%x: tensor<2xf32>)
@@ -79,12 +87,15 @@ def test_a_shared_branch_is_copied_and_stays_as_it_is(filecheck: FileCheck) -> N
       func.return %1 : tensor<2xf32>
     }}
     {_BRANCHES}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_decides_nothing_stays(filecheck: FileCheck) -> None:
     """A vector is true if it has elements, and a condition that is computed could be anything."""
-    filecheck(SimplifyControlFlow(), f"""
+    filecheck(
+        SimplifyControlFlow(),
+        f"""
     // CHECK: "tf.If"(%v, %x)
     // CHECK: "tf.If"(%p, %0)
     func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {{
@@ -96,7 +107,8 @@ def test_what_decides_nothing_stays(filecheck: FileCheck) -> None:
       func.return %1 : tensor<2xf32>
     }}
     {_BRANCHES}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def _loop(start: int, end: str = "%n", step: int = 1, used: str = "%0#1") -> str:
@@ -128,21 +140,27 @@ def _loop(start: int, end: str = "%n", step: int = 1, used: str = "%0#1") -> str
 
 
 def test_a_variable_on_which_nothing_depends_goes(filecheck: FileCheck) -> None:
-    filecheck(SimplifyControlFlow(), f"""
+    filecheck(
+        SimplifyControlFlow(),
+        f"""
     // CHECK: %0, %1, %2, %3 = "tf.While"(%i, %x, %x, %n)
     // CHECK: func.func private @cond(%i: tensor<i32>, %s: tensor<2xf32>, %x: tensor<2xf32>, %n: tensor<i32>)
     // CHECK: func.func private @body(%i: tensor<i32>, %s: tensor<2xf32>, %x: tensor<2xf32>, %n: tensor<i32>)
     // CHECK-NOT: "tf.Mul"
     {_loop(0)}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_what_no_iteration_changes_is_what_it_was_before(filecheck: FileCheck) -> None:
-    filecheck(SimplifyControlFlow(), f"""
+    filecheck(
+        SimplifyControlFlow(),
+        f"""
     // CHECK: "tf.While"(%i, %n)
     // CHECK: func.return %x
     {_loop(0, used="%0#3").replace("is_stateless = true", "is_stateless = false")}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_an_unused_loop_goes_unless_it_has_effects() -> None:
@@ -184,7 +202,9 @@ def test_a_condition_with_effects_is_asked_as_often_as_it_is() -> None:
 
 
 def test_constants_move_into_the_functions_that_get_them(filecheck: FileCheck) -> None:
-    filecheck(SimplifyControlFlow(), """
+    filecheck(
+        SimplifyControlFlow(),
+        """
     // CHECK: "tf.If"(%p) <{
     // CHECK: func.func private @a() -> tensor<f32>
     // CHECK-NEXT: "tf.Const"() <{{{?}}value = dense<2.0
@@ -203,11 +223,14 @@ def test_constants_move_into_the_functions_that_get_them(filecheck: FileCheck) -
       %0 = "tf.Neg"(%x) : (tensor<f32>) -> tensor<f32>
       func.return %0 : tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_effects_keep_what_they_depend_on(filecheck: FileCheck) -> None:
-    filecheck(SimplifyControlFlow(), """
+    filecheck(
+        SimplifyControlFlow(),
+        """
     // CHECK: "tf.While"(%x, %p)
     // CHECK: func.func private @body(%x: tensor<f32>, %p: tensor<i1>)
     // CHECK: "tf.AssignAddVariableOp"
@@ -228,7 +251,8 @@ def test_effects_keep_what_they_depend_on(filecheck: FileCheck) -> None:
       %2 = "tf.Exp"(%y) : (tensor<f32>) -> tensor<f32>
       func.return %0, %1, %2 : tensor<f32>, tensor<i1>, tensor<f32>
     }
-    """)  # fmt: skip
+    """,
+    )
 
 
 def _product(name: str, *, first: str = "%w", second: str = "%w") -> str:
@@ -258,7 +282,9 @@ def _product(name: str, *, first: str = "%w", second: str = "%w") -> str:
 
 
 def test_a_product_of_what_no_iteration_changes_is_computed_before(filecheck: FileCheck) -> None:
-    filecheck(SimplifyControlFlow(), f"""
+    filecheck(
+        SimplifyControlFlow(),
+        f"""
     // CHECK: %t = "tf.Tanh"(%w)
     // CHECK-NEXT: %0 = "tf.MatMul"(%t, %w)
     // CHECK-NEXT: "tf.While"(%i, %x, %0)
@@ -266,7 +292,8 @@ def test_a_product_of_what_no_iteration_changes_is_computed_before(filecheck: Fi
     // CHECK-NOT: "tf.Tanh"
     // CHECK-NOT: "tf.MatMul"
     {_product("tf.MatMul")}
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(

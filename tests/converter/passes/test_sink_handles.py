@@ -13,7 +13,9 @@ def _text(text: str) -> str:
 
 
 def test_a_loop_in_a_branch_names_its_variable(filecheck: FileCheck) -> None:
-    filecheck(SinkHandles(), _text("""
+    filecheck(
+        SinkHandles(),
+        _text("""
     // CHECK: func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
     // CHECK-NEXT: "tf.If"(%p, %x)
     // CHECK: func.func private @loop(%{{.*}}: tensor<f32>) -> tensor<f32>
@@ -48,11 +50,14 @@ def test_a_loop_in_a_branch_names_its_variable(filecheck: FileCheck) -> None:
       %2 = "tf.Identity"(%w) : (HANDLE) -> HANDLE
       func.return %2, %1 : HANDLE, tensor<f32>
     }
-    """))  # fmt: skip
+    """),
+    )
 
 
 def test_a_function_of_two_variables_and_handles_without_a_name_stay(filecheck: FileCheck) -> None:
-    filecheck(SinkHandles(), _text("""
+    filecheck(
+        SinkHandles(),
+        _text("""
     // CHECK: "tf.If"(%p, %v)
     // CHECK-NEXT: "tf.If"(%p, %w)
     // CHECK-NEXT: "tf.If"(%p, %nameless)
@@ -78,11 +83,14 @@ def test_a_function_of_two_variables_and_handles_without_a_name_stay(filecheck: 
       %0 = "tf.Const"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
       func.return %0 : tensor<f32>
     }
-    """))  # fmt: skip
+    """),
+    )
 
 
 def test_what_others_may_call_takes_what_it_took(filecheck: FileCheck) -> None:
-    filecheck(SinkHandles(), _text("""
+    filecheck(
+        SinkHandles(),
+        _text("""
     // CHECK: "tf.If"(%p, %v)
     // CHECK: func.func @read(%{{.*}}: tensor<!tf_type.resource
     func.func @main(%p: tensor<i1>) -> tensor<f32> {
@@ -95,4 +103,5 @@ def test_what_others_may_call_takes_what_it_took(filecheck: FileCheck) -> None:
       %0 = "tf.ReadVariableOp"(%w) : (HANDLE) -> tensor<f32>
       func.return %0 : tensor<f32>
     }
-    """))  # fmt: skip
+    """),
+    )

@@ -25,12 +25,16 @@ def _pop(handle: str, kind: str = "tensor<4xf32>") -> str:
 
 
 def _if(condition: str, then: str, other: str) -> str:
-    return (f'"tf.If"({condition}, %h, %x) <{{then_branch = @{then}, else_branch = @{other}, is_stateless = false}}>'
-            f" : (tensor<i1>, {HANDLE}, tensor<4xf32>) -> tensor<4xf32>")  # fmt: skip
+    return (
+        f'"tf.If"({condition}, %h, %x) <{{then_branch = @{then}, else_branch = @{other}, is_stateless = false}}>'
+        f" : (tensor<i1>, {HANDLE}, tensor<4xf32>) -> tensor<4xf32>"
+    )
 
 
 def test_a_list_goes_into_branches_and_calls_and_comes_out(filecheck: FileCheck) -> None:
-    filecheck(StacksToLists(), f"""
+    filecheck(
+        StacksToLists(),
+        f"""
     // CHECK: func.func @main(%p: tensor<i1>, %x: tensor<4xf32>, %n: tensor<i32>)
     // CHECK: %[[NEW:.*]] = "tf.EmptyTensorList"({{{{.*}}}}variant<tensor<4xf32>>
     // CHECK: %[[PUSHED:.*]] = "tf.TensorListPushBack"(%[[NEW]], %x)
@@ -81,11 +85,14 @@ def test_a_list_goes_into_branches_and_calls_and_comes_out(filecheck: FileCheck)
       %0 = {_pop("%h")}
       func.return %0 : tensor<4xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_a_stack_that_is_made_in_a_branch_stays_there(filecheck: FileCheck) -> None:
-    filecheck(StacksToLists(), f"""
+    filecheck(
+        StacksToLists(),
+        f"""
     // CHECK: "tf.If"(%p, %n, %x) {{{{.*}}}} -> tensor<4xf32>
     // CHECK: func.func private @inside(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32>
     // CHECK: "tf.EmptyTensorList"
@@ -106,7 +113,8 @@ def test_a_stack_that_is_made_in_a_branch_stays_there(filecheck: FileCheck) -> N
     func.func private @leave(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {{
       func.return %x : tensor<4xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 FUNCTIONS = {
@@ -140,23 +148,35 @@ POPS = _if("%p", "pops", "pops")
     ("code", "why", "ops"),
     [
         ("stack-escapes", "can't be followed", f'"tf.Custom"(%h) : ({HANDLE}) -> ()'),
-        ("stack-escapes", "can't be followed", f'%g = "tf.SelectV2"(%p, %h, %h) : (tensor<i1>, {HANDLE}, {HANDLE})'
-                                               f" -> {HANDLE}"),
+        (
+            "stack-escapes",
+            "can't be followed",
+            f'%g = "tf.SelectV2"(%p, %h, %h) : (tensor<i1>, {HANDLE}, {HANDLE}) -> {HANDLE}',
+        ),
         ("stack-escapes", "an argument of function 'main'", f"%a = {POPS.replace('%h', '%given')}"),
         ("stack-escapes", "an argument of function 'public'", f"%a = {_if('%p', 'public', 'public')}"),
-        ("stack-escapes", "outside of the function that creates it",
-         f"%a = {_if('%p', 'makes', 'makes').replace('-> tensor<4xf32>', '-> ' + HANDLE)}\n%b = {_pop('%a')}"),
+        (
+            "stack-escapes",
+            "outside of the function that creates it",
+            f"%a = {_if('%p', 'makes', 'makes').replace('-> tensor<4xf32>', '-> ' + HANDLE)}\n%b = {_pop('%a')}",
+        ),
         ("stack-escapes", "one of 2 stacks", f"%g = {_new()}\n%a = {POPS}\n%b = {POPS.replace('%h', '%g')}"),
-        ("stack-in-condition", "a loop's condition",
-         '%a:2 = "tf.While"(%h, %x) <{cond = @asks, body = @repeats, is_stateless = false,'
-         f" parallel_iterations = 10 : i64}}> : ({HANDLE}, tensor<4xf32>) -> ({HANDLE}, tensor<4xf32>)"),
+        (
+            "stack-in-condition",
+            "a loop's condition",
+            '%a:2 = "tf.While"(%h, %x) <{cond = @asks, body = @repeats, is_stateless = false,'
+            f" parallel_iterations = 10 : i64}}> : ({HANDLE}, tensor<4xf32>) -> ({HANDLE}, tensor<4xf32>)",
+        ),
         ("list-elements-differ", "of type f32", f"%a = {_pop('%h', 'tensor<4xi32>')}"),
         ("list-elements-differ", "differ", f"%a = {_push('%h', '%x')}\n%b = {_pop('%h', 'tensor<3xf32>')}"),
         ("nested-list", "are handles", f"%g = {_new('!tf_type.resource')}\n%a = {_push('%g', '%h', HANDLE)}"),
-        ("stack-version", "this version", '%a = "tf.Stack"() <{stack_name = "", elem_type = f32}>'
-                                          " : () -> tensor<!tf_type.stringref>"),
+        (
+            "stack-version",
+            "this version",
+            '%a = "tf.Stack"() <{stack_name = "", elem_type = f32}> : () -> tensor<!tf_type.stringref>',
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_becomes_no_list(code: str, why: str, ops: str) -> None:
     text = f"""
     func.func @main(%p: tensor<i1>, %x: tensor<4xf32>, %n: tensor<i32>, %given: {HANDLE}) -> tensor<4xf32> {{

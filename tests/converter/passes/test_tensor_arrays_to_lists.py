@@ -19,7 +19,9 @@ NEW = f'"tf.TensorArrayV3"(%n) <{{{ARRAY}}}> : (tensor<i32>) -> ({HANDLE}, tenso
 
 def test_the_flow_is_the_list_in_loops_too(filecheck: FileCheck) -> None:
     array = NEW.replace("{dynamic}", "true")
-    filecheck(TensorArraysToLists(), f"""
+    filecheck(
+        TensorArraysToLists(),
+        f"""
     // CHECK: %h = "tf.Const"() {{{{.*}}}}value = dense<0> : tensor<i32>
     // CHECK: %f = "tf.TensorListReserve"({{{{.*}}}}, %n){{{{.*}}}}variant<tensor<4xf32>>
     // CHECK: "tf.While"(%zero, %f, %h, %x, %n)
@@ -54,12 +56,15 @@ def test_the_flow_is_the_list_in_loops_too(filecheck: FileCheck) -> None:
       %1 = "tf.AddV2"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
       func.return %1, %0, %h, %x, %n : tensor<i32>, tensor<f32>, {HANDLE}, tensor<4xf32>, tensor<i32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_rows_go_in_and_come_out(filecheck: FileCheck) -> None:
     array = NEW.replace("{dynamic}", "false")
-    filecheck(TensorArraysToLists(), f"""
+    filecheck(
+        TensorArraysToLists(),
+        f"""
     // CHECK: "tf.TensorListScatterIntoExistingList"
     // CHECK: "tf.TensorListGather"({{{{.*}}}} -> tensor<2x4xf32>
     // CHECK: "tf.TensorListSplit"(%x,
@@ -81,20 +86,28 @@ def test_rows_go_in_and_come_out(filecheck: FileCheck) -> None:
       %3 = "tf.TensorArrayReadV3"(%g, %one, %2) : ({HANDLE}, tensor<i32>, tensor<f32>) -> tensor<*xf32>
       func.return %1, %3 : tensor<*xf32>, tensor<*xf32>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 @pytest.mark.parametrize(
     ("code", "op"),
     [
-        ("tensor-array", f'"tf.TensorArrayGradV3"(%h, %f) <{{source = "g"}}> : ({HANDLE}, tensor<f32>)'
-                         f" -> ({HANDLE}, tensor<f32>)"),
-        ("tensor-array", f'"tf.TensorArrayUnpack"(%h, %x, %f) : ({HANDLE}, tensor<3x4xf32>, tensor<f32>)'
-                         " -> tensor<f32>"),
-        ("list-elements-differ", f'"tf.TensorArrayWriteV3"(%h, %n, %x, %f)'
-                                 f" : ({HANDLE}, tensor<i32>, tensor<3x4xf32>, tensor<f32>) -> tensor<f32>"),
+        (
+            "tensor-array",
+            f'"tf.TensorArrayGradV3"(%h, %f) <{{source = "g"}}> : ({HANDLE}, tensor<f32>) -> ({HANDLE}, tensor<f32>)',
+        ),
+        (
+            "tensor-array",
+            f'"tf.TensorArrayUnpack"(%h, %x, %f) : ({HANDLE}, tensor<3x4xf32>, tensor<f32>) -> tensor<f32>',
+        ),
+        (
+            "list-elements-differ",
+            f'"tf.TensorArrayWriteV3"(%h, %n, %x, %f)'
+            f" : ({HANDLE}, tensor<i32>, tensor<3x4xf32>, tensor<f32>) -> tensor<f32>",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_becomes_no_list(code: str, op: str) -> None:
     results = "%a:2" if "Grad" in op else "%a"
     text = f"""

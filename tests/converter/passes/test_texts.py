@@ -16,9 +16,9 @@ from tfconvert.schema.ir.errors import ParseError
 
 FOLDERS = (
     "tests/converter/passes",
-    "tests/converter/litert/passes",
+    "tests/converter/targets/litert/passes",
     "tfconvert/converter/passes",
-    "tfconvert/converter/litert/passes",
+    "tfconvert/converter/targets/litert/passes",
 )
 
 # The control text must be refused, or the oracle judges nothing.

@@ -31,7 +31,9 @@ def _names(module: ModuleOp) -> list[str]:
 
 
 def test_what_a_copy_runs_is_copied_too(filecheck: FileCheck) -> None:
-    filecheck(UniqueCallees(), f"""
+    filecheck(
+        UniqueCallees(),
+        f"""
     // CHECK: then_branch = @outer, else_branch = @outer
     // CHECK: then_branch = @outer_1, else_branch = @outer_1
     // CHECK: func.func private @outer(
@@ -43,11 +45,14 @@ def test_what_a_copy_runs_is_copied_too(filecheck: FileCheck) -> None:
     {_function("main", "outer", "outer", visibility="public")}
     {_function("outer", "inner")}
     {_function("inner")}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_an_exported_function_is_never_anybodys_own(filecheck: FileCheck) -> None:
-    filecheck(UniqueCallees(), f"""
+    filecheck(
+        UniqueCallees(),
+        f"""
     // CHECK: func.func public @main
     // CHECK: then_branch = @exported_1
     // CHECK: func.func public @exported(
@@ -57,7 +62,8 @@ def test_an_exported_function_is_never_anybodys_own(filecheck: FileCheck) -> Non
         attributes {{tf_saved_model.exported_names = ["exported"]}} {{
       func.return %p : tensor<i1>
     }}
-    """)  # fmt: skip
+    """,
+    )
 
 
 def test_nothing_changes_where_nothing_is_shared() -> None:

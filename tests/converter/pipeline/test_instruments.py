@@ -95,15 +95,21 @@ def test_the_ir_is_printed_before_after_and_on_failure() -> None:
     assert printed(_nothing, (), ("custom",)) == ["// ----- IR after custom -----"]
     assert printed(_nothing, ("other",), ("other",)) == []
     assert printed(_fail, ("custom",), None) == [
-        "// ----- IR before custom -----", "// ----- IR after the failure of custom -----", "// ----- unsupported-op",
-    ]  # fmt: skip
+        "// ----- IR before custom -----",
+        "// ----- IR after the failure of custom -----",
+        "// ----- unsupported-op",
+    ]
 
 
 def test_times_are_told_with_their_shares() -> None:
     timing = TimePasses([("fast", 0.001), ("slow", 0.003)])
     rows = [line.split() for line in timing.table().splitlines()]
-    assert rows == [["pass", "ms", "share"], ["fast", "1.00", "25.0%"], ["slow", "3.00", "75.0%"],
-                    ["total", "4.00", "100.0%"]]  # fmt: skip
+    assert rows == [
+        ["pass", "ms", "share"],
+        ["fast", "1.00", "25.0%"],
+        ["slow", "3.00", "75.0%"],
+        ["total", "4.00", "100.0%"],
+    ]
     timing = TimePasses()
     _run(_nothing, timing)
     with pytest.raises(ConversionError):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfconvert.converter.litert.passes.legalize import Legalize
 from tfconvert.converter.passes.cse import CommonSubexpressions
 from tfconvert.converter.pipeline import pass_options, registry
+from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.schema.diagnostics import ConversionError
 
 

@@ -14,38 +14,43 @@ from types import ModuleType
 import pytest
 
 from tests.support import sample_models
-from tfconvert import composites, patterns
-from tfconvert.converter import conversion
+from tfconvert import composites, conversion, patterns
 from tfconvert.converter.ir.op_counts import count_operations
-from tfconvert.converter.kernels import uncommon as kernels
-from tfconvert.converter.litert.legalize import uncommon as legalize
-from tfconvert.converter.litert.passes import prepare_control_flow
-from tfconvert.converter.litert.passes.legalize import Legalize
-from tfconvert.converter.litert.passes.quantize_weights import QuantizeWeights
-from tfconvert.converter.options import Options
-from tfconvert.converter.passes import (
-    decompose_resource_ops,
-    functionalize_conditionals,
-    functionalize_loops,
-)
+from tfconvert.converter.passes import decompose_resource_ops, functionalize_conditionals, functionalize_loops
 from tfconvert.converter.pipeline import stages
 from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
-from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.recurrence import step_reads
 from tfconvert.converter.shapes import list_ops
-from tfconvert.converter.targets import LITERT, PIPELINES
+from tfconvert.converter.target import LITERT, PIPELINES
+from tfconvert.converter.targets.litert.legalize import uncommon as legalize
+from tfconvert.converter.targets.litert.passes import prepare_control_flow
+from tfconvert.converter.targets.litert.passes.legalize import Legalize
+from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeWeights
 from tfconvert.importers.source import Source
+from tfconvert.ops.kernels import uncommon as kernels
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import call_interfaces, sequences
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
+from tfconvert.settings.quantization import Quantize
 
 NAMES = [
-    "merge-functions", "inline", "freeze-variables", "canonicalize", "shape-inference",
-    "initialize-state", "legalize", "cse", "optimize", "cse", "fit-kernels", "separate-outputs",
-]  # fmt: skip
+    "merge-functions",
+    "inline",
+    "freeze-variables",
+    "canonicalize",
+    "shape-inference",
+    "initialize-state",
+    "legalize",
+    "cse",
+    "optimize",
+    "cse",
+    "fit-kernels",
+    "separate-outputs",
+]
 
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
 
@@ -92,18 +97,60 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 """
 
 EVERYTHING = [
-    "dialects-to-tf", "unbind-inputs", "merge-functions", "functionalize-loops", "functionalize-conditionals",
-    "executor-to-functional", "cut", "prepare-composite-functions", "regions-to-functional", "tensor-arrays-to-lists",
-    "inline", "verify-control-flow", "unique-callees",
-    "stacks-to-lists", "sink-handles", "decompose-resource-ops", "freeze-variables", "forward-variables",
-    "canonicalize", "mark-stateless", "shape-inference", "simplify-control-flow", "lower-tensor-lists", "share-shapes",
-    "fuse-recurrent-loops", "fuse-unrolled-layers", "unroll-loops", "cse", "merge-loop-variables", "canonicalize",
-    "shape-inference", "prepare-control-flow", "lower-tables", "initialize-state", "default-sizes", "legalize", "cse",
-    "optimize", "cse",
-    "fit-kernels", "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize",
-    "separate-state", "quantize-io", "fold-fake-quant", "quantize-weights", "separate-outputs",
-    "verify-quantized", "sparse-weights",
-]  # fmt: skip
+    "dialects-to-tf",
+    "unbind-inputs",
+    "merge-functions",
+    "functionalize-loops",
+    "functionalize-conditionals",
+    "executor-to-functional",
+    "cut",
+    "prepare-composite-functions",
+    "regions-to-functional",
+    "tensor-arrays-to-lists",
+    "inline",
+    "verify-control-flow",
+    "unique-callees",
+    "stacks-to-lists",
+    "sink-handles",
+    "decompose-resource-ops",
+    "freeze-variables",
+    "forward-variables",
+    "canonicalize",
+    "mark-stateless",
+    "shape-inference",
+    "simplify-control-flow",
+    "lower-tensor-lists",
+    "share-shapes",
+    "fuse-recurrent-loops",
+    "fuse-unrolled-layers",
+    "unroll-loops",
+    "cse",
+    "merge-loop-variables",
+    "canonicalize",
+    "shape-inference",
+    "prepare-control-flow",
+    "lower-tables",
+    "initialize-state",
+    "default-sizes",
+    "legalize",
+    "cse",
+    "optimize",
+    "cse",
+    "fit-kernels",
+    "prepare-quantize",
+    "separate-reads",
+    "separate-results",
+    "separate-state",
+    "calibrate",
+    "quantize",
+    "separate-state",
+    "quantize-io",
+    "fold-fake-quant",
+    "quantize-weights",
+    "separate-outputs",
+    "verify-quantized",
+    "sparse-weights",
+]
 
 
 def test_the_order() -> None:
@@ -175,13 +222,18 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     passes = {name.rpartition(".")[2] for name in loaded if ".passes." in name}
     assert passes == {name.replace("-", "_") for name in NAMES}
     unneeded = [
-        "recurrence", "litert.fusions", "litert.recurrent", "tensor_lists", "functionalize", "executor",
+        "recurrence",
+        "litert.fusions",
+        "litert.recurrent",
+        "tensor_lists",
+        "functionalize",
+        "executor",
         *(f"litert.legalize.{topic.module}" for topic in legalize.TOPICS),
         *(f"kernels.{name}" for name in kernels.MODULES),
-    ]  # fmt: skip
+    ]
     assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}." for room in unneeded))]
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
-    assert not loaded & {"dataclasses", "ml_dtypes", "tfconvert.converter.quantization"}
+    assert not loaded & {"dataclasses", "ml_dtypes", "tfconvert.settings.quantization"}
 
 
 def test_every_stage_tells_why_it_stands_there() -> None:
@@ -220,8 +272,11 @@ def test_settings_of_a_group_reach_the_passes() -> None:
 
 def test_weights_are_quantized_if_the_user_wants_it() -> None:
     assert _run(PLAIN, Options(quantize=Quantize("dynamic"))) == [
-        *NAMES[:-1], "quantize-weights", NAMES[-1], "verify-quantized",
-    ]  # fmt: skip
+        *NAMES[:-1],
+        "quantize-weights",
+        NAMES[-1],
+        "verify-quantized",
+    ]
 
 
 def test_stages_are_announced_and_timed(digits_model: Path) -> None:

@@ -48,17 +48,29 @@ ROW = "(tensor<1x6xf32>) -> tensor<6xf32>"
     ("lines", "columns", "biases"),
     [
         (f'%s:3 = "tf.Split"(%one, %z) : (tensor<i32>, tensor<1x6xf32>) -> {SPLIT}', (4, 2), 0),
-        ('%s:3 = "tf.SplitV"(%z, %sizes, %one) : (tensor<1x6xf32>, tensor<3xi32>, tensor<i32>)'
-         " -> (tensor<1x1xf32>, tensor<1x2xf32>, tensor<1x3xf32>)", (3, 3), 0),
-        (f'%s = "tf.StridedSlice"(%z, %from, %to, %steps) <{{begin_mask = 1 : i64, end_mask = 1 : i64, {STRIDED}}}>'
-         " : (tensor<1x6xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<1x3xf32>", (2, 3), 0),
+        (
+            '%s:3 = "tf.SplitV"(%z, %sizes, %one) : (tensor<1x6xf32>, tensor<3xi32>, tensor<i32>)'
+            " -> (tensor<1x1xf32>, tensor<1x2xf32>, tensor<1x3xf32>)",
+            (3, 3),
+            0,
+        ),
+        (
+            f'%s = "tf.StridedSlice"(%z, %from, %to, %steps) <{{begin_mask = 1 : i64, end_mask = 1 : i64, {STRIDED}}}>'
+            " : (tensor<1x6xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<1x3xf32>",
+            (2, 3),
+            0,
+        ),
         ('%s = "tf.BiasAdd"(%z, %b) : (tensor<1x6xf32>, tensor<6xf32>) -> tensor<1x6xf32>', (0, 6), 1),
         ('%s = "tf.AddV2"(%b, %z) : (tensor<6xf32>, tensor<1x6xf32>) -> tensor<1x6xf32>', (0, 6), 1),
         ('%s = "tf.AddV2"(%z, %zeros) : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<1x6xf32>', (0, 6), 1),
-        (f'%r = "tf.Squeeze"(%z) : {ROW}\n'
-         '%s = "tf.BiasAdd"(%zeros, %r) : (tensor<1x6xf32>, tensor<6xf32>) -> tensor<1x6xf32>', (0, 6), 1),
+        (
+            f'%r = "tf.Squeeze"(%z) : {ROW}\n'
+            '%s = "tf.BiasAdd"(%zeros, %r) : (tensor<1x6xf32>, tensor<6xf32>) -> tensor<1x6xf32>',
+            (0, 6),
+            1,
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_a_sum(lines: str, columns: tuple[int, int], biases: int) -> None:
     found = _sum(lines)
     assert found is not None

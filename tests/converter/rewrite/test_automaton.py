@@ -120,8 +120,12 @@ def test_it_agrees_with_matching_one_by_one(wanted: list[tuple[Any, int]], body:
 
 def test_the_first_order_of_operands_that_satisfies_the_conditions_is_taken() -> None:
     x, y = value("x"), value("y")
-    pattern = rule("second", tfl.sub(tfl.add(x, y).commutative(), y), tfl.neg(x),
-                   where=[check("x is an argument", lambda x: not isinstance(x, OpResult))])  # fmt: skip
+    pattern = rule(
+        "second",
+        tfl.sub(tfl.add(x, y).commutative(), y),
+        tfl.neg(x),
+        where=[check("x is an argument", lambda x: not isinstance(x, OpResult))],
+    )
     module, region = parse("%e = tfl.exp %x\n%0 = tfl.add %e, %x\n%1 = tfl.sub %0, %e", "%1")
     rewrite(module, region, pattern)
     assert names(region) == ["neg"]

@@ -16,8 +16,17 @@ from tfconvert.patterns import PatternError, computed, custom, number, rule, tf,
 from tfconvert.schema.dialects import tfl as dialect
 
 X = value("x")
-OPTIONS = {"b": True, "f": 0.5, "i": 3, "s": "SAME", "list": [1, 2], "tuple": (0.5, 1.5), "texts": ["a", "b"],
-           "numpy": np.float32(2.0), "array": np.arange(3)}  # fmt: skip
+OPTIONS = {
+    "b": True,
+    "f": 0.5,
+    "i": 3,
+    "s": "SAME",
+    "list": [1, 2],
+    "tuple": (0.5, 1.5),
+    "texts": ["a", "b"],
+    "numpy": np.float32(2.0),
+    "array": np.arange(3),
+}
 
 
 def _made(body: str, pattern: Any) -> Any:
@@ -31,7 +40,11 @@ def test_options_are_a_map() -> None:
     op = _made("%r = tfl.relu %x", rule("p", tfl.relu(X), custom("Leaky", X, options=OPTIONS)))
     assert dialect.attribute(op, dialect.CUSTOM_CODE) == "Leaky"
     assert flexbuffers.Loads(dialect.attribute(op, dialect.CUSTOM_OPTION)) == {
-        **OPTIONS, "tuple": [0.5, 1.5], "numpy": 2.0, "array": [0, 1, 2]}  # fmt: skip
+        **OPTIONS,
+        "tuple": [0.5, 1.5],
+        "numpy": 2.0,
+        "array": [0, 1, 2],
+    }
     assert op.results[0].type == op.operands[0].type
 
 

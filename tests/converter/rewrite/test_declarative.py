@@ -91,8 +91,13 @@ def test_many_to_many_with_several_results() -> None:
     split = tfl.split(constant("axis"), X).named("split")
     swap = tfl.split(constant("axis"), X, num_splits=2)
     undone = check("it is done", lambda split: not split.attributes)
-    pattern = rule("swap", tfl.sub(split[0], split[1]), tfl.neg(tfl.sub(swap[0], swap[1])),
-                   also={split: (swap[1], swap[0])}, where=[undone])  # fmt: skip
+    pattern = rule(
+        "swap",
+        tfl.sub(split[0], split[1]),
+        tfl.neg(tfl.sub(swap[0], swap[1])),
+        also={split: (swap[1], swap[0])},
+        where=[undone],
+    )
     body = """
     %a = "tfl.pseudo_const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
     %s:2 = "tfl.split"(%a, %z) <{num_splits = 2 : i32}> : (tensor<i32>, tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
@@ -134,8 +139,12 @@ def test_a_matched_op_in_the_result_is_the_op_that_was_found() -> None:
 
 def test_attributes_are_required_captured_and_carried_over() -> None:
     mean = tfl.mean(X, constant("axes"), keep_dims=attr("keep"))
-    pattern = rule("mean", tfl.relu(mean), tfl.sum(X, constant("axes"), keep_dims=attr("keep")),
-                   where=[check("dimensions go", lambda keep: keep is True)])  # fmt: skip
+    pattern = rule(
+        "mean",
+        tfl.relu(mean),
+        tfl.sum(X, constant("axes"), keep_dims=attr("keep")),
+        where=[check("dimensions go", lambda keep: keep is True)],
+    )
     body = """
     %a = "tfl.pseudo_const"() <{{value = dense<0> : tensor<1xi32>}}> : () -> tensor<1xi32>
     %0 = "tfl.mean"(%x, %a) {options}: (tensor<2xf32>, tensor<1xi32>) -> tensor<2xf32>
@@ -161,8 +170,9 @@ def test_an_attribute_that_is_not_set_has_its_default() -> None:
 def test_an_attribute_that_is_captured_twice_is_one() -> None:
     both = attr("both")
     inner = tfl.mul(X, Y, fused_activation_function=both)
-    pattern = rule("same", tfl.add(inner, X, fused_activation_function=both),
-                   tfl.sub(X, Y, fused_activation_function=both))  # fmt: skip
+    pattern = rule(
+        "same", tfl.add(inner, X, fused_activation_function=both), tfl.sub(X, Y, fused_activation_function=both)
+    )
     kinds = ": (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>"
     form = f'%0 = "tfl.mul"(%x, %y) {{}} {kinds}\n%1 = "tfl.add"(%0, %x) {{}} {kinds}'
     relu, none = (f'<{{fused_activation_function = "{name}"}}>' for name in ("RELU", "NONE"))
@@ -235,8 +245,10 @@ def test_values_computed_while_matching_may_decline() -> None:
         return Failure("there is no inverse of zero") if c == 0 else np.float32(1 / c)
 
     pattern = rule("inverse", tfl.div(X, C), tfl.mul(X, computed(lambda i: i)), where=[computed(inverse, "i")])
-    body = '%c = "tfl.pseudo_const"() <{{value = dense<{0}> : tensor<f32>}}> : () -> tensor<f32>\n' \
-           '%0 = "tfl.div"(%x, %c) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>'  # fmt: skip
+    body = (
+        '%c = "tfl.pseudo_const"() <{{value = dense<{0}> : tensor<f32>}}> : () -> tensor<f32>\n'
+        '%0 = "tfl.div"(%x, %c) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>'
+    )
     module, region = parse(body.format("4.0"), "%0")
     rewrite(module, region, pattern)
     held = tensor_data.constant_of(last(region).operands[1])
@@ -330,26 +342,41 @@ WANTS = tfl.add(X.element("float32").rank(1).shaped(2).static(), tfl.relu(Y).onc
 @pytest.mark.parametrize(
     ("pattern", "body", "expected"),
     [
-        (tfl.add(tfl.mul(X, Y), X), "%0 = tfl.add %x, %y",
-         "operand 0 of tfl.add is an argument, not defined by tfl.mul"),
+        (
+            tfl.add(tfl.mul(X, Y), X),
+            "%0 = tfl.add %x, %y",
+            "operand 0 of tfl.add is an argument, not defined by tfl.mul",
+        ),
         (tfl.add(X, C), "%0 = tfl.add %x, %y", "operand 1 of tfl.add isn't a constant of one element"),
         (tfl.add(X, constant("k")), "%0 = tfl.add %x, %y", "operand 1 of tfl.add isn't constant"),
         (tfl.add(X, 2), "%c = constant 3.0\n%0 = tfl.add %x, %c", "operand 1 of tfl.add isn't the constant 2.0"),
-        (tfl.add(X.element("int32", "int64"), Y), "%0 = tfl.add %x, %y",
-         "operand 0 of tfl.add has elements of type float, not int32 or int64"),
+        (
+            tfl.add(X.element("int32", "int64"), Y),
+            "%0 = tfl.add %x, %y",
+            "operand 0 of tfl.add has elements of type float, not int32 or int64",
+        ),
         (tfl.add(X.rank(2), Y), "%0 = tfl.add %x, %y", "operand 0 of tfl.add has the shape (2,), not the rank 2"),
-        (tfl.add(X.shaped(3), Y), "%0 = tfl.add %x, %y",
-         "operand 0 of tfl.add has the shape (2,), whose dimension 0 isn't 3"),
+        (
+            tfl.add(X.shaped(3), Y),
+            "%0 = tfl.add %x, %y",
+            "operand 0 of tfl.add has the shape (2,), whose dimension 0 isn't 3",
+        ),
         (tfl.add(X.once(), Y), "%0 = tfl.add %x, %x", "operand 0 of tfl.add is used more than once"),
-        (tfl.add(tfl.relu(X).once(), Y), "%1 = tfl.relu %x\n%0 = tfl.add %1, %1",
-         "the result of tfl.relu is used more than once"),
+        (
+            tfl.add(tfl.relu(X).once(), Y),
+            "%1 = tfl.relu %x\n%0 = tfl.add %1, %1",
+            "the result of tfl.relu is used more than once",
+        ),
         (tfl.concatenation(X, Y), "%0 = tfl.concatenation %x", "tfl.concatenation has 1 operands, not 2"),
-        (tfl.add(X, 2), '%c = "tfl.pseudo_const"() <{value = dense<> : tensor<0xf32>}> : () -> tensor<0xf32>\n'
-         '%0 = "tfl.add"(%x, %c) : (tensor<2xf32>, tensor<0xf32>) -> tensor<2xf32>',
-         "operand 1 of tfl.add isn't the constant 2.0"),
+        (
+            tfl.add(X, 2),
+            '%c = "tfl.pseudo_const"() <{value = dense<> : tensor<0xf32>}> : () -> tensor<0xf32>\n'
+            '%0 = "tfl.add"(%x, %c) : (tensor<2xf32>, tensor<0xf32>) -> tensor<2xf32>',
+            "operand 1 of tfl.add isn't the constant 2.0",
+        ),
         (tfl.add(X.because("x is wrong").rank(3), Y), "%0 = tfl.add %x, %y", "x is wrong"),
     ],
-)  # fmt: skip
+)
 def test_a_failure_says_what_is_in_the_way(pattern: object, body: str, expected: str) -> None:
     _, region = parse(body, "%0")
     assert reason(rule("p", pattern, tfl.exp(X)), last(region)) == expected  # type: ignore[arg-type]
@@ -397,7 +424,7 @@ def test_a_failure_says_what_is_in_the_way(pattern: object, body: str, expected:
         (lambda: rule("p", tfl.relu(X), tfl.add(X, X, fused_activation_function=attr("a"))), "which nothing captures"),
         (lambda: rule("p", tfl.relu(tfl.exp(X).typed(types.F32)), X), "rebuilt, typed and like are for results"),
     ],
-)  # fmt: skip
+)
 def test_a_pattern_is_checked_when_it_is_defined(make: Callable[[], object], expected: str | None) -> None:
     if expected is None:
         make()

@@ -161,8 +161,13 @@ def test_ops_in_regions_are_rewritten_and_see_what_is_around_them() -> None:
     applied = rewrite_greedily(function.body, PatternSet([DOUBLE_NEGATION, rename("Relu", "Elu")]), tf.has_side_effects)
     assert applied == {"double-negation": 1, "Relu-to-Elu": 1}
     assert [op.name for op in function.walk()] == [
-        "func.func", "tf.IfRegion", "tf.Yield", "tf.Elu", "tf.Yield", "func.return"
-    ]  # fmt: skip
+        "func.func",
+        "tf.IfRegion",
+        "tf.Yield",
+        "tf.Elu",
+        "tf.Yield",
+        "func.return",
+    ]
 
 
 def test_what_only_a_dead_region_uses_is_dead() -> None:
@@ -269,10 +274,15 @@ def value_of(value: Value, inputs: dict[Value, float]) -> float:
 
 
 MEANINGS: dict[str, Callable[..., float]] = {
-    "tfl.neg": lambda x: -x, "tfl.abs": abs, "tfl.relu": lambda x: max(x, 0), "tfl.square": lambda x: x * x,
-    "tfl.add": lambda x, y: x + y, "tfl.sub": lambda x, y: x - y, "tfl.mul": lambda x, y: x * y,
+    "tfl.neg": lambda x: -x,
+    "tfl.abs": abs,
+    "tfl.relu": lambda x: max(x, 0),
+    "tfl.square": lambda x: x * x,
+    "tfl.add": lambda x, y: x + y,
+    "tfl.sub": lambda x, y: x - y,
+    "tfl.mul": lambda x, y: x * y,
     "tfl.add_n": lambda *values: sum(values),
-}  # fmt: skip
+}
 
 
 @settings(max_examples=150)

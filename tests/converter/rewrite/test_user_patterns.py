@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.blame import blamed
-from tfconvert.converter.targets import LITERT
+from tfconvert.converter.target import LITERT
 from tfconvert.patterns import Failure, Pattern, check, computed, op, rule, tf, tfl, value
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.settings.options import Options
 
 X = value("x")
 BOUNDED = rule("bounded-relu", tf.Relu(X), tf.Relu6(X))
@@ -78,16 +78,23 @@ def _notes(model: tfconvert.Model) -> list[str]:
         (rule("none", tfl.cumsum(X, value("y")), X), ["'none' never matched: there is no tfl.cumsum when it is tried"]),
         (
             rule("far", tfl.gelu(tfl.add(tfl.mul(X, value("y")), value("z"))), X),
-            ["'far' never matched, nearest: at digits", "operand 0 of tfl.add is defined by tfl.fully_connected, not "
-             "defined by tfl.mul (3 of 5 conditions on its form hold)"],
+            [
+                "'far' never matched, nearest: at digits",
+                "operand 0 of tfl.add is defined by tfl.fully_connected, not "
+                "defined by tfl.mul (3 of 5 conditions on its form hold)",
+            ],
         ),
-        (rule("never", tfl.gelu(X), X, where=[check("it is never wanted", lambda x: False)]),
-         ["'never' never matched, nearest: at ", ", it is never wanted"]),
-        (Pattern("by-hand", "tfl.gelu", lambda op: Failure("it isn't mine"), lambda *_: None),
-         ["'by-hand' never matched, nearest: at ", "it isn't mine"]),
+        (
+            rule("never", tfl.gelu(X), X, where=[check("it is never wanted", lambda x: False)]),
+            ["'never' never matched, nearest: at ", ", it is never wanted"],
+        ),
+        (
+            Pattern("by-hand", "tfl.gelu", lambda op: Failure("it isn't mine"), lambda *_: None),
+            ["'by-hand' never matched, nearest: at ", "it isn't mine"],
+        ),
         (rule("late", tfl.gelu(X), tfl.relu(X), benefit=0), ["'late' never matched; another pattern went first"]),
     ],
-)  # fmt: skip
+)
 def test_patterns_that_never_match_are_told(digits_model: Path, pattern: Any, expected: list[str]) -> None:
     first = rule("first", tfl.gelu(X), tfl.tanh(X))
     patterns = [pattern, first] if pattern.name == "late" else [pattern]

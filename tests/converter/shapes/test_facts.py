@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfconvert.converter.ir.dims import UNKNOWN, symbol
 from tfconvert.converter.shapes.facts import Fact, agreed, constant_of, join
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.dims import UNKNOWN, symbol
 
 DIMS = st.sampled_from([-1, 0, 1, 4, symbol(0), symbol(1)])
 SHAPES = st.none() | st.lists(DIMS, max_size=3).map(tuple)

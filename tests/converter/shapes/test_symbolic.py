@@ -89,20 +89,27 @@ def test_elements_have_the_dimensions_of_what_is_set() -> None:
 
 
 def test_what_is_joined_agrees() -> None:
-    result, x, y = _batches(f"""
+    result, x, y = _batches(
+        f"""
       %0 = "tf.Tanh"(%s) : ({T}) -> {T}
-      func.return %i, %0 : tensor<i32>, {T}""", extra=f"""
+      func.return %i, %0 : tensor<i32>, {T}""",
+        extra=f"""
       %axis = "tf.Const"() <{{value = dense<1> : tensor<i32>}}> : () -> tensor<i32>
-      %both = "tf.ConcatV2"(%x, %y, %axis) : ({T}, {T}, tensor<i32>) -> tensor<?x8xf32>""")  # fmt: skip
+      %both = "tf.ConcatV2"(%x, %y, %axis) : ({T}, {T}, tensor<i32>) -> tensor<?x8xf32>""",
+    )
     assert result == x == y
 
 
 def test_what_is_chosen_element_by_element_is_broadcast() -> None:
     def chosen(first: str, second: str) -> list[int]:
-        return _batches(f"""
+        return _batches(
+            f"""
           %0 = "tf.Greater"({first}, {second}) : ({T}, {T}) -> tensor<?x4xi1>
           %1 = "tf.SelectV2"(%0, %s, %t) : (tensor<?x4xi1>, {T}, {T}) -> {T}
-          func.return %i, %1, %t : tensor<i32>, {T}, {T}""", f"tensor<i32>, {T}, {T}", "%n, %x, %y")  # fmt: skip
+          func.return %i, %1, %t : tensor<i32>, {T}, {T}""",
+            f"tensor<i32>, {T}, {T}",
+            "%n, %x, %y",
+        )
 
     result, x, y = chosen("%s", "%s")
     assert result not in (-1, x, y)  # a size of its own, which both of them may be

@@ -53,8 +53,10 @@ class Program:
         results = []
         for index, length in enumerate(self.lengths):
             kind = f"tensor<{length}x2xf32>"
-            self.lines.append(f'%r{index} = "tf.TensorListStack"(%l{index}, %shape) <{{num_elements = -1 : i64}}>'
-                              f" : ({LIST}, {SHAPE}) -> {kind}")  # fmt: skip
+            self.lines.append(
+                f'%r{index} = "tf.TensorListStack"(%l{index}, %shape) <{{num_elements = -1 : i64}}>'
+                f" : ({LIST}, {SHAPE}) -> {kind}"
+            )
             results.append((f"%r{index}", kind))
         names, kinds = (", ".join(part) for part in zip(*results, strict=True))
         body = "\n  ".join(self.lines)
@@ -67,9 +69,13 @@ def _set(program: Program, source: str, length: int, amount: int) -> None:
     if grows or length:
         index = amount % MAX_LENGTH if grows else amount % length
         place = program.number(index)
-        program.make("TensorListSetItem", f"{source}, {place}, %y", f"{LIST}, tensor<i32>, {ROW}",
-                     max(length, index + 1) if grows else length,
-                     attributes=f"resize_if_index_out_of_bounds = {str(grows).lower()}")  # fmt: skip
+        program.make(
+            "TensorListSetItem",
+            f"{source}, {place}, %y",
+            f"{LIST}, tensor<i32>, {ROW}",
+            max(length, index + 1) if grows else length,
+            attributes=f"resize_if_index_out_of_bounds = {str(grows).lower()}",
+        )
 
 
 def _pop(program: Program, source: str, length: int, amount: int) -> None:
@@ -87,14 +93,24 @@ def _resize(program: Program, source: str, length: int, amount: int) -> None:
 def _join(program: Program, source: str, length: int, amount: int) -> None:
     other = amount % len(program.lengths)
     if length + program.lengths[other] <= MAX_LENGTH:
-        program.make("TensorListConcatLists", f"{source}, %l{other}", f"{LIST}, {LIST}",
-                     length + program.lengths[other], attributes="element_dtype = f32")  # fmt: skip
+        program.make(
+            "TensorListConcatLists",
+            f"{source}, %l{other}",
+            f"{LIST}, {LIST}",
+            length + program.lengths[other],
+            attributes="element_dtype = f32",
+        )
 
 
 def _reserve(program: Program, source: str, length: int, amount: int) -> None:
     size = program.number(amount % MAX_LENGTH)
-    program.make("TensorListReserve", f"%shape, {size}", f"{SHAPE}, tensor<i32>", amount % MAX_LENGTH,
-                 attributes="element_dtype = f32")  # fmt: skip
+    program.make(
+        "TensorListReserve",
+        f"%shape, {size}",
+        f"{SHAPE}, tensor<i32>",
+        amount % MAX_LENGTH,
+        attributes="element_dtype = f32",
+    )
 
 
 def _scatter(program: Program, source: str, length: int, amount: int) -> None:
@@ -104,8 +120,12 @@ def _scatter(program: Program, source: str, length: int, amount: int) -> None:
         program.lines.append(
             f'{name} = "tf.Const"() <{{value = dense<{order}> : tensor<3xi32>}}> : () -> tensor<3xi32>'
         )
-        program.make("TensorListScatterIntoExistingList", f"{source}, %x, {name}",
-                     f"{LIST}, tensor<3x2xf32>, tensor<3xi32>", length)  # fmt: skip
+        program.make(
+            "TensorListScatterIntoExistingList",
+            f"{source}, %x, {name}",
+            f"{LIST}, tensor<3x2xf32>, tensor<3xi32>",
+            length,
+        )
 
 
 def _push(program: Program, source: str, length: int, amount: int) -> None:
@@ -117,8 +137,15 @@ def _of_tensor(program: Program, source: str, length: int, amount: int) -> None:
 
 
 STEPS: Sequence[Callable[[Program, str, int, int], None]] = (
-    _set, _push, _pop, _resize, _join, _reserve, _scatter, _of_tensor,
-)  # fmt: skip
+    _set,
+    _push,
+    _pop,
+    _resize,
+    _join,
+    _reserve,
+    _scatter,
+    _of_tensor,
+)
 
 
 @settings(max_examples=60)

@@ -11,7 +11,7 @@ import pytest
 
 import tfconvert
 from tests.converter.validation.test_valid_inputs import save
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.schema.diagnostics import ConversionError
 
 

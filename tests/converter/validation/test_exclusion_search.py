@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, pairwise
 from typing import Any
 
-from tfconvert.converter.fidelity import Fidelity, LayerFidelity, OutputFidelity
 from tfconvert.converter.validation.exclusion_search import Search, Trial
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.fidelity import Fidelity, LayerFidelity, OutputFidelity
 
 NODES = [f"n{number}" for number in range(20)]
 CHAIN = {node: [after] for node, after in pairwise(NODES)}

@@ -13,9 +13,9 @@ import pytest
 
 import tfconvert
 from tests.support.run_text import parse
-from tfconvert.converter.litert import runtime
-from tfconvert.converter.litert.passes.initialize_state import InitializeState
-from tfconvert.converter.litert.recurrent.operators import Operators
+from tfconvert.converter.targets.litert import runtime
+from tfconvert.converter.targets.litert.passes.initialize_state import InitializeState
+from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.converter.validation.pass_check import check
 from tfconvert.schema.diagnostics import ConversionError
 

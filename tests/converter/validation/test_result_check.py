@@ -10,7 +10,7 @@ import pytest
 
 import tfconvert
 from tests.support import sample_models
-from tfconvert.converter.litert import runtime
+from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.validation import result_check
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.importers.source import Source

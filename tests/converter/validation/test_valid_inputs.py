@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.schema.diagnostics import ConversionError
 
 Build = Callable[[Any], tuple[Callable[..., Any], list[Any]]]
@@ -34,56 +34,65 @@ def _cast_embedding(tf: Any) -> Any:
 
 def _gather_nd(tf: Any) -> Any:
     return (lambda x, at: tf.gather_nd(x, at) + 1), [
-        _spec(tf, [4, 3], "float32", "x"), _spec(tf, [5, 2], "int32", "at"),
-    ]  # fmt: skip
+        _spec(tf, [4, 3], "float32", "x"),
+        _spec(tf, [5, 2], "int32", "at"),
+    ]
 
 
 def _dynamic_partition(tf: Any) -> Any:
     return (lambda x, parts: tf.dynamic_partition(x, parts, 2)), [
-        _spec(tf, [6], "float32", "x"), _spec(tf, [6], "int32", "parts"),
-    ]  # fmt: skip
+        _spec(tf, [6], "float32", "x"),
+        _spec(tf, [6], "int32", "parts"),
+    ]
 
 
 def _ragged(tf: Any) -> Any:
     return (lambda values, splits: tf.RaggedTensor.from_row_splits(values, splits, validate=False).to_tensor()), [
-        _spec(tf, [7], "float32", "values"), _spec(tf, [4], "int64", "splits"),
-    ]  # fmt: skip
+        _spec(tf, [7], "float32", "values"),
+        _spec(tf, [4], "int64", "splits"),
+    ]
 
 
 def _segments(tf: Any) -> Any:
     return (lambda x, ids: tf.math.segment_sum(x, ids) + 1), [
-        _spec(tf, [6, 2], "float32", "x"), _spec(tf, [6], "int32", "ids"),
-    ]  # fmt: skip
+        _spec(tf, [6, 2], "float32", "x"),
+        _spec(tf, [6], "int32", "ids"),
+    ]
 
 
 def _unsorted_segments(tf: Any) -> Any:
     return (lambda x, ids: tf.math.unsorted_segment_sum(x, ids, 4)), [
-        _spec(tf, [6, 2], "float32", "x"), _spec(tf, [6], "int32", "ids"),
-    ]  # fmt: skip
+        _spec(tf, [6, 2], "float32", "x"),
+        _spec(tf, [6], "int32", "ids"),
+    ]
 
 
 def _lengths(tf: Any) -> Any:
     return (lambda x, lengths: tf.reverse_sequence(x, lengths, seq_axis=1)), [
-        _spec(tf, [3, 5], "float32", "x"), _spec(tf, [3], "int32", "lengths"),
-    ]  # fmt: skip
+        _spec(tf, [3, 5], "float32", "x"),
+        _spec(tf, [3], "int32", "lengths"),
+    ]
 
 
 def _permutation(tf: Any) -> Any:
     return (lambda x, order: tf.transpose(x, order) + 1), [
-        _spec(tf, [2, 3, 4], "float32", "x"), _spec(tf, [3], "int32", "order"),
-    ]  # fmt: skip
+        _spec(tf, [2, 3, 4], "float32", "x"),
+        _spec(tf, [3], "int32", "order"),
+    ]
 
 
 def _reshape(tf: Any) -> Any:
     return (lambda x, shape: tf.reshape(x, shape) + 1), [
-        _spec(tf, [2, 6], "float32", "x"), _spec(tf, [2], "int32", "shape"),
-    ]  # fmt: skip
+        _spec(tf, [2, 6], "float32", "x"),
+        _spec(tf, [2], "int32", "shape"),
+    ]
 
 
 def _axis(tf: Any) -> Any:
     return (lambda x, axis: tf.reduce_sum(x, axis) + 1), [
-        _spec(tf, [2, 6], "float32", "x"), _spec(tf, [1], "int32", "axis"),
-    ]  # fmt: skip
+        _spec(tf, [2, 6], "float32", "x"),
+        _spec(tf, [1], "int32", "axis"),
+    ]
 
 
 def _division(tf: Any) -> Any:
@@ -109,15 +118,19 @@ def _sizes(tf: Any) -> Any:
         return tf.one_hot(tf.range(depth), depth), tf.math.top_k(wide, count[1])[0], tf.fill(count, 2.0)
 
     return run, [
-        _spec(tf, [3, 6], "float32", "x"), _spec(tf, [2], "int32", "count"), _spec(tf, [2, 2], "int32", "pads"),
+        _spec(tf, [3, 6], "float32", "x"),
+        _spec(tf, [2], "int32", "count"),
+        _spec(tf, [2, 2], "int32", "pads"),
         _spec(tf, [], "int32", "depth"),
-    ]  # fmt: skip
+    ]
 
 
 def _places(tf: Any) -> Any:
     return (lambda x, at, order: (tf.scatter_nd(at, x, [6]), tf.math.invert_permutation(order))), [
-        _spec(tf, [4], "float32", "x"), _spec(tf, [4, 1], "int32", "at"), _spec(tf, [5], "int32", "order"),
-    ]  # fmt: skip
+        _spec(tf, [4], "float32", "x"),
+        _spec(tf, [4, 1], "int32", "at"),
+        _spec(tf, [5], "int32", "order"),
+    ]
 
 
 def _counted(tf: Any) -> Any:
@@ -140,10 +153,26 @@ def _words(tf: Any) -> Any:
 MODELS: dict[str, Build] = {
     build.__name__[1:]: build
     for build in (
-        _embedding, _cast_embedding, _gather_nd, _dynamic_partition, _ragged, _segments, _unsorted_segments, _lengths,
-        _permutation, _reshape, _axis, _division, _in_a_loop, _sizes, _places, _counted, _sparse, _words,
+        _embedding,
+        _cast_embedding,
+        _gather_nd,
+        _dynamic_partition,
+        _ragged,
+        _segments,
+        _unsorted_segments,
+        _lengths,
+        _permutation,
+        _reshape,
+        _axis,
+        _division,
+        _in_a_loop,
+        _sizes,
+        _places,
+        _counted,
+        _sparse,
+        _words,
     )
-}  # fmt: skip
+}
 
 
 def save(tf: ModuleType, build: Build, folder: Path) -> Path:
@@ -165,8 +194,9 @@ def test_random_inputs_suit_the_model(name: str, tf: ModuleType, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["embedding", "dynamic_partition", "segments"])
-def test_what_is_wrong_about_them_is_found(name: str, tf: ModuleType, tmp_path: Path,
-                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_what_is_wrong_about_them_is_found(
+    name: str, tf: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not all inputs are zeros: a file that takes every index for the first gives other results."""
     model = save(tf, MODELS[name], tmp_path / "model")
     run_file = Runtime.run_file

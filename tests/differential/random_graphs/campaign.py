@@ -13,7 +13,7 @@ from tests.differential.random_graphs.compare import DIFFERS, REFUSED, Verdict, 
 from tests.differential.random_graphs.known import known_difference
 from tests.differential.random_graphs.program import Program
 from tests.differential.random_graphs.shrink import ops_of, shrink
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from tests.differential.random_graphs.shape_recipes import SHAPES
 from tests.differential.random_graphs.values import FLOATS, Array
 from tests.mutate.worker import where
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

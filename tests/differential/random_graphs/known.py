@@ -48,20 +48,38 @@ def _is_odd(program: Program, differs_with_ordinary_numbers: Callable[[], bool])
 
 KNOWN: tuple[Difference, ...] = (
     Difference(".*", "LiteRT: ", "kernels refuse tensors without elements", _is_empty),
-    Difference(".*FloorDiv<(float32|bfloat16|float16)>.*", "LiteRT: .*Division by 0",
-               "FLOOR_DIV of floats stops at zeros", _is_odd, "runtime-difference"),
-    Difference("(QuantizeAndDequantizeV2|FakeQuant.*)<float32>( .*)?", "values$",
-               "FAKE_QUANT rounds ties as they come", note="fake-quant-kept"),
-    Difference(".*Relu6?Grad<float32>.*Atan2<float32>", "values$",
-               "what is selected instead of a product has no -0.0"),
+    Difference(
+        ".*FloorDiv<(float32|bfloat16|float16)>.*",
+        "LiteRT: .*Division by 0",
+        "FLOOR_DIV of floats stops at zeros",
+        _is_odd,
+        "runtime-difference",
+    ),
+    Difference(
+        "(QuantizeAndDequantizeV2|FakeQuant.*)<float32>( .*)?",
+        "values$",
+        "FAKE_QUANT rounds ties as they come",
+        note="fake-quant-kept",
+    ),
+    Difference(".*Relu6?Grad<float32>.*Atan2<float32>", "values$", "what is selected instead of a product has no -0.0"),
     Difference(".*Pow<int32>.*", "values$", "POW of integers is one of doubles", note="runtime-difference"),
-    Difference(".*(Max|Avg)Pool<.*", "shape .*, not .*\\b0\\b", "pools of less than a window", _has_open_sizes,
-               "runtime-difference"),
+    Difference(
+        ".*(Max|Avg)Pool<.*",
+        "shape .*, not .*\\b0\\b",
+        "pools of less than a window",
+        _has_open_sizes,
+        "runtime-difference",
+    ),
     Difference(".*OneHot<int64>.*", "values$", "ONE_HOT takes 32 bits of an index"),
-    Difference(".*(Select|Grad|Clip).*", r"shape \[\], not \[1", "SELECT_V2 of values whose rank the file leaves open",
-               _has_open_rank, "runtime-difference"),
+    Difference(
+        ".*(Select|Grad|Clip).*",
+        r"shape \[\], not \[1",
+        "SELECT_V2 of values whose rank the file leaves open",
+        _has_open_rank,
+        "runtime-difference",
+    ),
     Difference(".*", "(values|shape|LiteRT: )", "NaN, infinities, denormals and huge numbers in kernels", _is_odd),
-)  # fmt: skip
+)
 """The differences."""
 
 

@@ -103,8 +103,14 @@ def _transposed(build: Builder) -> None:
     padding = build.random.choice(("SAME", "VALID"))
     grown = [each * stride if padding == "SAME" else (each - 1) * stride + size for each in (height, width)]
     weights = _like(build, one, (size, size, depth, channels), 0.9)
-    build.op("Conv2DBackpropInput", input_sizes=build.fixed([batch, *grown, depth]), filter=weights, out_backprop=one,
-             strides=[1, stride, stride, 1], padding=padding)  # fmt: skip
+    build.op(
+        "Conv2DBackpropInput",
+        input_sizes=build.fixed([batch, *grown, depth]),
+        filter=weights,
+        out_backprop=one,
+        strides=[1, stride, stride, 1],
+        padding=padding,
+    )
 
 
 def _volume(op: str, build: Builder) -> None:
@@ -221,8 +227,17 @@ NETWORKS: dict[str, Recipe] = {
     **{op: partial(_resize, op) for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea")},
     **{op: partial(_spectrum, op) for op in ("RFFT", "RFFT2D", "IRFFT")},
     **{op: partial(_color, op) for op in ("RGBToHSV", "HSVToRGB")},
-    "MatMul": _matmul, "BatchMatMulV2": _batch_matmul, "Einsum": _einsum, "Conv2DBackpropInput": _transposed,
-    "FusedBatchNormV3": _batch_norm, "LRN": _norm, "L2Loss": _l2, "SoftmaxCrossEntropyWithLogits": _cross_entropy,
-    "Cross": _cross, "ExtractImagePatches": _patches, "DynamicStitch": _stitch, "QuantizeAndDequantizeV2": _quantized,
-}  # fmt: skip
+    "MatMul": _matmul,
+    "BatchMatMulV2": _batch_matmul,
+    "Einsum": _einsum,
+    "Conv2DBackpropInput": _transposed,
+    "FusedBatchNormV3": _batch_norm,
+    "LRN": _norm,
+    "L2Loss": _l2,
+    "SoftmaxCrossEntropyWithLogits": _cross_entropy,
+    "Cross": _cross,
+    "ExtractImagePatches": _patches,
+    "DynamicStitch": _stitch,
+    "QuantizeAndDequantizeV2": _quantized,
+}
 """Recipes by name."""

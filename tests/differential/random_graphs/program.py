@@ -226,10 +226,15 @@ class Builder:
         ranks = range(7) if rank is None else [rank] if isinstance(rank, int) else rank
         if self.random.random() < 0.65:
             found = [
-                place for place, array in enumerate(self.values)
-                if place not in self.hidden and str(array.dtype) in types and array.ndim in ranks and suits(array)
-                and (shape is None or array.shape == tuple(shape)) and self.origins[place] != CONSTANT
-            ]  # fmt: skip
+                place
+                for place, array in enumerate(self.values)
+                if place not in self.hidden
+                and str(array.dtype) in types
+                and array.ndim in ranks
+                and suits(array)
+                and (shape is None or array.shape == tuple(shape))
+                and self.origins[place] != CONSTANT
+            ]
             if found:
                 return Ref(self.random.choice(found[-6:]))
         size = draw_shape(self.random, None if rank is None else self.random.choice(ranks)) if shape is None else shape

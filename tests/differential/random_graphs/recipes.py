@@ -14,27 +14,42 @@ Recipe = Callable[[Builder], object]
 
 _UNARY: Mapping[Sequence[str], str] = {
     FLOATS: "Exp Log Log1p Expm1 Sqrt Rsqrt Sin Cos Tan Tanh Sigmoid Elu Selu Softplus Softsign Floor Ceil Rint Erf "
-            "Erfc Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Lgamma Reciprocal Inv IsNan IsInf IsFinite",
+    "Erfc Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Lgamma Reciprocal Inv IsNan IsInf IsFinite",
     NUMBERS: "Relu Relu6",
     SIGNED + FLOATS: "Abs Neg Sign Square",
     FLOATS[:2]: "Round",  # TensorFlow's kernel gives zeros for integers.
     INTEGERS: "Invert PopulationCount",
     ALL: "ZerosLike OnesLike Identity StopGradient Shape Size Rank",
     ("complex64",): "ComplexAbs Real Imag Conj Angle",
-}  # fmt: skip
+}
 
 _BINARY: Mapping[Sequence[str], str] = {
     NUMBERS: "Add AddV2 Sub Mul Div RealDiv FloorDiv FloorMod Maximum Minimum Pow SquaredDifference Less LessEqual "
-             "Greater GreaterEqual Equal NotEqual TruncateDiv Mod TruncateMod",
+    "Greater GreaterEqual Equal NotEqual TruncateDiv Mod TruncateMod",
     ("float32", "float16", "float64"): "DivNoNan MulNoNan Xdivy Xlogy Xlog1py Atan2 NextAfter ApproximateEqual",
     INTEGERS: "BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift",
     ("bool",): "LogicalAnd LogicalOr Equal NotEqual",
     ("complex64",): "AddV2 Mul Sub",
-}  # fmt: skip
+}
 
-_KEYS = {"Sign": "x", "Shape": "input", "Size": "input", "Rank": "input", "Identity": "input", "StopGradient": "input",
-         "Real": "input", "Imag": "input", "Conj": "input", "Angle": "input", "Relu": "features", "Relu6": "features",
-         "Elu": "features", "Selu": "features", "Softplus": "features", "Softsign": "features"}  # fmt: skip
+_KEYS = {
+    "Sign": "x",
+    "Shape": "input",
+    "Size": "input",
+    "Rank": "input",
+    "Identity": "input",
+    "StopGradient": "input",
+    "Real": "input",
+    "Imag": "input",
+    "Conj": "input",
+    "Angle": "input",
+    "Relu": "features",
+    "Relu6": "features",
+    "Elu": "features",
+    "Selu": "features",
+    "Softplus": "features",
+    "Softsign": "features",
+}
 
 
 def _unary(op: str, types: Sequence[str], build: Builder) -> None:
@@ -118,8 +133,14 @@ def _bucketize(build: Builder) -> None:
 
 def _fake_quant(build: Builder) -> None:
     low, high = sorted((build.random.uniform(-8, 2), build.random.uniform(-1, 8)))
-    build.op("FakeQuantWithMinMaxArgs", inputs=build.pick(["float32"]), min=low, max=high,
-             num_bits=build.random.choice((8, 8, 4, 16)), narrow_range=build.random.random() < 0.3)  # fmt: skip
+    build.op(
+        "FakeQuantWithMinMaxArgs",
+        inputs=build.pick(["float32"]),
+        min=low,
+        max=high,
+        num_bits=build.random.choice((8, 8, 4, 16)),
+        narrow_range=build.random.random() < 0.3,
+    )
 
 
 def _logical_not(build: Builder) -> None:
@@ -139,7 +160,15 @@ ELEMENTWISE: dict[str, Recipe] = {
     **{f"{op}.{types[0]}": partial(_unary, op, types) for types, ops in _UNARY.items() for op in ops.split()},
     **{f"{op}.{types[0]}": partial(_binary, op, types) for types, ops in _BINARY.items() for op in ops.split()},
     **{op: partial(_gradient, op) for op in _GRADIENTS.split()},
-    "Select": _select, "ClipByValue": _clip, "Cast": _cast, "Bitcast": _bitcast, "LeakyRelu": _leaky, "AddN": _many,
-    "BiasAdd": _bias, "Bucketize": _bucketize, "FakeQuantWithMinMaxArgs": _fake_quant, "LogicalNot": _logical_not,
-}  # fmt: skip
+    "Select": _select,
+    "ClipByValue": _clip,
+    "Cast": _cast,
+    "Bitcast": _bitcast,
+    "LeakyRelu": _leaky,
+    "AddN": _many,
+    "BiasAdd": _bias,
+    "Bucketize": _bucketize,
+    "FakeQuantWithMinMaxArgs": _fake_quant,
+    "LogicalNot": _logical_not,
+}
 """Recipes by name; the op's name comes first, then the types if there are several recipes."""

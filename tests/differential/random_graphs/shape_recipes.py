@@ -143,8 +143,10 @@ def _strided(build: Builder) -> None:
     stride = [each or 1 for each in stride]
     if build.random.random() < 0.6:
         stride = [1] * count
-    masks = {name: build.random.getrandbits(count) & build.random.getrandbits(count) if count else 0
-             for name in ("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask")}  # fmt: skip
+    masks = {
+        name: build.random.getrandbits(count) & build.random.getrandbits(count) if count else 0
+        for name in ("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask")
+    }
     if count and build.random.random() < 0.2:
         masks["ellipsis_mask"] = 1 << build.random.randrange(count)
     index = _index(build)
@@ -311,8 +313,11 @@ def _blocks(op: str, build: Builder) -> None:
     block = build.random.randint(2, 3)
     space = (build.random.randint(1, 2) * block, build.random.randint(1, 2) * block)
     depth = build.random.randint(1, 2)
-    shape = (build.random.randint(1, 2), *(space if op == "SpaceToDepth" else (2, 1)),
-             depth if op == "SpaceToDepth" else depth * block * block)  # fmt: skip
+    shape = (
+        build.random.randint(1, 2),
+        *(space if op == "SpaceToDepth" else (2, 1)),
+        depth if op == "SpaceToDepth" else depth * block * block,
+    )
     build.op(op, input=build.pick(ALL, rank=4, shape=shape), block_size=block)
 
 
@@ -392,19 +397,51 @@ SHAPES: dict[str, Recipe] = {
     **{op: partial(_reduce, op) for op in ("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "EuclideanNorm")},
     **{op: partial(_arg, op) for op in ("ArgMax", "ArgMin")},
     **{op: partial(_cumulate, op) for op in ("Cumsum", "Cumprod")},
-    **{op: partial(_scatter, op) for op in ("ScatterNd", "TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub",
-                                            "TensorScatterMax", "TensorScatterMin")},
+    **{
+        op: partial(_scatter, op)
+        for op in (
+            "ScatterNd",
+            "TensorScatterUpdate",
+            "TensorScatterAdd",
+            "TensorScatterSub",
+            "TensorScatterMax",
+            "TensorScatterMin",
+        )
+    },
     **{op: partial(_segments, op) for op in ("SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin", "SegmentProd")},
-    **{op: partial(_unsorted, op) for op in ("UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin",
-                                             "UnsortedSegmentProd")},
+    **{
+        op: partial(_unsorted, op)
+        for op in ("UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd")
+    },
     **{op: partial(_blocks, op) for op in ("SpaceToDepth", "DepthToSpace")},
     **{op: partial(_batches, op) for op in ("SpaceToBatchND", "BatchToSpaceND")},
     **{op: partial(_diagonal, op) for op in ("MatrixDiagV3", "MatrixDiagPartV3", "MatrixSetDiagV3", "MatrixBandPart")},
-    "Reshape": _reshape, "Transpose": _transpose, "ExpandDims": _expand, "Squeeze": _squeeze, "ConcatV2": _concat,
-    "Pack": _pack, "Unpack": _unpack, "Split": _split, "Slice": _slice, "StridedSlice": _strided, "Tile": _tile,
-    "BroadcastTo": _broadcast, "Pad": _pad, "ReverseV2": _reverse, "Roll": _roll, "GatherV2": _gather,
-    "GatherNd": _gather_nd, "OneHot": _one_hot, "Range": _range, "Fill": _fill, "TopKV2": _top, "Where": _where,
-    "ReverseSequence": _reverse_sequence, "Unique": _unique, "LinSpace": _linspace, "InvertPermutation": _permutation,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+    "ExpandDims": _expand,
+    "Squeeze": _squeeze,
+    "ConcatV2": _concat,
+    "Pack": _pack,
+    "Unpack": _unpack,
+    "Split": _split,
+    "Slice": _slice,
+    "StridedSlice": _strided,
+    "Tile": _tile,
+    "BroadcastTo": _broadcast,
+    "Pad": _pad,
+    "ReverseV2": _reverse,
+    "Roll": _roll,
+    "GatherV2": _gather,
+    "GatherNd": _gather_nd,
+    "OneHot": _one_hot,
+    "Range": _range,
+    "Fill": _fill,
+    "TopKV2": _top,
+    "Where": _where,
+    "ReverseSequence": _reverse_sequence,
+    "Unique": _unique,
+    "LinSpace": _linspace,
+    "InvertPermutation": _permutation,
     "DenseBincount": _bincount,
-}  # fmt: skip
+}
 """Recipes by name."""

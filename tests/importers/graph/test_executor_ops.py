@@ -40,10 +40,7 @@ def executor_ops(module: ModuleOp) -> dict[str, Operation]:
 
 def test_a_condition(tmp_path: Path) -> None:
     ops = executor_ops(imported(tmp_path, v1_graphs.cond()))
-    assert {name: op.name for name, op in ops.items()} == {
-        "switch": "tf_executor.Switch",
-        "merge": "tf_executor.Merge",
-    }
+    assert {name: op.name for name, op in ops.items()} == {"switch": "tf_executor.Switch", "merge": "tf_executor.Merge"}
     assert [types.shape_of(result.type) for result in ops["switch"].results[:2]] == [(2,), (2,)]
     assert str(ops["merge"].attributes["N"]) == "2 : i64"
 

@@ -23,18 +23,24 @@ BEFORE_DEPRECATION = 6
 def vector(name: str, *values: float) -> pb.NodeDef:
     made = node(name, "Const", dtype=FLOAT)
     made.attr["value"].tensor.CopyFrom(
-        pb.TensorProto(dtype=FLOAT, float_val=values,
-                       tensor_shape=pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=len(values))]))
-    )  # fmt: skip
+        pb.TensorProto(
+            dtype=FLOAT,
+            float_val=values,
+            tensor_shape=pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=len(values))]),
+        )
+    )
     return made
 
 
 def pairs(name: str, *values: int) -> pb.NodeDef:
     made = node(name, "Const", dtype=INT)
     made.attr["value"].tensor.CopyFrom(
-        pb.TensorProto(dtype=INT, int_val=values,
-                       tensor_shape=pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=size) for size in (2, 2)]))
-    )  # fmt: skip
+        pb.TensorProto(
+            dtype=INT,
+            int_val=values,
+            tensor_shape=pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=size) for size in (2, 2)]),
+        )
+    )
     return made
 
 
@@ -42,9 +48,16 @@ def batch_norm(*, scale: bool) -> list[pb.NodeDef]:
     names = ("mean", "variance", "beta", "gamma")
     return [
         *(vector(name, 0.5 + index, 2.0 + index) for index, name in enumerate(names)),
-        node("y", "BatchNormWithGlobalNormalization", "x", *names, T=FLOAT, variance_epsilon=0.01,
-             scale_after_normalization=scale),
-    ]  # fmt: skip
+        node(
+            "y",
+            "BatchNormWithGlobalNormalization",
+            "x",
+            *names,
+            T=FLOAT,
+            variance_epsilon=0.01,
+            scale_after_normalization=scale,
+        ),
+    ]
 
 
 CASES: dict[str, tuple[tuple[int, ...], list[pb.NodeDef]]] = {
@@ -60,11 +73,7 @@ CASES: dict[str, tuple[tuple[int, ...], list[pb.NodeDef]]] = {
     ),
     "guaranteed constant": (
         (3,),
-        [
-            vector("c", 1, 2, 3),
-            node("g", "GuaranteeConst", "c", T=FLOAT),
-            node("y", "Add", "x", "g", T=FLOAT),
-        ],
+        [vector("c", 1, 2, 3), node("g", "GuaranteeConst", "c", T=FLOAT), node("y", "Add", "x", "g", T=FLOAT)],
     ),
     "batch matrix diagonal": ((2, 3), [node("y", "BatchMatrixDiag", "x", T=FLOAT)]),
 }

@@ -37,8 +37,13 @@ def shown(each: pb.NodeDef) -> str:
 
 
 def test_what_nothing_writes_is_read_once() -> None:
-    nodes = upgraded(variable(), node("a", "Neg", "v", T=FLOAT), node("b", "Neg", "v", T=FLOAT),
-                     node("y", "AddV2", "a", "b", T=FLOAT), node("init", "Assign", "v", "a", T=FLOAT))  # fmt: skip
+    nodes = upgraded(
+        variable(),
+        node("a", "Neg", "v", T=FLOAT),
+        node("b", "Neg", "v", T=FLOAT),
+        node("y", "AddV2", "a", "b", T=FLOAT),
+        node("init", "Assign", "v", "a", T=FLOAT),
+    )
     assert shown(nodes["v"]) == "ReadVariableOp(v/handle)"
     assert shown(nodes["v/handle"]) == "VarHandleOp()"
     assert sum(each.op == "ReadVariableOp" for each in nodes.values()) == 1
@@ -46,9 +51,14 @@ def test_what_nothing_writes_is_read_once() -> None:
 
 
 def test_what_is_written_is_read_by_each_user_after_what_that_waits_for() -> None:
-    nodes = upgraded(variable(), node("x", "Const", dtype=FLOAT),
-                     node("w", "AssignAdd", "v", "x", "^before", T=FLOAT), node("before", "Neg", "v", T=FLOAT),
-                     node("i", "Identity", "v", "^w", T=FLOAT), node("y", "AddV2", "v", "i", T=FLOAT))  # fmt: skip
+    nodes = upgraded(
+        variable(),
+        node("x", "Const", dtype=FLOAT),
+        node("w", "AssignAdd", "v", "x", "^before", T=FLOAT),
+        node("before", "Neg", "v", T=FLOAT),
+        node("i", "Identity", "v", "^w", T=FLOAT),
+        node("y", "AddV2", "v", "i", T=FLOAT),
+    )
     assert shown(nodes["w/write"]) == "AssignAddVariableOp(v/handle, x, ^before)"
     assert shown(nodes["w"]) == "ReadVariableOp(v/handle, ^w/write)"
     assert shown(nodes["before"]) == "Neg(before/read_0)"
@@ -58,16 +68,26 @@ def test_what_is_written_is_read_by_each_user_after_what_that_waits_for() -> Non
 
 
 def test_writes_of_what_is_written_are_of_the_same_variable() -> None:
-    nodes = upgraded(variable(), node("x", "Const", dtype=FLOAT), node("a", "Assign", "v", "x", T=FLOAT),
-                     node("b", "AssignSub", "a", "x", T=FLOAT), node("y", "Neg", "b", T=FLOAT))  # fmt: skip
+    nodes = upgraded(
+        variable(),
+        node("x", "Const", dtype=FLOAT),
+        node("a", "Assign", "v", "x", T=FLOAT),
+        node("b", "AssignSub", "a", "x", T=FLOAT),
+        node("y", "Neg", "b", T=FLOAT),
+    )
     assert shown(nodes["b/write"]) == "AssignSubVariableOp(v/handle, x, ^a/write)"
     assert shown(nodes["y/read_0"]) == "ReadVariableOp(v/handle, ^b/write)"
 
 
 def test_an_identity_shares_the_memory_of_what_is_written() -> None:
-    nodes = upgraded(variable(), node("x", "Const", dtype=FLOAT), node("read", "Identity", "v", T=FLOAT),
-                     node("same", "Identity", "read", T=FLOAT), node("w", "AssignAdd", "v", "x", T=FLOAT),
-                     node("y", "Neg", "same", "^w", T=FLOAT))  # fmt: skip
+    nodes = upgraded(
+        variable(),
+        node("x", "Const", dtype=FLOAT),
+        node("read", "Identity", "v", T=FLOAT),
+        node("same", "Identity", "read", T=FLOAT),
+        node("w", "AssignAdd", "v", "x", T=FLOAT),
+        node("y", "Neg", "same", "^w", T=FLOAT),
+    )
     assert shown(nodes["y"]) == "Neg(y/read_0, ^w)"
     assert shown(nodes["y/read_0"]) == "ReadVariableOp(v/handle, ^same, ^w)"
     assert shown(nodes["same"]) == "ReadVariableOp(v/handle, ^read)"
@@ -77,9 +97,15 @@ def test_an_identity_shares_the_memory_of_what_is_written() -> None:
 def test_values_of_what_is_written_enter_control_flow_as_handles(op: str, is_handle: bool) -> None:
     operands = ("read", "p") if op == "Switch" else ("read",)
     flow = node("f", op, *operands, T=FLOAT, **({"is_constant": True} if op == "Enter" else {}))
-    nodes = upgraded(variable(), v1_graphs.placeholder("p", BOOL), node("x", "Const", dtype=FLOAT),
-                     node("read", "Identity", "v", T=FLOAT), node("w", "Assign", "v", "x", T=FLOAT), flow,
-                     node("y", "Neg", "f", "^w", T=FLOAT))  # fmt: skip
+    nodes = upgraded(
+        variable(),
+        v1_graphs.placeholder("p", BOOL),
+        node("x", "Const", dtype=FLOAT),
+        node("read", "Identity", "v", T=FLOAT),
+        node("w", "Assign", "v", "x", T=FLOAT),
+        flow,
+        node("y", "Neg", "f", "^w", T=FLOAT),
+    )
     assert nodes["f"].input[0] == ("v/handle" if is_handle else "f/read_0")
     assert shown(nodes["y"]) == ("Neg(y/read_0, ^w)" if is_handle else "Neg(f, ^w)")
 
@@ -87,8 +113,13 @@ def test_values_of_what_is_written_enter_control_flow_as_handles(op: str, is_han
 @pytest.mark.parametrize(("is_written", "passed"), [(False, "Switch(v, p)"), (True, "Switch(v/handle, p)")])
 def test_control_flow_passes_values_or_handles(is_written: bool, passed: str) -> None:
     user = node("y", "AssignAdd" if is_written else "AddV2", "s:1", "x", T=FLOAT)
-    nodes = upgraded(variable(), node("x", "Const", dtype=FLOAT), v1_graphs.placeholder("p", BOOL),
-                     node("s", "RefSwitch", "v", "p", T=FLOAT), user)  # fmt: skip
+    nodes = upgraded(
+        variable(),
+        node("x", "Const", dtype=FLOAT),
+        v1_graphs.placeholder("p", BOOL),
+        node("s", "RefSwitch", "v", "p", T=FLOAT),
+        user,
+    )
     assert shown(nodes["s"]) == passed
     assert nodes["s"].attr["T"].type == (pb.DT_RESOURCE if is_written else FLOAT)
 
@@ -112,11 +143,13 @@ def test_the_oldest_variables_leave_their_shape_open() -> None:
 
 _STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["Assign", "AssignAdd", "AssignSub", "Neg", "AddV2", "Identity"]), st.integers(0, 99),
+        st.sampled_from(["Assign", "AssignAdd", "AssignSub", "Neg", "AddV2", "Identity"]),
+        st.integers(0, 99),
         st.integers(0, 99),
     ),
-    min_size=1, max_size=12,
-)  # fmt: skip
+    min_size=1,
+    max_size=12,
+)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -126,8 +159,11 @@ def test_programs_of_reads_and_writes_give_what_tensorflow_gives(
 ) -> None:
     references, values = ["v", "w"], ["one", "v", "w"]
     nodes = [variable(), variable("w"), v1_graphs.scalar("one", 1)]
-    nodes += [v1_graphs.scalar("two", 2), node("n", "Assign", "v", "one", T=FLOAT),
-              node("n0", "Assign", "w", "two", "^n", T=FLOAT)]  # fmt: skip
+    nodes += [
+        v1_graphs.scalar("two", 2),
+        node("n", "Assign", "v", "one", T=FLOAT),
+        node("n0", "Assign", "w", "two", "^n", T=FLOAT),
+    ]
     for index, (op, first, second) in enumerate(steps):
         is_write = op.startswith("Assign")
         one = references[first % len(references)] if is_write else values[first % len(values)]
@@ -151,9 +187,27 @@ def test_programs_of_reads_and_writes_give_what_tensorflow_gives(
     assert executor.run(import_graph_def(path, outputs=reads), "main", []) == wanted
 
 
-_OPS = st.sampled_from(["Assign", "AssignAdd", "Identity", "Neg", "AddV2", "RefSwitch", "RefMerge", "RefIdentity",
-                        "RefEnter", "RefNextIteration", "ScatterAdd", "CountUpTo", "Merge", "VariableV2",
-                        "DestroyTemporaryVariable", "IsVariableInitialized", "TemporaryVariable"])  # fmt: skip
+_OPS = st.sampled_from(
+    [
+        "Assign",
+        "AssignAdd",
+        "Identity",
+        "Neg",
+        "AddV2",
+        "RefSwitch",
+        "RefMerge",
+        "RefIdentity",
+        "RefEnter",
+        "RefNextIteration",
+        "ScatterAdd",
+        "CountUpTo",
+        "Merge",
+        "VariableV2",
+        "DestroyTemporaryVariable",
+        "IsVariableInitialized",
+        "TemporaryVariable",
+    ]
+)
 _NAMES = st.sampled_from(["v", "w", "n0", "n1", "n2:1", "n3", "x", "p", "^n0", "^n2"])
 
 

@@ -24,22 +24,29 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 def strings(name: str, *values: str) -> pb.NodeDef:
     made = node(name, "Const", dtype=pb.DT_STRING)
     made.attr["value"].tensor.CopyFrom(
-        pb.TensorProto(dtype=pb.DT_STRING, string_val=[value.encode() for value in values],
-                       tensor_shape=pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=len(values))]))
-    )  # fmt: skip
+        pb.TensorProto(
+            dtype=pb.DT_STRING,
+            string_val=[value.encode() for value in values],
+            tensor_shape=pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=len(values))]),
+        )
+    )
     return made
 
 
 def restoring(slices: str = "") -> tuple[pb.MetaGraphDef, dict[str, pb.NodeDef]]:
     """Returns a graph whose saver keeps `v` under the key `kernel` and `w` under `bias`."""
     nodes = [
-        strings("keys", "bias", "kernel"), strings("slices", "", slices), strings("prefix", "p"),
+        strings("keys", "bias", "kernel"),
+        strings("slices", "", slices),
+        strings("prefix", "p"),
         node("restored", "RestoreV2", "prefix", "keys", "slices"),
         node("same", "Identity", "restored:1", T=pb.DT_FLOAT),
-        node("v", "VariableV2", dtype=FLOAT, shape=(2,)), node("w", "VarHandleOp", dtype=FLOAT, shape=(2,)),
-        node("set_v", "Assign", "v", "same", T=FLOAT), node("set_w", "AssignVariableOp", "w", "restored"),
+        node("v", "VariableV2", dtype=FLOAT, shape=(2,)),
+        node("w", "VarHandleOp", dtype=FLOAT, shape=(2,)),
+        node("set_v", "Assign", "v", "same", T=FLOAT),
+        node("set_w", "AssignVariableOp", "w", "restored"),
         node("all", "NoOp", "^set_v", "^set_w"),
-    ]  # fmt: skip
+    ]
     graph = pb.MetaGraphDef(saver_def=pb.SaverDef(restore_op_name="all", version=pb.SaverDef.V2))
     return graph, {each.name: each for each in nodes}
 

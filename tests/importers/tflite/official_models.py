@@ -167,10 +167,22 @@ def two_signatures(tf: ModuleType) -> bytes:
 MODELS: dict[str, Model] = {
     model.__name__: model
     for model in (
-        float32, float16, dynamic_range, int8, int16, loop, branch, lstm, lstm_int8, variable, table, custom,
-        select_tf_ops, two_signatures,
+        float32,
+        float16,
+        dynamic_range,
+        int8,
+        int16,
+        loop,
+        branch,
+        lstm,
+        lstm_int8,
+        variable,
+        table,
+        custom,
+        select_tf_ops,
+        two_signatures,
     )
-}  # fmt: skip
+}
 
 NEEDS_OTHER_KERNELS = frozenset({"custom", "select_tf_ops"})
 """Models that LiteRT alone can't run."""

@@ -103,10 +103,19 @@ OTHER = {**weight(4), "name": "v"}
         [X, weight(4, zero_points=3), Y, {**ZEROS, "name": "z"}, scale("")],
         [X, weight(3, zero_points=-1, block_shape=(1, SIZE)), Y, scale()],
         [X, {**weight(3), "quantization": {**blocks(3)["quantization"], "min": (1.0,)}}, Y, scale()],
-        [X, {**weight(3), "quantization": {"details": (
-            "MultiAxisQuantization", {"scales": 3, "block_size": 1, "quantized_dimensions": (0, 1)})}}, Y, scale()],
+        [
+            X,
+            {
+                **weight(3),
+                "quantization": {
+                    "details": ("MultiAxisQuantization", {"scales": 3, "block_size": 1, "quantized_dimensions": (0, 1)})
+                },
+            },
+            Y,
+            scale(),
+        ],
     ],
-)  # fmt: skip
+)
 def test_nothing_is_lost(file: File, round_trip: RoundTrip, tensors: list[dict[str, Any]]) -> None:
     module = round_trip(file(tensors, [DENSE], [CODE], outputs=(2,), buffers=BUFFERS))
     assert "quant.blockwise<i4:f32, 32" in str(module) or "quant.multi_axis<i4:f32, 1, [0, 1]" in str(module)
@@ -143,7 +152,7 @@ def test_values_that_are_computed_have_blocks_too(file: File, round_trip: RoundT
         ([X, weight(3), Y, {**scale(), "shape": (-1, 2)}], "is not a constant"),
         ([X, {**weight(3), "type": "FLOAT32"}, Y, scale()], "only integers"),
     ],
-)  # fmt: skip
+)
 def test_what_holds_no_scales_is_refused(file: File, tensors: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ConversionError, match=message) as caught:
         import_tflite(file(tensors, [DENSE], [CODE], outputs=(2,), buffers=BUFFERS))

@@ -34,7 +34,9 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "read before it is computed": {"inputs": ()},
     "a buffer of 3 bytes": {"tensors": [{"buffer": 1}, {}], "buffers": [b"abc"], "inputs": ()},
     "do not lie in its buffer": {
-        "tensors": [{"type": "STRING", "buffer": 1}, {}], "buffers": [struct.pack("<4i", 2, 16, 9, 99)], "inputs": (),
+        "tensors": [{"type": "STRING", "buffer": 1}, {}],
+        "buffers": [struct.pack("<4i", 2, 16, 9, 99)],
+        "inputs": (),
     },
     "does not hold 2": {"tensors": [{"type": "STRING", "buffer": 1}, {}], "buffers": [b"\1"], "inputs": ()},
     "beyond any machine": {"tensors": [{"shape": (2**31 - 1,) * 8, "is_variable": True}, {}], "inputs": ()},
@@ -44,24 +46,29 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "operator number 4000": {"codes": [{"builtin_code": 4000}]},
     "has no name": {"codes": ["CUSTOM"]},
     "call each other in a circle": {
-        "tensors": [{"shape": ()}, {}], "codes": ["IF"], "operators": [{**CALL, "builtin_options": SELF}]},
+        "tensors": [{"shape": ()}, {}],
+        "codes": ["IF"],
+        "operators": [{**CALL, "builtin_options": SELF}],
+    },
     "subgraph 8 is called": {
-        "codes": ["CALL"], "operators": [{**CALL, "builtin_options": ("CallOptions", {"subgraph": 8})}],
+        "codes": ["CALL"],
+        "operators": [{**CALL, "builtin_options": ("CallOptions", {"subgraph": 8})}],
     },
     "'padding' has the value 77": {
-        "codes": ["CONV_2D"], "operators": [{**CALL, "builtin_options": ("Conv2DOptions", {"padding": 77})}],
+        "codes": ["CONV_2D"],
+        "operators": [{**CALL, "builtin_options": ("Conv2DOptions", {"padding": 77})}],
     },
     "signature 'f' is of subgraph 3": {"signature_defs": [{"signature_key": "f", "subgraph_index": 3}]},
     "none of its subgraph's inputs": {
-        "signature_defs": [{"signature_key": "f", "inputs": [{"name": "x", "tensor_index": 1}]}],
+        "signature_defs": [{"signature_key": "f", "inputs": [{"name": "x", "tensor_index": 1}]}]
     },
     "longer than the file": {"subgraphs": None, "buffers_": [{"offset": 64, "size": 10**9}]},
     "there are 2 scales, but 1 zero points": {
-        "tensors": [{"quantization": {"scale": (1.0, 2.0), "zero_point": (1,)}}, {}],
+        "tensors": [{"quantization": {"scale": (1.0, 2.0), "zero_point": (1,)}}, {}]
     },
     "has no subgraph": {"subgraphs": []},
     "version 2": {"version": 2},
-}  # fmt: skip
+}
 
 
 CONTRADICTIONS: dict[str, dict[str, Any]] = {

@@ -72,24 +72,24 @@ TENSORS: dict[str, dict[str, Any]] = {
     "scalar": {"shape": (), "has_rank": True},
     "quantised": {"type": "INT8", "quantization": {"scale": (0.1,), "zero_point": (-3,)}},
     "quantised by axis": {
-        "type": "UINT8", "quantization": {"scale": (1e-30, 2.0), "zero_point": (0, 7), "quantized_dimension": 0},
+        "type": "UINT8",
+        "quantization": {"scale": (1e-30, 2.0), "zero_point": (0, 7), "quantized_dimension": 0},
     },
     "last of two axes": {
-        "shape": (3, 2), "type": "INT4",
+        "shape": (3, 2),
+        "type": "INT4",
         "quantization": {"scale": (0.25, 3.0), "zero_point": (0, 0), "quantized_dimension": 1},
     },
     "statistics": {"quantization": {"min": (-1.5,), "max": (2.5,)}},
     "odd quantisation": {"type": "INT16", "quantization": {"scale": (0.5,), "quantized_dimension": 3}},
-    "variant": {
-        "type": "VARIANT", "variant_tensors": [{"shape": (1, 2), "type": "INT64", "has_rank": True}],
-    },
+    "variant": {"type": "VARIANT", "variant_tensors": [{"shape": (1, 2), "type": "INT64", "has_rank": True}]},
     "no name": {"name": ""},
     "a name with a comma": {"name": "a,b"},
     "a name with an at": {"name": "a@b"},
     "the same name": {"name": "t0"},
     "float8": {"type": "FLOAT8_E4M3FN"},
     "state": {"is_variable": True},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("role", ["input", "result", "intermediate"])
@@ -164,9 +164,13 @@ def test_what_else_operators_say(file: File, round_trip: RoundTrip) -> None:
 def test_weights_beside_the_model(file: File, round_trip: RoundTrip) -> None:
     beside = {"id": 7, "group": 0, "offset": 64, "length": 8, "packing": "none"}
     content = file(
-        [{"external_buffer": 7}, {}], [CALL], ["ABS"], inputs=(),
-        external_buffer_groups=[{"name": "weights.bin"}], external_buffers=[beside],
-    )  # fmt: skip
+        [{"external_buffer": 7}, {}],
+        [CALL],
+        ["ABS"],
+        inputs=(),
+        external_buffer_groups=[{"name": "weights.bin"}],
+        external_buffers=[beside],
+    )
     assert "tfl.external_const" in str(round_trip(content))
 
 

@@ -51,8 +51,11 @@ def build_file(
     """
     subgraph = {
         "tensors": [{"shape": (2,), "type": "FLOAT32", "name": f"t{i}", **item} for i, item in enumerate(tensors)],
-        "inputs": tuple(inputs), "outputs": tuple(outputs), "operators": list(operators), "name": "main",
-    }  # fmt: skip
+        "inputs": tuple(inputs),
+        "outputs": tuple(outputs),
+        "operators": list(operators),
+        "name": "main",
+    }
     tree = {
         "version": 3,
         "operator_codes": [{"builtin_code": code} if isinstance(code, str) else code for code in codes],

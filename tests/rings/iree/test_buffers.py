@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.stablehlo.random_modules import module_text
-from tests.converter.stablehlo.test_rfc_buffers import TEXT
-from tfconvert.converter.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
-from tfconvert.converter.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
+from tests.converter.targets.stablehlo.random_modules import module_text
+from tests.converter.targets.stablehlo.test_rfc_buffers import TEXT
+from tfconvert.converter.targets.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
+from tfconvert.converter.targets.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
 from tfconvert.schema.dialects.parsing import IRParser
 
 pytest.importorskip("iree.compiler")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.stablehlo.cases_indices import CASES
+from tests.converter.targets.stablehlo.cases_indices import CASES
 from tests.rings.iree.program import made
 from tfconvert.converter.executor import executor
 from tfconvert.schema.dialects.parsing import IRParser

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfconvert
-from tfconvert.converter.cli.main import main
+from tfconvert.cli.main import main
 
 pytest.importorskip("iree.runtime")
 

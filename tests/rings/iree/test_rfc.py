@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.stablehlo.test_rfc import TEXT
+from tests.converter.targets.stablehlo.test_rfc import TEXT
 
 pytest.importorskip("iree.runtime")
 

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from tests.converter.stablehlo.cases import GROUPS, SIZES
-from tests.converter.stablehlo.group import Group
-from tests.converter.stablehlo.test_legalizations import _compare, _function, _inputs
+from tests.converter.targets.stablehlo.cases import GROUPS, SIZES
+from tests.converter.targets.stablehlo.group import Group
+from tests.converter.targets.stablehlo.test_legalizations import _compare, _function, _inputs
 from tests.rings.iree.program import made
 
 pytest.importorskip("iree.compiler")

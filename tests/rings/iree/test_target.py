@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.support.running_service import RunningService
-from tfconvert.converter.cli.main import main
-from tfconvert.converter.iree import compiler
+from tfconvert.cli.main import main
+from tfconvert.converter.targets.iree import compiler
 
 pytest.importorskip("iree.runtime")
 

@@ -28,19 +28,73 @@ def attribute(text: str) -> Attribute:
 
 
 SAME = [
-    "unit", "true", "false", '"text"', '"\\FF"', '"\\0A\\22\\\\"', "1 : i64", "-1 : i32", "5 : si8", "255 : ui8",
-    "3 : index", "1.500000e+00 : f32", "-0.000000e+00 : f64", "0x7FC00000 : f32", "0xFF80 : bf16", "[]",
-    '[1 : i64, "a", unit]', "{}", '{a, "b c" = 1 : i32}', "@a", '@"a b"::@c', "array<i64: 1, -2>",
-    "array<i1: true, false>", "array<f32: 1.000000e+00>", "array<i32>", "loc(unknown)", 'loc("a")', 'loc("a"("b"))',
-    'loc("f.py":1:2)', 'loc(callsite("a" at "f":3:4))', 'loc(fused[unknown, "a"])', 'loc(fused<"m">[])',
-    "#toy.shape<2x?x3>", "#toy.shape<>",
-    "i1", "i7", "si32", "ui16", "i16777215", "index", "none", "f32", "bf16", "f8E4M3FN", "tensor<f32>",
-    "tensor<0x3xf32>", "tensor<2x?x3xi8>", "tensor<*xf32>", "tensor<2xf32, #toy.shape<2>>",
-    "tensor<2xtensor<3xtensor<4xtensor<5xi32>>>>", "vector<4x2xf32>", "vector<f32>", "memref<2x?xf32>", "memref<i8>",
-    "tuple<>", "tuple<i32, tensor<f32>>", "complex<f32>", "complex<i8>", "() -> ()", "(i32, f32) -> i32",
-    "(i32) -> (i32, f32)", "() -> (() -> ())", "!toy.token", "!toy.box<!toy.box<i32>>",
-    "tensor<!toy.box<() -> i32>>", "tensor<2x!toy.token>",
-]  # fmt: skip
+    "unit",
+    "true",
+    "false",
+    '"text"',
+    '"\\FF"',
+    '"\\0A\\22\\\\"',
+    "1 : i64",
+    "-1 : i32",
+    "5 : si8",
+    "255 : ui8",
+    "3 : index",
+    "1.500000e+00 : f32",
+    "-0.000000e+00 : f64",
+    "0x7FC00000 : f32",
+    "0xFF80 : bf16",
+    "[]",
+    '[1 : i64, "a", unit]',
+    "{}",
+    '{a, "b c" = 1 : i32}',
+    "@a",
+    '@"a b"::@c',
+    "array<i64: 1, -2>",
+    "array<i1: true, false>",
+    "array<f32: 1.000000e+00>",
+    "array<i32>",
+    "loc(unknown)",
+    'loc("a")',
+    'loc("a"("b"))',
+    'loc("f.py":1:2)',
+    'loc(callsite("a" at "f":3:4))',
+    'loc(fused[unknown, "a"])',
+    'loc(fused<"m">[])',
+    "#toy.shape<2x?x3>",
+    "#toy.shape<>",
+    "i1",
+    "i7",
+    "si32",
+    "ui16",
+    "i16777215",
+    "index",
+    "none",
+    "f32",
+    "bf16",
+    "f8E4M3FN",
+    "tensor<f32>",
+    "tensor<0x3xf32>",
+    "tensor<2x?x3xi8>",
+    "tensor<*xf32>",
+    "tensor<2xf32, #toy.shape<2>>",
+    "tensor<2xtensor<3xtensor<4xtensor<5xi32>>>>",
+    "vector<4x2xf32>",
+    "vector<f32>",
+    "memref<2x?xf32>",
+    "memref<i8>",
+    "tuple<>",
+    "tuple<i32, tensor<f32>>",
+    "complex<f32>",
+    "complex<i8>",
+    "() -> ()",
+    "(i32, f32) -> i32",
+    "(i32) -> (i32, f32)",
+    "() -> (() -> ())",
+    "!toy.token",
+    "!toy.box<!toy.box<i32>>",
+    "tensor<!toy.box<() -> i32>>",
+    "tensor<2x!toy.token>",
+]
 
 
 @pytest.mark.parametrize("text", SAME)
@@ -107,8 +161,13 @@ def test_texts_that_were_read_are_found_again_only_where_they_end() -> None:
     reader = parser(" ".join([*texts, *texts]))
     read = [dict(reader.parse_optional_attr_dict()) for _ in texts * 2]
     assert read[: len(texts)] == read[len(texts) :] == [parser(text).parse_optional_attr_dict() for text in texts]
-    texts = ["() -> tensor<f32>", "() -> tensor<f32, unit>", "() -> (tensor<f32>, i32)", "(// ) -> ()\n) -> i32",
-             "(tensor<!toy.box<() -> i32>>) -> (!toy.box<() -> i32>)"]  # fmt: skip
+    texts = [
+        "() -> tensor<f32>",
+        "() -> tensor<f32, unit>",
+        "() -> (tensor<f32>, i32)",
+        "(// ) -> ()\n) -> i32",
+        "(tensor<!toy.box<() -> i32>>) -> (!toy.box<() -> i32>)",
+    ]
     reader = parser(" ".join([*texts, *texts]))
     assert [reader.parse_function_type() for _ in texts * 2] == [parser(text).parse_type() for text in texts] * 2
 
@@ -201,8 +260,12 @@ def test_mistakes_in_attributes(text: str, place: str, message: str, under_caret
         ("tensor<2xf32", "1:13", "'>' expected", ""),
         ("tensor<*f32>", "1:9", "expected 'x' and a type after '*'", "f32>"),
         ("tensor<*xf32, 1>", "1:13", "'>' expected", ", 1>"),
-        ("tensor<9223372036854775808xf32>", "1:8", "expected a dimension that fits into 64 bits",
-         "9223372036854775808xf32>"),
+        (
+            "tensor<9223372036854775808xf32>",
+            "1:8",
+            "expected a dimension that fits into 64 bits",
+            "9223372036854775808xf32>",
+        ),
         ("tensor<2xf32, >", "1:15", "attribute expected", ">"),
         ("vector<?xf32>", "1:8", "expected dimensions of a vector that are known and positive", "?xf32>"),
         ("vector<[4]xf32>", "1:8", "a scalable vector is not supported", "[4]xf32>"),
@@ -214,7 +277,7 @@ def test_mistakes_in_attributes(text: str, place: str, message: str, under_caret
         ("(i32 i32) -> ()", "1:6", "')' expected in a function type", "i32) -> ()"),
         ("(i32)", "1:6", "Expected '->' in a function type", ""),
     ],
-)  # fmt: skip
+)
 def test_mistakes_in_types(text: str, place: str, message: str, under_caret: str) -> None:
     assert refusal(lambda: parser(text).parse_type()) == (place, message, under_caret)
 
@@ -245,10 +308,16 @@ def test_mistakes_in_types(text: str, place: str, message: str, under_caret: str
         ("{}", lambda p: p.parse_comma_separated_list(p.Delimiter.BRACES, p.parse_integer), []),
         ("(1)", lambda p: p.parse_optional_comma_separated_list(p.Delimiter.PAREN, p.parse_integer), [1]),
         ("1", lambda p: p.parse_optional_comma_separated_list(p.Delimiter.SQUARE, p.parse_integer), None),
-        ("1, 2", lambda p: p.parse_optional_undelimited_comma_separated_list(
-            p.parse_optional_integer, p.parse_integer), [1, 2]),
-        (")", lambda p: p.parse_optional_undelimited_comma_separated_list(
-            p.parse_optional_integer, p.parse_integer), None),
+        (
+            "1, 2",
+            lambda p: p.parse_optional_undelimited_comma_separated_list(p.parse_optional_integer, p.parse_integer),
+            [1, 2],
+        ),
+        (
+            ")",
+            lambda p: p.parse_optional_undelimited_comma_separated_list(p.parse_optional_integer, p.parse_integer),
+            None,
+        ),
         ("2x?x0x10", lambda p: p.parse_dimension_list(), [2, -1, 0, 10]),
         ("f32", lambda p: p.parse_optional_function_type(), None),
         ("1", lambda p: p.parse_optional_type(), None),
@@ -262,7 +331,7 @@ def test_mistakes_in_types(text: str, place: str, message: str, under_caret: str
         ("{a = f32}", lambda p: p.parse_optional_properties_dict(), {}),
         ("f32", lambda p: p.parse_optional_location(), None),
     ],
-)  # fmt: skip
+)
 def test_pieces(text: str, parse: Callable[[AttributeParser], object], expected: object) -> None:
     assert parse(parser(text)) == expected
 
@@ -278,17 +347,25 @@ def test_pieces(text: str, parse: Callable[[AttributeParser], object], expected:
         ("a", lambda p: p.parse_number(), "1:1", "integer or float literal expected"),
         ("-a", lambda p: p.parse_integer(), "1:2", "Expected integer literal after '-'"),
         ("1", lambda p: p.parse_comma_separated_list(p.Delimiter.ANGLE, p.parse_integer), "1:1", "'<' expected"),
-        ("<1 2", lambda p: p.parse_comma_separated_list(p.Delimiter.ANGLE, p.parse_integer, " in it"), "1:4",
-         "'>' expected in it"),
-        ("attributes 1", lambda p: p.parse_optional_attr_dict_with_keyword(), "1:12",
-         "'{' expected after 'attributes'"),
+        (
+            "<1 2",
+            lambda p: p.parse_comma_separated_list(p.Delimiter.ANGLE, p.parse_integer, " in it"),
+            "1:4",
+            "'>' expected in it",
+        ),
+        (
+            "attributes 1",
+            lambda p: p.parse_optional_attr_dict_with_keyword(),
+            "1:12",
+            "'{' expected after 'attributes'",
+        ),
         ("<1>", lambda p: p.parse_optional_properties_dict(), "1:2", "'{' expected in properties"),
         ("<{}}", lambda p: p.parse_optional_properties_dict(), "1:4", "Expected '>' after the properties"),
         ("unknown", lambda p: p.parse_location(), "1:1", "expected a location"),
         ("a b", lambda p: p.expect(lambda: None, "nothing"), "1:1", "nothing"),
         ("a b", lambda p: p.raise_error("there", 2), "1:3", "there"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_in_pieces(text: str, parse: Callable[[AttributeParser], object], place: str, message: str) -> None:
     assert refusal(lambda: parse(parser(text)))[:2] == (place, message)
 

@@ -37,17 +37,35 @@ def tokens(text: str) -> list[tuple[str, str]]:
         ('@main @"a \\22b\\22"', [("@", "@main"), ("@", '@"a \\22b\\22"')]),
         ("@a::@b", [("@", "@a"), ("::", "::"), ("@", "@b")]),
         ("#a !b.c #0", [("#", "#a"), ("!", "!b.c"), ("#", "#0")]),
-        ("1 0x1F 0xg 12ab", [("integer", "1"), ("integer", "0x1F"), ("integer", "0"), ("bare", "xg"),
-                             ("integer", "12"), ("bare", "ab")]),
-        ("1.5 1. 1.e5 1.5e-7 1e5", [("float", "1.5"), ("float", "1."), ("float", "1.e5"), ("float", "1.5e-7"),
-                                    ("integer", "1"), ("bare", "e5")]),
+        (
+            "1 0x1F 0xg 12ab",
+            [
+                ("integer", "1"),
+                ("integer", "0x1F"),
+                ("integer", "0"),
+                ("bare", "xg"),
+                ("integer", "12"),
+                ("bare", "ab"),
+            ],
+        ),
+        (
+            "1.5 1. 1.e5 1.5e-7 1e5",
+            [
+                ("float", "1.5"),
+                ("float", "1."),
+                ("float", "1.e5"),
+                ("float", "1.5e-7"),
+                ("integer", "1"),
+                ("bare", "e5"),
+            ],
+        ),
         ("1.5e+x", [("float", "1.5"), ("bare", "e"), ("+", "+"), ("bare", "x")]),
         ("2x?x3xf32", [("integer", "2"), ("bare", "x"), ("?", "?"), ("bare", "x3xf32")]),
         ("-1->{-# #-}", [("-", "-"), ("integer", "1"), ("->", "->"), ("{-#", "{-#"), ("#-}", "#-}")]),
         ("(){}[]<>,:=?*+/|...", [(mark, mark) for mark in [*"(){}[]<>,:=?*+/|", "..."]]),
         ('"a // b" // "c"', [("string", '"a // b"')]),
     ],
-)  # fmt: skip
+)
 def test_tokens(text: str, expected: list[tuple[str, str]]) -> None:
     assert tokens(text) == expected
 

@@ -9,9 +9,9 @@ from typing import Any
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
-from tfconvert.converter.guard import Guard
-from tfconvert.converter.ir.dims import compatible_types
+from tfconvert.converter.process.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects.dims import compatible_types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 

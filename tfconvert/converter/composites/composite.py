@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.dims import compatible_types
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.dims import compatible_types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import Place, place_of
 from tfconvert.schema.dialects.tf_traits import ZERO_PRESERVING, full_names

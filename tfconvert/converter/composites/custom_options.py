@@ -11,8 +11,8 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import SymbolRefAttr
 
 _SCALARS = (bool, int, float, str)
+# Attributes that could be mistaken for strings and lists of numbers.
 _OTHERS = (tf.FunctionAttr, SymbolRefAttr, tf.ShapeAttr)
-"""Attributes that could be mistaken for strings and lists of numbers."""
 
 
 def plain(attribute: Attribute) -> Any:

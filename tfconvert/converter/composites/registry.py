@@ -10,7 +10,7 @@ from typing import Any
 from tfconvert.converter.composites.callbacks import CODE
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
-from tfconvert.converter.guard import Guard
+from tfconvert.converter.process.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
 
 ENTRY_POINTS = "tfconvert.composites"

@@ -31,7 +31,6 @@ class Call(NamedTuple):
 
     @property
     def is_loop(self) -> bool:
-        """Whether the op is a loop."""
         return INTERFACES[self.op.name].kind is Kind.LOOP
 
     @property
@@ -66,11 +65,7 @@ class Calls:
     __slots__ = ("functions", "of", "to")
 
     def __init__(self, module: ModuleOp) -> None:
-        """Collects the calls of a module.
-
-        Raises:
-            ConversionError: An attribute that should name a function doesn't (`bad-operand`).
-        """
+        """Collects the calls of a module."""
         self.functions: Mapping[str, FuncOp] = {
             op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks
         }

@@ -14,8 +14,8 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# How often a body is analysed, at most; variables that aren't proved equal by then stay separate.
 _MAX_ROUNDS = 8
-"""How often a body is analysed, at most; variables that aren't proved equal by then stay separate."""
 
 
 def merge_equal(found: Construct) -> int:

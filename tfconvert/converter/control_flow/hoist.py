@@ -17,17 +17,43 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, Value
 
-_HEAVY = frozenset({
-    "tf.BatchMatMul", "tf.BatchMatMulV2", "tf.BatchMatMulV3", "tf.Conv2D", "tf.Conv3D", "tf.DepthwiseConv2dNative",
-    "tf.Einsum", "tf.MatMul",
-})  # fmt: skip
-"""Ops that are worth a variable."""
+# Ops that are worth a variable.
+_HEAVY = frozenset(
+    {
+        "tf.BatchMatMul",
+        "tf.BatchMatMulV2",
+        "tf.BatchMatMulV3",
+        "tf.Conv2D",
+        "tf.Conv3D",
+        "tf.DepthwiseConv2dNative",
+        "tf.Einsum",
+        "tf.MatMul",
+    }
+)
 
-_LIGHT = frozenset({
-    "tf.Abs", "tf.AddV2", "tf.BiasAdd", "tf.Cast", "tf.Const", "tf.Exp", "tf.Identity", "tf.Maximum", "tf.Minimum",
-    "tf.Mul", "tf.Neg", "tf.Relu", "tf.Sigmoid", "tf.Sqrt", "tf.Square", "tf.Sub", "tf.Tanh", "tf.Transpose",
-})  # fmt: skip
-"""Ops that may move along: none of them can fail, so that they may run although the loop never does."""
+# Ops that may move along: none of them can fail, so that they may run although the loop never does.
+_LIGHT = frozenset(
+    {
+        "tf.Abs",
+        "tf.AddV2",
+        "tf.BiasAdd",
+        "tf.Cast",
+        "tf.Const",
+        "tf.Exp",
+        "tf.Identity",
+        "tf.Maximum",
+        "tf.Minimum",
+        "tf.Mul",
+        "tf.Neg",
+        "tf.Relu",
+        "tf.Sigmoid",
+        "tf.Sqrt",
+        "tf.Square",
+        "tf.Sub",
+        "tf.Tanh",
+        "tf.Transpose",
+    }
+)
 
 
 def hoist(found: Construct) -> Construct:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.ir import dims
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import dims, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
@@ -27,9 +26,6 @@ def inline_call(
         is_last: Whether nothing else needs the body: it is moved instead of copied.
         note_call: Whether locations include the call; for a function with one caller they needn't, unless it names what
             it implements: the nodes in all these have the same names.
-
-    Raises:
-        ConversionError: The callee takes or returns something else than the call (`bad-call`).
     """
     block = call.parent
     assert block is not None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.constructs import Construct, returned
-from tfconvert.converter.kernels.folding import fold
+from tfconvert.ops.kernels.folding import fold
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import shape_of
@@ -14,8 +14,8 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, Value
 
+# Conditions that depend on more ops than this are not computed.
 _MAX_OPS = 64
-"""Conditions that depend on more ops than this are not computed."""
 
 Constants = dict[Value, Constant]
 

@@ -45,10 +45,8 @@ def _of_branches(found: Construct) -> tuple[set[int], set[int]]:
             drop(function, (), results)
             erase_dead(function.body.block)
     arguments = {
-        index
-        for index in range(len(found.given))
-        if all(body.args[index].first_use is None for body in found.bodies)
-    }  # fmt: skip
+        index for index in range(len(found.given)) if all(body.args[index].first_use is None for body in found.bodies)
+    }
     if arguments:
         for function in functions:
             drop(function, arguments, ())

@@ -29,16 +29,16 @@ from tfconvert.schema.ir.locations import CallSiteLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
+# A function with more ops after its calls are inlined isn't looked at.
 _MAX_OPERATIONS = 1_000_000
-"""A function with more ops after its calls are inlined isn't looked at."""
 
+# How many tensors behind the ops that are cut off are considered.
 _CANDIDATES = 200
-"""How many tensors behind the ops that are cut off are considered."""
 
 _CONSTANT, _READ, _GATHER = "tf.Const", "tf.ReadVariableOp", "tf.ResourceGather"
 _NO_WORK = full_names(SAME_ELEMENTS | IDENTITIES) | {_READ}
+# The least numbers of a constant that counts as a weight; others are sizes, axes, factors.
 _MIN_WEIGHT = 64
-"""The least numbers of a constant that counts as a weight; others are sizes, axes, factors."""
 
 
 class CutOptions(NamedTuple):
@@ -143,11 +143,7 @@ class _Outside:
     """
 
     def __init__(
-        self,
-        function: FuncOp,
-        functions: Mapping[str, FuncOp],
-        failing: frozenset[str],
-        side_of: Callable[[str], str],
+        self, function: FuncOp, functions: Mapping[str, FuncOp], failing: frozenset[str], side_of: Callable[[str], str]
     ) -> None:
         self._function = function
         self._ops = list(function.body.block.ops)

@@ -16,8 +16,8 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.operation import Operation
 
+# Nodes of one name beyond so many are not looked for: the name is ambiguous anyway.
 _MAX_FOUND = 8
-"""Nodes of one name beyond so many are not looked for: the name is ambiguous anyway."""
 
 
 class Found(NamedTuple):
@@ -109,10 +109,14 @@ class TensorNames:
 
     def all(self, function: str) -> list[str]:
         """Returns the names of all tensors that can be named from a function, without calls; each once."""
-        return list(dict.fromkeys(
-            node for each in self._called(function) for node, (_, op) in self._body(each).ops.items()
-            if not isinstance(types.element_of(op.results[0].type), types.ResourceType)
-        ))  # fmt: skip
+        return list(
+            dict.fromkeys(
+                node
+                for each in self._called(function)
+                for node, (_, op) in self._body(each).ops.items()
+                if not isinstance(types.element_of(op.results[0].type), types.ResourceType)
+            )
+        )
 
     def around(self, function: str, name: str) -> Operation | None:
         """Returns the loop or conditional that has a node of a name in one of its functions; `None` if none has."""
@@ -168,7 +172,10 @@ class TensorNames:
             elif name not in entered:
                 entered.add(name)
                 stack.append((name, True))
-                stack += [(callee, False) for _, _, callee in reversed(self._body(name).calls)
-                          if callee in self._functions and callee not in entered]  # fmt: skip
+                stack += [
+                    (callee, False)
+                    for _, _, callee in reversed(self._body(name).calls)
+                    if callee in self._functions and callee not in entered
+                ]
         self._orders[function] = list(order)
         return self._orders[function]

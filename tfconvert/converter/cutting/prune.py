@@ -135,8 +135,9 @@ def _prune_initializers(module: ModuleOp, effects: ModuleEffects, read: set[Hash
     functions = functions_of(module)
     for declaration in [op for op in module.ops if isinstance(op, SessionInitializerOp)]:
         listed = declaration.properties.get("initializers")
-        symbols = [each.root for each in listed if isinstance(each, SymbolRefAttr)] \
-            if isinstance(listed, ArrayAttr) else []  # fmt: skip
+        symbols = (
+            [each.root for each in listed if isinstance(each, SymbolRefAttr)] if isinstance(listed, ArrayAttr) else []
+        )
         there = [symbol for symbol in symbols if symbol in functions]
         kept = [symbol for symbol in there if _does_something(functions[symbol], effects, read)]
         for symbol in symbols:
@@ -171,9 +172,12 @@ def _is_unused(value: Value) -> bool:
 def _bound(module: ModuleOp) -> set[str]:
     """Returns the variables that are arguments of functions."""
     attributes = [
-        each.data for op in module.ops if isinstance(op, FuncOp) for each in op.arg_attrs or ()
+        each.data
+        for op in module.ops
+        if isinstance(op, FuncOp)
+        for each in op.arg_attrs or ()
         if isinstance(each, DictionaryAttr)
-    ]  # fmt: skip
+    ]
     return {symbol.root for each in attributes if isinstance(symbol := each.get(BOUND_INPUT), SymbolRefAttr)}
 
 

@@ -17,8 +17,8 @@ from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, port_names
 from tfconvert.schema.ir.attributes import ArrayAttr
 
+# How many of the nodes of an ambiguous name the error shows.
 _SHOWN = 4
-"""How many of the nodes of an ambiguous name the error shows."""
 
 
 class Spot(NamedTuple):
@@ -74,8 +74,10 @@ def chosen(
     problems: dict[str, list[Diagnostic]] = {}
     for name, cut in marked.items():
         lookup = _Lookup(functions[name], names)
-        sides = ([lookup.spot(end, "inputs") for end in cut.inputs or ()],
-                 [lookup.spot(end, "outputs") for end in cut.outputs or ()])  # fmt: skip
+        sides = (
+            [lookup.spot(end, "inputs") for end in cut.inputs or ()],
+            [lookup.spot(end, "outputs") for end in cut.outputs or ()],
+        )
         if lookup.problems:
             problems[name] = lookup.problems
         else:
@@ -85,8 +87,11 @@ def chosen(
     left = merged(list(found)) if len(found) > 1 else list(found)
     if len(left) > 1:
         keys = [_label(functions[name]) for name in left]
-        raise error("ambiguous-tensor", f"several signatures have these tensors: {', '.join(keys)}",
-                    hint=f'choose one: --signature {keys[0]} (signatures=["{keys[0]}"])')  # fmt: skip
+        raise error(
+            "ambiguous-tensor",
+            f"several signatures have these tensors: {', '.join(keys)}",
+            hint=f'choose one: --signature {keys[0]} (signatures=["{keys[0]}"])',
+        )
     (name,) = left
     inputs, outputs = found[name]
     return Spots(name, inputs, outputs, [other for other in marked if other != name])
@@ -100,11 +105,16 @@ def _none_has_all(functions: Mapping[str, FuncOp], problems: Mapping[str, Sequen
     if nowhere or len(problems) == 1:
         return ConversionError(nowhere or least)
     keys = ", ".join(_label(functions[name]) for name in problems)
-    return ConversionError([
-        Diagnostic("unknown-tensor", f"no signature has all of these tensors; the signatures are {keys}",
-                   hint="a model has one signature once it is cut: name tensors of one of them"),
-        *least,
-    ])  # fmt: skip
+    return ConversionError(
+        [
+            Diagnostic(
+                "unknown-tensor",
+                f"no signature has all of these tensors; the signatures are {keys}",
+                hint="a model has one signature once it is cut: name tensors of one of them",
+            ),
+            *least,
+        ]
+    )
 
 
 def _label(function: FuncOp) -> str:
@@ -146,11 +156,17 @@ class _Lookup:
         if len(found) > 1:
             shown = [self._names.shortest(symbol, each.nodes) for each in found]
             more = ", ..." if len(shown) > _SHOWN else ""
-            self._note("ambiguous-tensor", f"{len(found)} nodes are called {tensor.node!r}",
-                       f"say which: {', '.join(shown[:_SHOWN])}{more}")  # fmt: skip
+            self._note(
+                "ambiguous-tensor",
+                f"{len(found)} nodes are called {tensor.node!r}",
+                f"say which: {', '.join(shown[:_SHOWN])}{more}",
+            )
         elif tensor.position >= len(first.op.results):
-            self._note("missing-output", f"the node {tensor.node!r} has no output {tensor.position}",
-                       f"it has {len(first.op.results)}; the first one is {tensor.node}")  # fmt: skip
+            self._note(
+                "missing-output",
+                f"the node {tensor.node!r} has no output {tensor.position}",
+                f"it has {len(first.op.results)}; the first one is {tensor.node}",
+            )
         return Spot(place=first.place, result=tensor.position)
 
     def _no(self, text: str) -> Spot:
@@ -158,12 +174,16 @@ class _Lookup:
         around = self._names.around(symbol, node)
         if around is not None:
             what = f"{around.name}, node {node_of(around.location)!r}"
-            self._note("uncuttable-tensor", f"the model can't be cut at {text!r}, which is inside of {what}",
-                       "cut before or behind it")  # fmt: skip
+            self._note(
+                "uncuttable-tensor",
+                f"the model can't be cut at {text!r}, which is inside of {what}",
+                "cut before or behind it",
+            )
         else:
             known = [*self._names.all(symbol), *self._ports["inputs"]]
-            self._note("unknown-tensor", f"the model has no tensor {text!r}",
-                       tensor_hint(node, known, self._ports["outputs"]))  # fmt: skip
+            self._note(
+                "unknown-tensor", f"the model has no tensor {text!r}", tensor_hint(node, known, self._ports["outputs"])
+            )
         return Spot()
 
     def _note(self, code: str, message: str, hint: str) -> None:

@@ -12,7 +12,7 @@ from tfconvert.converter.executor.stablehlo.elementwise import divide, remainder
 from tfconvert.converter.executor.stablehlo.properties import integer
 from tfconvert.converter.executor.tasks import Machine
 from tfconvert.converter.executor.variables import Simple
-from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.operation import Operation
@@ -29,15 +29,22 @@ def _ceil_divide(x: Array, y: Array) -> Any:
 
 
 _BINARY: Mapping[str, Function] = {
-    "addi": np.add, "andi": np.bitwise_and, "ceildivsi": _ceil_divide, "divsi": divide,
-    "floordivsi": _floor_divide, "maxsi": np.maximum, "minsi": np.minimum, "muli": np.multiply,
-    "ori": np.bitwise_or, "remsi": remainder, "subi": np.subtract, "xori": np.bitwise_xor,
-}  # fmt: skip
+    "addi": np.add,
+    "andi": np.bitwise_and,
+    "ceildivsi": _ceil_divide,
+    "divsi": divide,
+    "floordivsi": _floor_divide,
+    "maxsi": np.maximum,
+    "minsi": np.minimum,
+    "muli": np.multiply,
+    "ori": np.bitwise_or,
+    "remsi": remainder,
+    "subi": np.subtract,
+    "xori": np.bitwise_xor,
+}
 
-_COMPARISONS: tuple[Function, ...] = (
-    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
-)  # fmt: skip
-"""By the number of the predicate, of signed integers."""
+# By the number of the predicate, of signed integers.
+_COMPARISONS: tuple[Function, ...] = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 
 
 def _constant(machine: Machine, op: Operation, inputs: Results) -> Results:

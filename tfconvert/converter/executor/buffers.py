@@ -16,8 +16,8 @@ from tfconvert.converter.executor.library import LIBRARY
 from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.kernels.call import Array
-from tfconvert.converter.kernels.integers import COMPARISONS, FOLDS, wrapped
+from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.kernels.integers import COMPARISONS, FOLDS, wrapped
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -29,8 +29,8 @@ from tfconvert.schema.ir.types import MemRefType
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import Deadline
 
+# The bytes of a buffer before the first write.
 _UNWRITTEN = 0xA5
-"""The bytes of a buffer before the first write."""
 
 
 class Buffer:
@@ -77,10 +77,6 @@ def run(module: ModuleOp, function_name: str, inputs: Sequence[Array]) -> Run:
         module: The module, as `legalize-to-buffers` leaves it.
         function_name: The function's symbol.
         inputs: A value for each argument.
-
-    Raises:
-        ConversionError: A buffer is used after it was freed (`use-after-free`), freed twice (`double-free`) or never
-            (`memory-leak`), or an op can't be computed.
     """
     return _Machine(module).run(function_name, inputs)
 
@@ -307,6 +303,7 @@ def _cast(machine: _Machine, op: Operation, operands: Sequence[Item], values: Va
 
 _Handler = Callable[[_Machine, Operation, Sequence[Item], Values], Sequence[Item]]
 
+# Op -> its handler; all others are computed by the executor.
 _HANDLERS: Mapping[str, _Handler] = {
     "arith.cmpi": _compare,
     "arith.constant": _constant,
@@ -331,4 +328,3 @@ _HANDLERS: Mapping[str, _Handler] = {
     "scf.while": _Machine.loop,
     "tensor.from_elements": _from_elements,
 }
-"""Op -> its handler; all others are computed by the executor."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tfconvert.converter.executor.tasks import Machine, Task, Values, bad, is_true
-from tfconvert.converter.kernels.call import Results
+from tfconvert.ops.kernels.call import Results
 from tfconvert.schema.dialects import call_interfaces, tfl
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, symbols
 from tfconvert.schema.ir.operation import Operation
@@ -13,11 +13,11 @@ from tfconvert.schema.ir.values import Value
 
 _CALL_ONCE = "tfl.call_once"
 
+# An op that is what its decomposition computes.
 _COMPOSITE = "stablehlo.composite"
-"""An op that is what its decomposition computes."""
 
+# Operators of LiteRT that run functions.
 _LITERT = frozenset((_CALL_ONCE, "tfl.if", "tfl.while"))
-"""Operators of LiteRT that run functions."""
 
 Body = Callable[[Machine, Operation, Results, Values], Task]
 """Returns the task of an op with bodies: the op, its operands' values, and the values that its regions see."""
@@ -140,11 +140,7 @@ OPS: Mapping[str, Body] = {
 
 
 def callees(op: Operation) -> list[str]:
-    """Returns the functions that an op may call.
-
-    Raises:
-        ConversionError: An attribute that should name a function doesn't (`bad-operand`).
-    """
+    """Returns the functions that an op may call."""
     if op.name in _LITERT and not op.regions:
         return [name for key in tfl.SUBGRAPHS[op.name.removeprefix(tfl.PREFIX)] for name in _named(op, key)]
     if op.name == _COMPOSITE:

@@ -17,9 +17,9 @@ from tfconvert.converter.executor.tables import Table
 from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
 from tfconvert.converter.executor.variables import Variable
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.kernels import registry
-from tfconvert.converter.kernels.call import Array, Results
-from tfconvert.converter.kernels.op_call import call_of
+from tfconvert.ops.kernels import registry
+from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.kernels.op_call import call_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf_executor
 from tfconvert.schema.dialects.func import FuncOp
@@ -32,16 +32,16 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import Deadline
 
+# Ops of bodies that are neither computed by a kernel nor have bodies.
 _STRUCTURE = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf.Const", "stablehlo.return"})
-"""Ops of bodies that are neither computed by a kernel nor have bodies."""
 
 _CONSTANTS = tensor_data.CONSTANT_OPS
 
+# Op -> its handler, of ops that take or yield handles, of LiteRT's operators and of StableHLO's.
 _OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS, **stablehlo.OPS, **arith.OPS}
-"""Op -> its handler, of ops that take or yield handles, of LiteRT's operators and of StableHLO's."""
 
+# Ops that declare state.
 _GLOBALS = frozenset({GlobalTensorOp.NAME, "ml_program.global"})
-"""Ops that declare state."""
 
 _TERMINATORS = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf_executor.yield", "stablehlo.return"})
 
@@ -66,11 +66,6 @@ def run(
 
     Returns:
         The function's results; they may share memory with the inputs or with constants.
-
-    Raises:
-        ConversionError: There is no such function, ops have no reference kernel (`no-reference-kernel`, all of the
-            reachable ones at once), an op can't be computed from its operands, a graph's result is dead
-            (`dead-fetch`), a loop goes on for too long (`endless-loop`), or the whole run does (`run-timeout`).
     """
     return Executor(module, observer, max_iterations).run(function_name, inputs)
 
@@ -134,11 +129,7 @@ class Executor:
         return list(drive(self.call(function_name, tuple(inputs)), self.deadline))
 
     def problems(self, function_name: str) -> list[Diagnostic]:
-        """Returns why a function can't be run: ops without a kernel or a value in it and in what it may call.
-
-        Raises:
-            ConversionError: One of the functions is not there.
-        """
+        """Returns why a function can't be run: ops without a kernel or a value in it and in what it may call."""
         waiting = [*self._initializers, function_name]
         seen, found = set(waiting), list[Diagnostic]()
         while waiting:

@@ -28,7 +28,7 @@ import numpy as np
 from tfconvert.converter.executor import control_flow
 from tfconvert.converter.executor.frames import Frame, Iteration, frames_in
 from tfconvert.converter.executor.tasks import Machine, MaybeDead, Task, Values, bad, is_true
-from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tf_executor
 from tfconvert.schema.dialects.tf_executor import CONTROL, TOKEN
@@ -36,8 +36,8 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# How many iterations may be active at once where an Enter doesn't declare it.
 _PARALLEL = 10
-"""How many iterations may be active at once where an Enter doesn't declare it."""
 
 
 @dataclass(slots=True)
@@ -86,9 +86,6 @@ class Graph:
         Args:
             op: The op.
             captures: The values that islands use, as far as known; updated with what is found.
-
-        Raises:
-            ConversionError: A Recv has no Send (`missing-send`).
         """
         nodes = [_Node(inner, _inputs(inner, captures)) for inner in op.body.ops]
         places: dict[Value, tuple[int, int]] = {}
@@ -134,12 +131,7 @@ class GraphRun:
         self._turn = 0
 
     def run(self) -> Task:
-        """Returns the task that runs the graph to its end and returns what it fetches.
-
-        Raises:
-            ConversionError: A fetched value is dead (`dead-fetch`), a loop goes on for too long (`endless-loop`), a
-                loop's op stands outside of any loop (`outside-frame`).
-        """
+        """Returns the task that runs the graph to its end and returns what it fetches."""
         root = Frame("", None, 0).begin()
         for index, node in enumerate(self._nodes[:-1]):
             if not node.edges and not isinstance(node.op, tf_executor.NextIterationSourceOp | tf_executor.MergeOp):

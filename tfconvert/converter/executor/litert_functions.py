@@ -7,18 +7,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from tfconvert.converter.executor import litert_layout
-from tfconvert.converter.kernels import registry
-from tfconvert.converter.kernels.call import Call, Function, Kernel, Results, typed
-from tfconvert.converter.kernels.recurrent import ACTIVATIONS
+from tfconvert.ops.kernels import registry
+from tfconvert.ops.kernels.call import Call, Function, Kernel, Results, typed
+from tfconvert.ops.kernels.recurrent import ACTIVATIONS
 
-_LEAST_NORM = np.float32(1e-6)
-"""The least norm that LiteRT divides by."""
+# The least norm that LiteRT divides by.
+_MIN_NORM = np.float32(1e-6)
 
 
 def _l2_normalization(call: Call) -> Results:
     (x,) = call.inputs
     norm = np.sqrt(np.sum(np.square(x), -1, keepdims=True))
-    return (x / np.maximum(norm, _LEAST_NORM),)
+    return (x / np.maximum(norm, _MIN_NORM),)
 
 
 def _l2_pool(call: Call) -> Results:

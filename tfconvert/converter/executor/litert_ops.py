@@ -15,10 +15,10 @@ import numpy as np
 from tfconvert.converter.executor import litert_table, variables
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
-from tfconvert.converter.kernels import recurrent, registry
-from tfconvert.converter.kernels.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
-from tfconvert.converter.kernels.special_functions import erfc
-from tfconvert.converter.kernels.suppression import overlaps_of
+from tfconvert.ops.kernels import recurrent, registry
+from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
+from tfconvert.ops.kernels.special_functions import erfc
+from tfconvert.ops.kernels.suppression import overlaps_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import UniformType

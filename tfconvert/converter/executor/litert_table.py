@@ -7,8 +7,8 @@ from functools import partial
 from typing import NamedTuple
 
 from tfconvert.converter.executor import litert_functions, litert_layout
-from tfconvert.converter.kernels import recurrent, registry
-from tfconvert.converter.kernels.call import Call, Kernel, Results
+from tfconvert.ops.kernels import recurrent, registry
+from tfconvert.ops.kernels.call import Call, Kernel, Results
 
 _ACTIVATION = "fused_activation_function"
 
@@ -27,6 +27,7 @@ class Row(NamedTuple):
     bias: int | None = None
 
 
+# Operator -> op, where operands, and options that matter, are the same by order and by name.
 _SAME: Mapping[str, str] = {
     "abs": "Abs",
     "add": "AddV2",
@@ -128,7 +129,6 @@ _SAME: Mapping[str, str] = {
     "where": "Where",
     "zeros_like": "ZerosLike",
 }
-"""Operator -> op, where operands, and options that matter, are the same by order and by name."""
 
 ROWS: Mapping[str, Row] = {
     **{name: Row(op) for name, op in _SAME.items()},

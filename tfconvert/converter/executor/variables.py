@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.converter.kernels import registry
-from tfconvert.converter.kernels.call import Array, Call, Results, boxed
-from tfconvert.converter.kernels.op_call import call_of
+from tfconvert.ops.kernels import registry
+from tfconvert.ops.kernels.call import Array, Call, Results, boxed
+from tfconvert.ops.kernels.op_call import call_of
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.operation import Operation
@@ -40,11 +40,7 @@ Simple = Callable[[Machine, Operation, Results], Results]
 
 
 def value_behind(op: Operation, operand: Array) -> Array:
-    """Returns what an op reads of an operand: a ref's value, all else as it is.
-
-    Raises:
-        ConversionError: The variable has no value yet (`uninitialized-variable`).
-    """
+    """Returns what an op reads of an operand: a ref's value, all else as it is."""
     if operand.dtype.kind != "O" or operand.shape != () or not isinstance(operand.item(), Variable):
         return operand
     return _value(op, operand)
@@ -135,12 +131,21 @@ def _put(combine: np.ufunc | None, value: Array, index: Any, updates: Array) -> 
 
 
 _SCATTERS: Mapping[str, np.ufunc | None] = {
-    "Update": None, "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Min": np.minimum,
+    "Update": None,
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Min": np.minimum,
     "Max": np.maximum,
-}  # fmt: skip
+}
 _SCATTERS_ND: Mapping[str, np.ufunc | None] = {
-    "Update": None, "Add": np.add, "Sub": np.subtract, "Min": np.minimum, "Max": np.maximum,
-}  # fmt: skip
+    "Update": None,
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Min": np.minimum,
+    "Max": np.maximum,
+}
 
 OPS: Mapping[str, Simple] = {
     "tf.Assign": _assign,

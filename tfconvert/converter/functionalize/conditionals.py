@@ -84,11 +84,7 @@ class Graph:
     _predicates: dict[Value, list[Predicate]] = field(init=False, default_factory=dict)
 
     def functionalize(self) -> None:
-        """Replaces every Switch, Merge and ControlTrigger.
-
-        Raises:
-            ConversionError: A conditional has no functional form; the error names the nodes and says why.
-        """
+        """Replaces every Switch, Merge and ControlTrigger."""
         _drop_switch_controls(self.block)
         self.conditions = find_conditions(self.block)
         _erase_dead_ops(self.block, self.conditions)
@@ -250,8 +246,15 @@ class Graph:
                 results.append(ops[-1].results[0])
         suffix = ("else", "then")[branch] if group.predicate.outputs == 2 else f"branch{branch}"
         name = node_of(origin.location).rpartition("/")[0] or node_of(origin.location) or "cond"
-        body = Body(f"{name}_{suffix}", arguments, ops, results, _controls(group, branch),
-                    lambda value: self._forwarded(value, group.predicate), origin.location)  # fmt: skip
+        body = Body(
+            f"{name}_{suffix}",
+            arguments,
+            ops,
+            results,
+            _controls(group, branch),
+            lambda value: self._forwarded(value, group.predicate),
+            origin.location,
+        )
         return self.outliner.outline(body, set(kept).__contains__).sym_name
 
     def _forwarded(self, value: Value, predicate: Predicate) -> Value:

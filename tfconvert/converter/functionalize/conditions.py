@@ -128,8 +128,9 @@ class Conditions:
         data, controls = switch.data, controls_of(switch)
         if not controls and self.of_value(data) == condition:
             return data
-        follow = IslandOp.wrap(tf.build("Identity", [data], [data.type], location=switch.location), controls,
-                               switch.location)  # fmt: skip
+        follow = IslandOp.wrap(
+            tf.build("Identity", [data], [data.type], location=switch.location), controls, switch.location
+        )
         _insert(self, follow, switch, condition)
         return follow.results[0]
 
@@ -163,9 +164,6 @@ def find_conditions(block: Block) -> Conditions:
 
     Merges of more than two alternatives are taken apart into nested ones; those with one live input are replaced by
     it, as are Switches by their data where the predicate is known.
-
-    Raises:
-        ConversionError: A Merge's inputs aren't the branches of one predicate (`unstructured-merge`).
     """
     conditions = Conditions()
     for op in list(block.ops):
@@ -202,8 +200,8 @@ def _merge(conditions: Conditions, merge: MergeOp) -> None:
         _decide(conditions, merge, alive)
 
 
+# A Merge's operands with their conditions.
 _Alternatives = dict[frozenset[tuple[Predicate, int]], tuple[_Taken, Condition]]
-"""A Merge's operands with their conditions."""
 
 
 def _decide(conditions: Conditions, merge: MergeOp, alive: Sequence[tuple[_Taken, Condition]]) -> None:
@@ -254,8 +252,12 @@ def _joined(
 
 def _unstructured(merge: MergeOp, why: str) -> Exception:
     inputs = [value.owner for value in merge.data_operands if isinstance(value.owner, Operation)]
-    return problem("unstructured-merge", f"the Merge can't become a conditional: {why}", [merge, *inputs],
-                   "every Merge must join the branches of one Switch predicate")  # fmt: skip
+    return problem(
+        "unstructured-merge",
+        f"the Merge can't become a conditional: {why}",
+        [merge, *inputs],
+        "every Merge must join the branches of one Switch predicate",
+    )
 
 
 def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
@@ -265,8 +267,9 @@ def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
     controls = [each for each in controls_of(merge) if conditions.of_value(each) is not None]
     if controls or control is None or isinstance(owner, SWITCHES):
         # A Switch's control is alive on both sides; only an op behind the output is alive with it.
-        follow = IslandOp.wrap(tf.build("Identity", [value], [value.type], location=merge.location), controls,
-                               merge.location)  # fmt: skip
+        follow = IslandOp.wrap(
+            tf.build("Identity", [value], [value.type], location=merge.location), controls, merge.location
+        )
         _insert(conditions, follow, merge, condition)
         value, control = follow.results
     if merge.value_index.first_use is not None:

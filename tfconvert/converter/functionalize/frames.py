@@ -87,8 +87,9 @@ def find_frames(block: Block) -> Frames:
                 if isinstance(value.owner, NextIterationSourceOp):
                     _loop_back(frames, op, value.owner, around)
         elif isinstance(op, ExitOp | LoopCondOp) and around is None:
-            raise problem("mismatched-frames", "it stands outside of any loop", [op],
-                          "a loop's values come in through Enter")  # fmt: skip
+            raise problem(
+                "mismatched-frames", "it stands outside of any loop", [op], "a loop's values come in through Enter"
+            )
     _check_sinks(frames, block.ops)
     frames.innermost_first = sorted(made.values(), key=lambda frame: -frame.depth)
     return frames
@@ -105,9 +106,11 @@ def _common_frame(frames: Frames, op: Operation) -> Frame | None:
     if len(found) > 1:
         names = " and ".join(sorted("none" if frame is None else repr(frame.name) for frame in found))
         raise problem(
-            "mismatched-frames", f"the node has inputs from different loops, {names}", [op, *found.values()],
+            "mismatched-frames",
+            f"the node has inputs from different loops, {names}",
+            [op, *found.values()],
             "a value comes into a loop through Enter and out of it through Exit",
-        )  # fmt: skip
+        )
     return next(iter(found), None)
 
 
@@ -117,14 +120,22 @@ def _check_fetch(frames: Frames, fetch: FetchOp) -> None:
         inside = frame.parent if frame is not None and isinstance(value.owner, ExitOp) else frame
         if inside is not None:
             assert isinstance(value.owner, Operation)
-            raise problem("fetch-in-loop", f"the tensor is inside of the loop {inside.name!r} and has many values",
-                          [value.owner], "choose a tensor behind the loop's Exit")  # fmt: skip
+            raise problem(
+                "fetch-in-loop",
+                f"the tensor is inside of the loop {inside.name!r} and has many values",
+                [value.owner],
+                "choose a tensor behind the loop's Exit",
+            )
 
 
 def _loop_back(frames: Frames, merge: MergeOp, source: Operation, frame: Frame | None) -> None:
     if frame is None:
-        raise problem("mismatched-frames", "NextIteration stands outside of any loop", [merge, source],
-                      "a loop's values come in through Enter")  # fmt: skip
+        raise problem(
+            "mismatched-frames",
+            "NextIteration stands outside of any loop",
+            [merge, source],
+            "a loop's values come in through Enter",
+        )
     frames.put(source, frame)
 
 
@@ -134,8 +145,16 @@ def _check_sinks(frames: Frames, ops: Iterable[Operation]) -> None:
             source = op.token.owner
             assert isinstance(source, Operation)
             if source not in frames.of:
-                raise problem("mismatched-frames", "NextIteration forwards its value to no Merge", [op],
-                              "a loop variable is a Merge of an Enter and a NextIteration")  # fmt: skip
+                raise problem(
+                    "mismatched-frames",
+                    "NextIteration forwards its value to no Merge",
+                    [op],
+                    "a loop variable is a Merge of an Enter and a NextIteration",
+                )
             if frames.of[source] is not frames.of[op]:
-                raise problem("mismatched-frames", "NextIteration leads into another loop", [op],
-                              "a loop's values leave it through Exit")  # fmt: skip
+                raise problem(
+                    "mismatched-frames",
+                    "NextIteration leads into another loop",
+                    [op],
+                    "a loop's values leave it through Exit",
+                )

@@ -43,9 +43,6 @@ def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int])
         function: The function that the graph is in.
         graph: The graph.
         position: Its ops' former positions, or new ops' preferred ones.
-
-    Raises:
-        ConversionError: The ops use each other in a cycle (`cyclic-graph`).
     """
     block = graph.body
     fetch = next(op for op in block.ops if isinstance(op, FetchOp))  # no terminator while new ops stand behind it

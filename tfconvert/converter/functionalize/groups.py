@@ -19,8 +19,8 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 
 _Key = tuple[Predicate, frozenset[tuple[Predicate, int]]]
+# An op, or the representative of several Merges.
 _Node = Hashable
-"""An op, or the representative of several Merges."""
 
 _NOTHING: Mapping[_Key, int] = {}
 

@@ -50,8 +50,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Use, Value
 
 _GLUE = (EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp, NextIterationSourceOp)
+# TensorFlow's default.
 _PARALLEL_ITERATIONS = attrs.integer(10)
-"""TensorFlow's default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,11 @@ def find_loop(frame: Frame, frames: Frames) -> Loop:
     """
     conditions = [op for op in frame.ops if isinstance(op, LoopCondOp)]
     if len(conditions) != 1:
-        raise problem("loop-condition", f"the loop {frame.name!r} has {len(conditions)} LoopConds instead of one",
-                      conditions or list(frame.ops))  # fmt: skip
+        raise problem(
+            "loop-condition",
+            f"the loop {frame.name!r} has {len(conditions)} LoopConds instead of one",
+            conditions or list(frame.ops),
+        )
     sinks = {op.token.owner: op for op in frame.ops if isinstance(op, NextIterationSinkOp)}
     variables = []
     for merge in frame.ops:
@@ -149,8 +152,12 @@ def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp
     if len(owners) != 2 or len(enters) != 1 or sources[0] not in sinks:
         raise problem("loop-variable", "a loop variable must be a Merge of one Enter and one NextIteration", [merge])
     if merge.value_index.first_use is not None:
-        raise problem("loop-variable", "the index of a loop variable's Merge, which marks the first iteration, is used",
-                      [merge], "count the iterations in a loop variable instead")  # fmt: skip
+        raise problem(
+            "loop-variable",
+            "the index of a loop variable's Merge, which marks the first iteration, is used",
+            [merge],
+            "count the iterations in a loop variable instead",
+        )
     return Variable(enters[0], merge, sinks[sources[0]])
 
 
@@ -173,9 +180,6 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
         block: The graph's block; its order is not kept up.
         position: The former position of each op of the block, and the preferred one of new ops.
         outliner: Creates the functions.
-
-    Raises:
-        ConversionError: `tf.While` can't express the loop; the error names the nodes and says why.
     """
     parts = _parts(loop, block)
     invariants = _invariants(loop, parts)
@@ -186,23 +190,38 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     location = loop.condition.location
     ahead, again, after = parts.ahead.ops, parts.again.ops, parts.after.ops
     condition = outliner.outline(
-        Body(f"{name}_cond", arguments, in_order(ahead, position), [loop.condition.data],
-             _ends(parts.loose_ahead, ahead, loop), loop.stands_for, location),
+        Body(
+            f"{name}_cond",
+            arguments,
+            in_order(ahead, position),
+            [loop.condition.data],
+            _ends(parts.loose_ahead, ahead, loop),
+            loop.stands_for,
+            location,
+        ),
         lambda op: op in again or op in after or is_constant(op),
-    )  # fmt: skip
+    )
     following = [variable.sink.input for variable in loop.variables]
     body = outliner.outline(
-        Body(f"{name}_body", arguments, in_order(again, position), following + invariants,
-             _ends(parts.loose_again, again, loop), loop.stands_for, location),
+        Body(
+            f"{name}_body",
+            arguments,
+            in_order(again, position),
+            following + invariants,
+            _ends(parts.loose_again, again, loop),
+            loop.stands_for,
+            location,
+        ),
         lambda op: op in after or is_constant(op),
-    )  # fmt: skip
+    )
     properties = {
         "cond": attrs.symbol(condition.sym_name),
         "body": attrs.symbol(body.sym_name),
         "is_stateless": attrs.boolean(all(map(is_pure, (*ahead, *again)))),
         "parallel_iterations": loop.variables[0].enter.properties.get("parallel_iterations", _PARALLEL_ITERATIONS)
-        if loop.variables else _PARALLEL_ITERATIONS,
-    }  # fmt: skip
+        if loop.variables
+        else _PARALLEL_ITERATIONS,
+    }
     entering = [variable.enter for variable in loop.variables] + [value.owner for value in invariants]
     controls = [value for enter in entering if isinstance(enter, Operation) for value in controls_of(enter)]
     operands = [variable.enter.data for variable in loop.variables] + [_outside(value) for value in invariants]
@@ -232,10 +251,8 @@ def _parts(loop: Loop, block: Block) -> _Parts:
             (loose_again if op in in_body else loose_after if op in behind else loose_ahead).append(control)
         ahead, again, after = (
             loop.slice([*roots, *ends])
-            for roots, ends in (
-                (ahead_roots, loose_ahead), (again_roots, loose_again), (after_roots, loose_after)
-            )
-        )  # fmt: skip
+            for roots, ends in ((ahead_roots, loose_ahead), (again_roots, loose_again), (after_roots, loose_after))
+        )
     after.ops = {op: None for op in after.ops if not is_constant(op)}  # it moves to where the constants are
     return _Parts(ahead, again, after, loose_ahead, loose_again)
 
@@ -333,6 +350,10 @@ def _erase(ops: Sequence[Operation], frame: Frame) -> None:
         op.drop_all_references()
     for op in ops:
         if any(result.first_use is not None for result in op.results):
-            raise problem("mismatched-frames", f"a value of the loop {frame.name!r} is used outside of it", [op],
-                          "a value comes out of a loop through Exit")  # fmt: skip
+            raise problem(
+                "mismatched-frames",
+                f"a value of the loop {frame.name!r} is used outside of it",
+                [op],
+                "a value comes out of a loop through Exit",
+            )
         op.erase()

@@ -80,9 +80,7 @@ class Outliner(FunctionMaker):
 
 def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[Value], Value]) -> None:
     """Drops the control operands that come from outside: the op that calls the function has them."""
-    operands = [
-        value for value in op.operands if value.type != CONTROL or stands_for(value).owner in inside
-    ]  # fmt: skip
+    operands = [value for value in op.operands if value.type != CONTROL or stands_for(value).owner in inside]
     if len(operands) != len(op.operands):
         op.set_operands(operands)
 

@@ -13,8 +13,8 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# How many nodes an error about many of them names.
 _MAX_NAMED = 5
-"""How many nodes an error about many of them names."""
 
 
 def inputs_of(op: Operation) -> list[Value]:
@@ -174,8 +174,12 @@ def in_order(ops: Iterable[Operation], position: Mapping[Operation, int]) -> lis
             ]
             if needed:
                 if op in opened:
-                    raise problem("cyclic-graph", "the nodes depend on each other in a cycle", [op, *needed],
-                                  "only NextIteration may lead back")  # fmt: skip
+                    raise problem(
+                        "cyclic-graph",
+                        "the nodes depend on each other in a cycle",
+                        [op, *needed],
+                        "only NextIteration may lead back",
+                    )
                 opened.add(op)
                 stack.extend(reversed(needed))
             else:
@@ -196,13 +200,15 @@ def problem(code: str, message: str, ops: Sequence[Operation], hint: str = "") -
     shown = ", ".join(repr(name) for name in names[:_MAX_NAMED]) + (", ..." if len(names) > _MAX_NAMED else "")
     first = ops[0]
     wrapped = first.wrapped if isinstance(first, IslandOp) else None
-    return ConversionError([
-        Diagnostic(
-            code,
-            f"{message}: {shown}" if len(names) > 1 else message,
-            op=(wrapped or first).name,
-            node=names[0] if names else "",
-            location=str(place_of(first.location)),
-            hint=hint,
-        )
-    ])  # fmt: skip
+    return ConversionError(
+        [
+            Diagnostic(
+                code,
+                f"{message}: {shown}" if len(names) > 1 else message,
+                op=(wrapped or first).name,
+                node=names[0] if names else "",
+                location=str(place_of(first.location)),
+                hint=hint,
+            )
+        ]
+    )

@@ -20,8 +20,12 @@ from tfconvert.schema.ir.values import Value
 _NO_MASKS = {"begin_mask": 0, "ellipsis_mask": 0, "end_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
 
 _FOLDED: Mapping[str, Callable[[int, int], int]] = {
-    "AddV2": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Maximum": max, "Minimum": min,
-}  # fmt: skip
+    "AddV2": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "Maximum": max,
+    "Minimum": min,
+}
 
 
 class Builder(OpBuilder):
@@ -41,11 +45,7 @@ class Builder(OpBuilder):
         return self.insert(tf.build(name, values, result_types, properties))
 
     def tf(
-        self,
-        name: str,
-        operands: Sequence[Scalar],
-        result_type: Attribute,
-        properties: Mapping[str, Any] | None = None,
+        self, name: str, operands: Sequence[Scalar], result_type: Attribute, properties: Mapping[str, Any] | None = None
     ) -> Value:
         """Inserts a `tf` op with one result and returns that."""
         return self.tf_op(name, operands, (result_type,), properties).results[0]
@@ -57,7 +57,6 @@ class Builder(OpBuilder):
         result_types: Sequence[Attribute],
         options: Mapping[str, Any] | None = None,
     ) -> Operation:
-        """Inserts a `tfl` op."""
         return self.insert(tfl.build(name, operands, result_types, options))
 
     def tfl(
@@ -93,7 +92,6 @@ class Builder(OpBuilder):
         return self.constant(np.array(value).astype(types.numpy_dtype(element)), element)
 
     def value(self, scalar: Scalar) -> Value:
-        """Returns a scalar as a value."""
         return self.number(scalar) if isinstance(scalar, int) else scalar
 
     def cast(self, value: Value, element: Attribute) -> Value:
@@ -194,11 +192,9 @@ class TflBuilder(Builder):
     __slots__ = ()
 
     def constant_op(self, value: tensor_data.Constant) -> Operation:
-        """Returns a detached `tfl.pseudo_const`."""
         return tfl.constant(value)
 
     def shape(self, value: Value, rank: int | None = None) -> Value:
-        """Inserts the shape of a value as `i32`."""
         return self.tfl("shape", (value,), types.tensor(types.I32, (_rank(value, rank),)), {"out_type": "INT32"})
 
     def copy(self, value: Value) -> Value:
@@ -224,5 +220,6 @@ def _integers(values: int | Sequence[int | None], dtype: np.dtype[Any]) -> tenso
     try:
         return np.array(values, dtype)
     except OverflowError:
-        raise error("absurd-shape", f"a size of {values} doesn't fit {dtype}",
-                    hint="check the shapes of the inputs") from None  # fmt: skip
+        raise error(
+            "absurd-shape", f"a size of {values} doesn't fit {dtype}", hint="check the shapes of the inputs"
+        ) from None

@@ -108,9 +108,11 @@ def _left_out(interface: Interface) -> Diagnostic:
     own, others = interface.keys[0], interface.other_keys
     both = " ".join(f"--signature {key}" for key in (*others, own))
     return Diagnostic(
-        "same-signature", f"{own!r} is also exported as {', '.join(map(repr, others))}: the result has it once",
-        hint=f"{both} (signatures={[*others, own]}) keeps {'both' if len(others) == 1 else 'all'}", severity=NOTE,
-    )  # fmt: skip
+        "same-signature",
+        f"{own!r} is also exported as {', '.join(map(repr, others))}: the result has it once",
+        hint=f"{both} (signatures={[*others, own]}) keeps {'both' if len(others) == 1 else 'all'}",
+        severity=NOTE,
+    )
 
 
 def _pinned(inputs: Sequence[Tensor]) -> str:

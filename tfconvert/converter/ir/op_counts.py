@@ -14,8 +14,10 @@ _NO_WORK = frozenset({"tf.Const", "tf.VarHandleOp", "tf.ReadVariableOp", "tf.NoO
 def count_operations(module: ModuleOp) -> Counter[str]:
     """Returns how many ops of each name compute something, without their dialect's prefix."""
     names = Counter([op.name for op in walk(module)])
-    return Counter({
-        name.partition(".")[2]: count
-        for name, count in names.items()
-        if name not in _NO_WORK and not name.startswith(_STRUCTURE)
-    })  # fmt: skip
+    return Counter(
+        {
+            name.partition(".")[2]: count
+            for name, count in names.items()
+            if name not in _NO_WORK and not name.startswith(_STRUCTURE)
+        }
+    )

@@ -18,7 +18,6 @@ _PRIVATE = "private"
 
 
 def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
-    """Returns a module's functions by name."""
     return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
 
 

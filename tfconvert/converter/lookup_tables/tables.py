@@ -78,7 +78,6 @@ class Table:
         return key, value
 
     def fills(self) -> list[Operation]:
-        """Returns the ops that fill it."""
         return [op for op in self.users if op.name in _IMPORTS or op.name == _FROM_FILE]
 
 
@@ -88,10 +87,6 @@ def lower_tables(module: ModuleOp, lower: Lower) -> int:
     Args:
         module: The module.
         lower: What becomes of the lookups in a table.
-
-    Raises:
-        ConversionError: A table that nothing fills is looked up (`empty-table`), its file is invalid, or the ops
-            that fill or read it contradict each other (`ambiguous-key`, `bad-table`).
     """
     functions = symbol_table.functions_of(module)
     tables = _tables(functions.values())
@@ -113,11 +108,7 @@ def lower_tables(module: ModuleOp, lower: Lower) -> int:
 
 
 def _lower(table: Table, lower: Lower) -> Callable[[Operation], None] | None:
-    """Rewrites the lookups in a table, and what asks for all of it.
-
-    Raises:
-        ConversionError: Entries of one key differ (`ambiguous-key`), or element types do (`bad-table`).
-    """
+    """Rewrites the lookups in a table, and what asks for all of it."""
     key, value = table.kind()
     entries = _distinct(table)
     for op in table.users:
@@ -160,8 +151,12 @@ def _read(table: Table, assets: set[str]) -> bool:
     finds = [op for op in table.users if op.name in (_FIND, _SIZE, _EXPORT)]
     if not fills:
         if finds:
-            raise error_at(finds[0], "empty-table", f"nothing in the model fills the table {table.name!r}",
-                           "export a SavedModel whose tables are tracked, with its init op and assets")  # fmt: skip
+            raise error_at(
+                finds[0],
+                "empty-table",
+                f"nothing in the model fills the table {table.name!r}",
+                "export a SavedModel whose tables are tracked, with its init op and assets",
+            )
         return False
     first = fills[0]
     constants = [tensor_data.constant_of(operand) for operand in first.operands[1:]]
@@ -175,8 +170,12 @@ def _read(table: Table, assets: set[str]) -> bool:
         return False
     if columns[0].shape != columns[1].shape:
         shapes = [list(column.shape) for column in columns]
-        raise error_at(first, "bad-table", f"the table {table.name!r} doesn't have one value for each key, but keys of "
-                       f"shape {shapes[0]} and values of shape {shapes[1]}")  # fmt: skip
+        raise error_at(
+            first,
+            "bad-table",
+            f"the table {table.name!r} doesn't have one value for each key, but keys of "
+            f"shape {shapes[0]} and values of shape {shapes[1]}",
+        )
     table.keys, table.values = (column.reshape(-1) for column in columns)
     return all(_fills_alike(op, columns) for op in fills[1:])
 
@@ -201,10 +200,11 @@ def _read_file(table: Table, op: Operation, path: bytes, assets: set[str]) -> No
     file = path.decode(errors="replace")
     if file not in assets:
         raise error_at(
-            op, "missing-asset",
+            op,
+            "missing-asset",
             f"the table {table.name!r} is filled from {Path(file).name!r}, which is not an asset of the model",
             "export a SavedModel: it holds the files that it needs",
-        )  # fmt: skip
+        )
     form = Format(tf.get(op, "delimiter", "\t").encode(), tf.get(op, "vocab_size", -1), tf.get(op, "offset", 0))
     key, value = table.kind()
     try:
@@ -222,8 +222,12 @@ def _check_kinds(op: Operation, table: Table) -> None:
     is_scalar = op.name != _FIND or types.shape_of(op.operands[2].type) in (None, ())
     if found and (elements != table.kind() or not is_scalar):
         used = ", ".join(str(value.type) for value in found)
-        raise error_at(op, "bad-table", f"the table {table.name!r} has keys of {table.kind()[0]} and single values of "
-                       f"{table.kind()[1]}, but is used with {used}")  # fmt: skip
+        raise error_at(
+            op,
+            "bad-table",
+            f"the table {table.name!r} has keys of {table.kind()[0]} and single values of "
+            f"{table.kind()[1]}, but is used with {used}",
+        )
 
 
 def _distinct(table: Table) -> dict[Any, Any]:
@@ -233,9 +237,12 @@ def _distinct(table: Table) -> dict[Any, Any]:
     if len(entries) < len(keys):
         for key, value in zip(keys, values, strict=True):
             if entries[key] != value:
-                raise error_at(table.fills()[0], "ambiguous-key",
-                               f"the table {table.name!r} is filled with different values for the key {key!r}",
-                               "name every key once: TensorFlow doesn't fill such a table either")  # fmt: skip
+                raise error_at(
+                    table.fills()[0],
+                    "ambiguous-key",
+                    f"the table {table.name!r} is filled with different values for the key {key!r}",
+                    "name every key once: TensorFlow doesn't fill such a table either",
+                )
     return entries
 
 

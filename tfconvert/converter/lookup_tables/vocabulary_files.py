@@ -46,12 +46,16 @@ def read_lines(path: Path, form: Format) -> list[bytes]:
         lines.pop()
     if form.size > len(lines) or not lines:
         expected = f"{form.size} lines" if form.size >= 0 else "some"
-        raise error("bad-vocabulary", f"{path.name} has {len(lines)} lines, the model expects {expected}",
-                    hint=_WRONG_FILE)  # fmt: skip
+        raise error(
+            "bad-vocabulary", f"{path.name} has {len(lines)} lines, the model expects {expected}", hint=_WRONG_FILE
+        )
     lines = lines if form.size < 0 else lines[: form.size]
     if b"" in lines:
-        raise error("bad-vocabulary", f"line {lines.index(b'') + 1} of {path.name} is empty",
-                    hint="TensorFlow reads no file with empty lines either")  # fmt: skip
+        raise error(
+            "bad-vocabulary",
+            f"line {lines.index(b'') + 1} of {path.name} is empty",
+            hint="TensorFlow reads no file with empty lines either",
+        )
     return lines
 
 
@@ -74,8 +78,9 @@ def column(lines: list[bytes], index: int, dtype: np.dtype[Any], form: Format) -
         if dtype.kind != "O":
             return np.array([_number(each, dtype) for each in found], dtype)
     except (IndexError, ValueError, OverflowError):
-        raise error("bad-vocabulary", f"not every line of the vocabulary has a {dtype} in column {index}",
-                    hint=_WRONG_FILE) from None  # fmt: skip
+        raise error(
+            "bad-vocabulary", f"not every line of the vocabulary has a {dtype} in column {index}", hint=_WRONG_FILE
+        ) from None
     result = np.empty(len(found), object)
     result[:] = found
     return result

@@ -38,26 +38,41 @@ from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
+# Identities, and ops that are identities on a device, where nothing is checked and nothing printed.
 _FORWARDING = (
-    *sorted(IDENTITIES), "PlaceholderWithDefault", "CheckNumerics", "CheckNumericsV2", "DebugIdentity",
-    "DebugIdentityV2", "DebugIdentityV3", "EnsureShape", "OptimizationBarrier", "Print", "XlaSharding",
-)  # fmt: skip
-"""Identities, and ops that are identities on a device, where nothing is checked and nothing printed."""
+    *sorted(IDENTITIES),
+    "PlaceholderWithDefault",
+    "CheckNumerics",
+    "CheckNumericsV2",
+    "DebugIdentity",
+    "DebugIdentityV2",
+    "DebugIdentityV3",
+    "EnsureShape",
+    "OptimizationBarrier",
+    "Print",
+    "XlaSharding",
+)
 
+# Ops whose operands' types are written down elsewhere too.
 _EXACT = frozenset({"func.call", "tf_executor.fetch", "tf_executor.yield"})
-"""Ops whose operands' types are written down elsewhere too."""
 
 _SUMMARIES = (
-    "WriteAudioSummary", "WriteGraphSummary", "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary",
-    "WriteScalarSummary", "WriteSummary",
-)  # fmt: skip
+    "WriteAudioSummary",
+    "WriteGraphSummary",
+    "WriteHistogramSummary",
+    "WriteImageSummary",
+    "WriteRawProtoSummary",
+    "WriteScalarSummary",
+    "WriteSummary",
+)
 
+# Effects that a device has no use for; the official converter erases asserts, and refuses what prints.
 _ERASED = ("NoOp", "Assert", "PrintV2", *_SUMMARIES)
-"""Effects that a device has no use for; the official converter erases asserts, and refuses what prints."""
 
 _UNCHECKED = "infinities and NaN pass unseen"
 _UNPRINTED = "nothing is printed when the model runs"
 
+# Notes for the user where ops of these names were erased.
 _NOTES: Mapping[str, str] = {
     "Assert": "Assert: the model stops at nothing, whatever its input",
     "CheckNumerics": f"CheckNumerics: {_UNCHECKED}",
@@ -66,7 +81,6 @@ _NOTES: Mapping[str, str] = {
     "PrintV2": f"PrintV2: {_UNPRINTED}",
     **{name: f"{name}: no summary is written" for name in _SUMMARIES},
 }
-"""Notes for the user where ops of these names were erased."""
 
 
 class Canonicalize:
@@ -86,13 +100,7 @@ class Canonicalize:
         self.allow_custom_ops = allow_custom_ops
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how often each pattern was applied.
-
-        Raises:
-            ConversionError: A pattern has the name of another (`wrong-option`), patterns undo each other
-                (`rewrite-cycle`), or one of the user's fails (`bad-pattern`), or makes a custom operator although it
-                may not (`wrong-option`).
-        """
+        """Rewrites every function; returns how often each pattern was applied."""
         applied: Counter[str] = Counter()
         watched = user_patterns.watched(self.patterns, "tf.", module, allow_custom_ops=self.allow_custom_ops)
         patterns = user_patterns.joined(PATTERNS, [each.pattern for each in watched])
@@ -122,9 +130,13 @@ def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
     rewriter.erase(op)
 
 
-PATTERNS = PatternSet([
-    *(Pattern(f"forward-{name}", f"tf.{name}", _match_forwarding, _forward, note=_NOTES.get(name, ""))
-      for name in _FORWARDING),
-    Pattern("forward-cast", "tf.Cast", _match_forwarding, _forward),
-    *(rule(f"erase-{name}", op(f"tf.{name}", rest("operands")), (), note=_NOTES.get(name, "")) for name in _ERASED),
-])  # fmt: skip
+PATTERNS = PatternSet(
+    [
+        *(
+            Pattern(f"forward-{name}", f"tf.{name}", _match_forwarding, _forward, note=_NOTES.get(name, ""))
+            for name in _FORWARDING
+        ),
+        Pattern("forward-cast", "tf.Cast", _match_forwarding, _forward),
+        *(rule(f"erase-{name}", op(f"tf.{name}", rest("operands")), (), note=_NOTES.get(name, "")) for name in _ERASED),
+    ]
+)

@@ -77,13 +77,7 @@ class Cut:
     name: ClassVar[str] = "cut"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Cuts the function that has all the tensors, and erases the other ones; returns how many ops that erased.
-
-        Raises:
-            ConversionError: There is no such tensor (`unknown-tensor`, `missing-output`), it can't be an input
-                (`uncuttable-tensor`), several are meant (`ambiguous-tensor`), or the outputs need an input that isn't
-                named (`unfed-input`).
-        """
+        """Cuts the function that has all the tensors, and erases the other ones; returns how many ops that erased."""
         functions = defined_functions(module)
         marked = {name: cut for name, function in functions.items() if (cut := cut_of(function)) is not None}
         if not marked:
@@ -214,8 +208,11 @@ class _Cutting:
         element = types.element_of(kind)
         if isinstance(element, types.ResourceType | types.VariantType | types.RefType):
             what = "a variable's or table's handle" if isinstance(element, types.ResourceType) else "no plain tensor"
-            raise error("uncuttable-tensor", f"{end.name!r} can't be an input: it is {what}",
-                        hint="name a tensor that is computed from it")  # fmt: skip
+            raise error(
+                "uncuttable-tensor",
+                f"{end.name!r} can't be an input: it is {what}",
+                hint="name a tensor that is computed from it",
+            )
         if end.shape is not None:
             kind = types.tensor(element, override_shape(end.name, types.shape_of(kind), end.shape))
         if self._wanted.batch is not None:
@@ -237,10 +234,13 @@ class _Cutting:
         missing = [name for name, argument in zip(input_names, self._old, strict=True) if argument in needed.arguments]
         if missing:
             raise ConversionError(
-                Diagnostic("unfed-input", f"an output needs the input {name!r}, which is not among the inputs",
-                           hint=f"name it among the inputs, too (--input {name}), or fetch only outputs without it")
+                Diagnostic(
+                    "unfed-input",
+                    f"an output needs the input {name!r}, which is not among the inputs",
+                    hint=f"name it among the inputs, too (--input {name}), or fetch only outputs without it",
+                )
                 for name in missing
-            )  # fmt: skip
+            )
 
     def _keep(self, argument: BlockArgument, needed: Needed) -> bool:
         """Erases an old argument unless it is still needed; returns whether it is."""
@@ -278,13 +278,18 @@ def _check_distinct(ends: Sequence[End], values: Sequence[Value]) -> None:
     seen: dict[Value, str] = {}
     for end, value in zip(ends, values, strict=True):
         if value in seen:
-            raise error("wrong-option", f"the inputs {seen[value]!r} and {end.name!r} are one tensor",
-                        hint="name every tensor once")  # fmt: skip
+            raise error(
+                "wrong-option",
+                f"the inputs {seen[value]!r} and {end.name!r} are one tensor",
+                hint="name every tensor once",
+            )
         seen[value] = end.name
 
 
 def _left_alone(op: Operation) -> Diagnostic:
     return found_at(
-        op, "state-cut-off", "the state that it writes keeps its first value: what it writes is computed from what is "
-        "cut off", "cut further ahead if the model has to change it",
-    )._replace(severity=NOTE)  # fmt: skip
+        op,
+        "state-cut-off",
+        "the state that it writes keeps its first value: what it writes is computed from what is cut off",
+        "cut further ahead if the model has to change it",
+    )._replace(severity=NOTE)

@@ -102,15 +102,24 @@ def _constant(op: Operation) -> bool:
 
 
 _ARITHMETIC: Mapping[str, str] = {
-    "arith.addf": "AddV2", "arith.addi": "AddV2", "arith.subf": "Sub", "arith.subi": "Sub", "arith.mulf": "Mul",
-    "arith.muli": "Mul", "arith.divf": "RealDiv", "arith.maximumf": "Maximum", "arith.minimumf": "Minimum",
-    "arith.maxsi": "Maximum", "arith.minsi": "Minimum",
-}  # fmt: skip
+    "arith.addf": "AddV2",
+    "arith.addi": "AddV2",
+    "arith.subf": "Sub",
+    "arith.subi": "Sub",
+    "arith.mulf": "Mul",
+    "arith.muli": "Mul",
+    "arith.divf": "RealDiv",
+    "arith.maximumf": "Maximum",
+    "arith.minimumf": "Minimum",
+    "arith.maxsi": "Maximum",
+    "arith.minsi": "Minimum",
+}
+# The ops on truth values, and on integers.
 _BITWISE: Mapping[str, tuple[str, str]] = {
-    "arith.andi": ("LogicalAnd", "BitwiseAnd"), "arith.ori": ("LogicalOr", "BitwiseOr"),
+    "arith.andi": ("LogicalAnd", "BitwiseAnd"),
+    "arith.ori": ("LogicalOr", "BitwiseOr"),
     "arith.xori": ("NotEqual", "BitwiseXor"),
-}  # fmt: skip
-"""The ops on truth values, and on integers."""
+}
 
 
 def _arithmetic(op: Operation) -> bool:
@@ -143,8 +152,15 @@ def _with_regions(op: Operation) -> bool:
                 end = tf.create("Yield", operands=last.operands[:], location=last.location)
                 OpBuilder(last).insert(end)
                 last.erase()
-    new = tf.create("WhileRegion" if is_loop else "IfRegion", operands=op.operands[:], result_types=op.result_types,
-                    properties=properties, attributes=op.attributes, regions=regions, location=op.location)  # fmt: skip
+    new = tf.create(
+        "WhileRegion" if is_loop else "IfRegion",
+        operands=op.operands[:],
+        result_types=op.result_types,
+        properties=properties,
+        attributes=op.attributes,
+        regions=regions,
+        location=op.location,
+    )
     replace_op(op, OpBuilder(op).insert(new).results)
     return True
 
@@ -213,6 +229,7 @@ def _quantize(op: Operation) -> bool:
 
 _CONVERSIONS = {"quantfork.qcast": "quantize", "quantfork.dcast": "dequantize"}
 
+# The rewrite of each op; it returns whether the op was replaced.
 _REWRITES: Mapping[str, Callable[[Operation], bool]] = {
     **dict.fromkeys(("arith.constant", "stablehlo.constant", "mhlo.constant", "vhlo.constant_v1"), _constant),
     **dict.fromkeys((*_ARITHMETIC, *_BITWISE), _arithmetic),
@@ -223,4 +240,3 @@ _REWRITES: Mapping[str, Callable[[Operation], bool]] = {
     "quantfork.stats": _range,
     "tensor.cast": lambda op: _replace(op, "Cast", {"Truncate": False}),
 }
-"""The rewrite of each op; it returns whether the op was replaced."""

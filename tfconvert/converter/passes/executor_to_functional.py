@@ -42,8 +42,8 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# How many nodes of a kind of V1 op the error names.
 _NAMED = 3
-"""How many nodes of a kind of V1 op the error names."""
 
 
 class ExecutorToFunctional:
@@ -153,5 +153,9 @@ def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[Value, Value]) -
 
 
 def _broken_order(op: Operation) -> ConversionError:
-    return error_at(op, "broken-order", "it stands before an op whose value or control it takes",
-                    "put the graph's ops into an order in which they can run")  # fmt: skip
+    return error_at(
+        op,
+        "broken-order",
+        "it stands before an op whose value or control it takes",
+        "put the graph's ops into an order in which they can run",
+    )

@@ -46,8 +46,8 @@ from tfconvert.schema.ir.values import Value
 _READ = "tf.ReadVariableOp"
 _ASSIGN = "tf.AssignVariableOp"
 
+# The key of a state in `tf_effects`: the kind of its handle, the container, the name.
 _Name = tuple[Hashable, ...]
-"""The key of a state in `tf_effects`: the kind of its handle, the container, the name."""
 
 
 class ForwardVariables:

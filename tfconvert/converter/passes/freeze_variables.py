@@ -57,11 +57,7 @@ class FreezeVariables:
     name: ClassVar[str] = "freeze-variables"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Replaces reads by constants, erases handles and frozen global tensors; returns how many.
-
-        Raises:
-            ConversionError: A variable is read as another type than it has (`variable-type`).
-        """
+        """Replaces reads by constants, erases handles and frozen global tensors; returns how many."""
         tensors = {
             op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp) and "sym_name" in op.properties
         }

@@ -74,12 +74,7 @@ class FunctionalToRegions:
     name: ClassVar[str] = "functional-to-regions"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many of each kind.
-
-        Raises:
-            ConversionError: A function that is named is not in the module (`missing-function`), or takes another
-                number of values than its operands, or other element types (`bad-call`).
-        """
+        """Rewrites every function; returns how many of each kind."""
         functions = symbol_table.functions_of(module)
         ops = [op for op in module.walk() if op.name in INTERFACES and INTERFACES[op.name].region_form]
         for op in ops:

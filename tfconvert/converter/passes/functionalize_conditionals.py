@@ -70,12 +70,7 @@ class FunctionalizeConditionals:
     name: ClassVar[str] = "functionalize-conditionals"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph of every function; returns how often a value was computed although it may be dead.
-
-        Raises:
-            ConversionError: A conditional has no functional form (`unstructured-merge`, `effect-in-branch`,
-                `dead-fetch`, `cyclic-graph`).
-        """
+        """Rewrites every graph of every function; returns how often a value was computed although it may be dead."""
         outliner = Outliner(module)
         speculated: Counter[str] = Counter()
         for function in [op for op in module.ops if isinstance(op, FuncOp)]:

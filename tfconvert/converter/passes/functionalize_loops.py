@@ -74,12 +74,7 @@ class FunctionalizeLoops:
     name: ClassVar[str] = "functionalize-loops"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph of every function.
-
-        Raises:
-            ConversionError: A frame is not a loop that `tf.While` can express (`mismatched-frames`, `fetch-in-loop`,
-                `loop-condition`, `loop-variable`, `effect-in-condition`, `cyclic-graph`).
-        """
+        """Rewrites every graph of every function."""
         outliner = Outliner(module)
         for function in [op for op in module.ops if isinstance(op, FuncOp)]:
             for graph in graphs_with(function, _OF_LOOPS):

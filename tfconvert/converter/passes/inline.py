@@ -32,13 +32,7 @@ from tfconvert.converter.composites.marks import is_marked
 from tfconvert.converter.control_flow.inlining import inline_call
 from tfconvert.converter.ir.edit import update_function_type, walk
 from tfconvert.converter.ir.op_counts import count_operations
-from tfconvert.converter.ir.symbol_table import (
-    erase_unreferenced,
-    functions_of,
-    is_private,
-    names,
-    names_outside,
-)
+from tfconvert.converter.ir.symbol_table import erase_unreferenced, functions_of, is_private, names, names_outside
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.call_interfaces import CALLS, callees
@@ -56,13 +50,7 @@ class Inline:
     name: ClassVar[str] = "inline"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Inlines calls, erases private functions that nothing refers to; returns how many ops of each name are left.
-
-        Raises:
-            ConversionError: Functions call each other in a cycle (`recursive-function`), a callee is missing
-                (`missing-function`) or is called with other operands than it takes (`bad-call`), or copies have too
-                many ops (`too-many-copies`).
-        """
+        """Inlines calls and erases private functions without uses; returns how many ops of each name are left."""
         functions = functions_of(module)
         inside = {name: walk(function)[1:] for name, function in functions.items()}
         calls = {name: [op for op in ops if op.name in CALLS] for name, ops in inside.items()}
@@ -131,11 +119,19 @@ def _callees_first(functions: dict[str, FuncOp], calls: dict[str, list[Operation
         for call in calls[name]:
             callee = _callee(call)
             if callee not in functions:
-                raise error("missing-function", f"there is no function {callee!r}", op=call.name,
-                            hint="the model file is damaged")  # fmt: skip
+                raise error(
+                    "missing-function",
+                    f"there is no function {callee!r}",
+                    op=call.name,
+                    hint="the model file is damaged",
+                )
             if state.get(callee) == "open":
-                raise error("recursive-function", f"the function {callee!r} calls itself", op=call.name,
-                            hint="LiteRT has no recursion; write it as a loop")  # fmt: skip
+                raise error(
+                    "recursive-function",
+                    f"the function {callee!r} calls itself",
+                    op=call.name,
+                    hint="LiteRT has no recursion; write it as a loop",
+                )
             if callee not in state:
                 stack.append((callee, False))
     return order

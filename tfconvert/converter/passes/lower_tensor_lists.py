@@ -69,11 +69,11 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Op that reads or writes elements by index -> the operand that replaces it if the indices are all there are.
 _ROWS = {"tf.TensorListGather": 0, "tf.TensorListScatterIntoExistingList": 1}
-"""Op that reads or writes elements by index -> the operand that replaces it if the indices are all there are."""
 
+# The operand that numbers them.
 _INDICES = {"tf.TensorListGather": 1, "tf.TensorListScatterIntoExistingList": 2}
-"""The operand that numbers them."""
 
 
 class LowerTensorLists:
@@ -188,10 +188,11 @@ def _zeros(op: Operation, found: ListClass, symbols: Symbols | None, positions: 
 
 def _unknown_shape(op: Operation) -> Diagnostic:
     return found_at(
-        op, "list-element-shape",
+        op,
+        "list-element-shape",
         "the elements' shape is not the same in every iteration, or can't be known before they are computed",
         "give the TensorArray an element_shape",
-    )  # fmt: skip
+    )
 
 
 def _size(

@@ -53,8 +53,8 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Functions that differ in the names of the first so many ops are not looked at any further.
 _COMPARED_FIRST = 64
-"""Functions that differ in the names of the first so many ops are not looked at any further."""
 
 
 class MergeFunctions:

@@ -99,12 +99,7 @@ class ShapeInference:
     name: ClassVar[str] = "shape-inference"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Sweeps every function, those that branches and loops run for their operands.
-
-        Raises:
-            ConversionError: Shapes contradict each other (`shape-mismatch`), or a constant that has to be read is
-                damaged (`bad-checksum`).
-        """
+        """Sweeps every function, those that branches and loops run for their operands."""
         functions = symbol_table.functions_of(module)
         outside = symbol_table.names_outside(module)
         flow.infer(functions, outside)

@@ -52,23 +52,23 @@ import numpy as np
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir import symbol_table as names
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.dims import UNKNOWN, Partial
 from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.loop_dims import pass_dims
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import UNKNOWN, Partial
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Op -> the value with which it fills the shape of its operand.
 _LIKE = {"tf.OnesLike": 1, "tf.ZerosLike": 0}
-"""Op -> the value with which it fills the shape of its operand."""
 
+# Ops that read shapes, or compute with them; where there are none, there is nothing to share.
 _ASKING = frozenset({"tf.Minimum", "tf.Shape", *_LIKE})
-"""Ops that read shapes, or compute with them; where there are none, there is nothing to share."""
 
 _SCALAR = types.tensor(types.I32, ())
 

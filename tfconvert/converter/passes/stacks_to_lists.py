@@ -82,12 +82,7 @@ class StacksToLists:
     name: ClassVar[str] = "stacks-to-lists"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function.
-
-        Raises:
-            ConversionError: A stack can't become a list; all reasons in one (`stack-escapes`, `stack-in-condition`,
-                `list-elements-differ`, `nested-list`, `stack-version`).
-        """
+        """Rewrites every function."""
         functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
         if any(op.name.startswith(stacks.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)

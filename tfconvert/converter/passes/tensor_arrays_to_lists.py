@@ -55,12 +55,7 @@ class TensorArraysToLists:
     name: ClassVar[str] = "tensor-arrays-to-lists"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function.
-
-        Raises:
-            ConversionError: An op of a tensor array has no counterpart among those of lists (`tensor-array`), or
-                elements contradict each other (`list-elements-differ`).
-        """
+        """Rewrites every function."""
         functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
         if any(op.name.startswith(arrays.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)

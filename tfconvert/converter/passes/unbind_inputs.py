@@ -62,19 +62,18 @@ class UnbindInputs:
     name: ClassVar[str] = "unbind-inputs"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function that has such arguments; returns how many of these there were.
-
-        Raises:
-            ConversionError: An argument is bound to a symbol that the module doesn't have (`invalid-ir`).
-        """
+        """Rewrites every function that has such arguments; returns how many of these there were."""
         held = {
-            name.data: op for op in module.ops if isinstance(op, GlobalTensorOp | AssetOp)
+            name.data: op
+            for op in module.ops
+            if isinstance(op, GlobalTensorOp | AssetOp)
             if isinstance(name := op.properties.get("sym_name"), StringAttr)
-        }  # fmt: skip
+        }
         count = sum(
-            _unbind(op, held) for op in module.ops
+            _unbind(op, held)
+            for op in module.ops
             if isinstance(op, FuncOp) and op.arg_attrs is not None and not op.is_declaration
-        )  # fmt: skip
+        )
         return PassResult.of({"bound arguments": count}) if count else NOTHING_DONE
 
 

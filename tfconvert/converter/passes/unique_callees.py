@@ -64,8 +64,8 @@ from tfconvert.schema.limits import budget
 
 _COPIED = "copied"
 
+# How many ops a function without any costs as much as.
 _ALONE = 8
-"""How many ops a function without any costs as much as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,7 @@ class UniqueCallees:
     name: ClassVar[str] = "unique-callees"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Copies where needed; returns how many functions were.
-
-        Raises:
-            ConversionError: Functions run each other in a cycle (`recursive-function`), one is missing
-                (`missing-function`), or the copies have more ops than a conversion may make (`too-many-copies`).
-        """
+        """Copies where needed; returns how many functions were."""
         functions = symbol_table.functions_of(module)
         users = {name: [op for op in function.body.walk() if op.name in KINDS] for name, function in functions.items()}
         if not any(users.values()):
@@ -159,11 +154,7 @@ def _make_private(function: FuncOp) -> None:
 
 
 def _expanded(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]]) -> dict[str, int]:
-    """Returns how many ops each function has with all that it runs, as if nothing were shared; without recursion.
-
-    Raises:
-        ConversionError: A function that is named is not there, or one runs itself.
-    """
+    """Returns how many ops each function has with all that it runs, as if nothing were shared; without recursion."""
     sizes: dict[str, int] = {}
     path: set[str] = set()
     stack = [(name, False) for name in reversed(list(functions))]
@@ -187,11 +178,7 @@ def _size(function: FuncOp) -> int:
 
 
 def _pay(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]], roots: Iterable[str]) -> None:
-    """Takes what will be copied from the conversion's budget.
-
-    Raises:
-        ConversionError: There is less left.
-    """
+    """Takes what will be copied from the conversion's budget."""
     sizes = _expanded(functions, users)
     copied = sum(sizes[name] for name in roots if name in sizes) - sum(map(_size, functions.values()))
     if copied > 0:
@@ -205,6 +192,10 @@ def _checked(op: Operation, functions: Mapping[str, FuncOp], path: set[str]) -> 
         if name not in functions:
             raise error_at(op, "missing-function", f"there is no function {name!r}", "the model file is damaged")
         if name in path:
-            raise error_at(op, "recursive-function", f"the function {name!r} runs itself",
-                           "LiteRT has no recursion; write it as a loop")  # fmt: skip
+            raise error_at(
+                op,
+                "recursive-function",
+                f"the function {name!r} runs itself",
+                "LiteRT has no recursion; write it as a loop",
+            )
     return names

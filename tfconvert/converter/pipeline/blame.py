@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.converter.pipeline.stage import Stage
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
     from tfconvert.converter.rewrite.pattern import Pattern

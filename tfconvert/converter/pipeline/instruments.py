@@ -29,11 +29,6 @@ class VerifyEach(Instrument):
     """Verifies the module after each pass, and that the stage has done what it ensures."""
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
-        """Verifies.
-
-        Raises:
-            ConversionError: The pass broke the module (`broken-ir`).
-        """
         broken = first_broken(module)
         if broken is None and (left := stage.left_over(module)) is not None:
             broken = Broken(left, f"{left.name} should be gone")
@@ -60,18 +55,15 @@ class PrintIR(Instrument):
     names_after: Collection[str] | None = ()
 
     def before(self, stage: Stage, module: ModuleOp) -> None:
-        """Prints if this pass was requested."""
         if stage.run in self.names_before:
             self._print("before", stage, module)
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
-        """Prints if this pass was requested."""
         if self.names_after is None or stage.run in self.names_after:
             self._print("after", stage, module)
         return ()
 
     def failed(self, stage: Stage, module: ModuleOp) -> None:
-        """Prints the module that a failed pass has left, if this pass was requested."""
         if self.names_after is None or stage.run in self.names_after:
             self._print("after the failure of", stage, module)
 
@@ -92,16 +84,13 @@ class TimePasses(Instrument):
     _start: float = 0.0
 
     def before(self, stage: Stage, module: ModuleOp) -> None:
-        """Starts the clock."""
         self._start = time.perf_counter()
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
-        """Stops the clock."""
         self.seconds.append((stage.run, time.perf_counter() - self._start))
         return ()
 
     def failed(self, stage: Stage, module: ModuleOp) -> None:
-        """Stops the clock."""
         self.after(stage, module)
 
     def table(self) -> str:
@@ -130,15 +119,9 @@ class CheckPasses(Instrument):
     _before: ModuleOp | None = None
 
     def before(self, stage: Stage, module: ModuleOp) -> None:
-        """Keeps a copy."""
         self._before = module.clone() if stage.keeps_results else None
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
-        """Compares; returns notes of what could not be compared.
-
-        Raises:
-            ConversionError: The pass changed what the module computes.
-        """
         before, self._before = self._before, None
         if before is None:
             return ()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stages import TO_FUNCTIONS
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.cut import CUT
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
 
 
 def is_uncut(module: ModuleOp) -> bool:
@@ -16,11 +16,7 @@ def is_uncut(module: ModuleOp) -> bool:
 
 
 def opened(source: Source) -> ModuleOp:
-    """Returns the module of a model as it was imported; no pass has run on it unless it had to be cut.
-
-    Raises:
-        ConversionError: It is not a model, can't be imported, or has no such tensors.
-    """
+    """Returns the module of a model as it was imported; no pass has run on it unless it had to be cut."""
     module = source.open()
     if is_uncut(module):
         _to_functions(module)
@@ -28,12 +24,7 @@ def opened(source: Source) -> ModuleOp:
 
 
 def as_functions(source: Source) -> ModuleOp:
-    """Returns the module of a model as functions of plain ops, which call each other; cut where it has to be.
-
-    Raises:
-        ConversionError: It is not a model, can't be imported, has no such tensors, or control flow that isn't
-            understood.
-    """
+    """Returns the module of a model as functions of plain ops, which call each other; cut where it has to be."""
     module = source.open(functional=True)
     _to_functions(module)
     return module

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
-    from tfconvert.converter.quantization_report import Layer
+    from tfconvert.converter.pipeline.quantization_report import Layer
 
 
 class PassResult(NamedTuple):

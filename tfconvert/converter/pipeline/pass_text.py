@@ -56,11 +56,7 @@ class _Token(NamedTuple):
 
 
 def parse_pass_text(text: str) -> list[PassText]:
-    """Returns the passes that a text names, in order.
-
-    Raises:
-        ConversionError: The syntax is wrong (`malformed-pipeline`).
-    """
+    """Returns the passes that a text names, in order."""
     return list(_Parser(text).passes())
 
 

@@ -13,9 +13,9 @@ from tfconvert.schema.diagnostics import error
 
 PACKAGES = (
     "tfconvert.converter.passes",
-    "tfconvert.converter.litert.passes",
-    "tfconvert.converter.stablehlo.passes",
-    "tfconvert.converter.iree.passes",
+    "tfconvert.converter.targets.litert.passes",
+    "tfconvert.converter.targets.stablehlo.passes",
+    "tfconvert.converter.targets.iree.passes",
 )
 """The packages of passes: those of every target, and those of each one alone."""
 

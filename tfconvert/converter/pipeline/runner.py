@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfconvert.converter.ir.interface import has_open_sizes
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.op_names import OpNames
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.pipeline.registry import pass_class
 from tfconvert.converter.pipeline.stage import OPEN_SIZES, Instrument, Pass, Stage, apply_watched
 from tfconvert.converter.pipeline.stage_name import InStage
+from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
@@ -52,9 +52,6 @@ def run_stages(
         options: The settings.
         instruments: Hooks between the passes.
         on_stage: Called with each stage's name before its pass runs.
-
-    Raises:
-        ConversionError: A pass or an instrument gives up.
     """
     others = [f"options.{name}" for name in USER if getattr(options, name)]
     names = OpNames(module, [*others, OPEN_SIZES] if has_open_sizes(module) else others)

@@ -11,8 +11,13 @@ from tfconvert.converter.pipeline.stage import Stage
 from tfconvert.schema.dialects.cut import CUT
 from tfconvert.schema.dialects.tf_saved_model import BOUND_INPUT
 
-_V1 = ("tf_executor.Switch", "tf_executor._SwitchN", "tf_executor.Merge", "tf_executor.Enter",
-       "tf_executor.ControlTrigger")  # fmt: skip
+_V1 = (
+    "tf_executor.Switch",
+    "tf_executor._SwitchN",
+    "tf_executor.Merge",
+    "tf_executor.Enter",
+    "tf_executor.ControlTrigger",
+)
 _V1_LOOPS = ("tf_executor.Enter", "tf_executor.Exit", "tf_executor.LoopCond", "tf_executor.NextIteration")
 _REGIONS = ("tf.IfRegion", "tf.CaseRegion", "tf.WhileRegion")
 LOOPS = ("tf.While", "tf.StatelessWhile")
@@ -26,11 +31,11 @@ FUNCTIONAL = (*BRANCHES, *LOOPS)
 CONTROL_FLOW = (*_V1, *FUNCTIONAL, *_LISTS, *_ARRAYS, *_STACKS, "tfl.if", "tfl.while")
 """Conditionals, loops and the containers of their results, of any kind."""
 
+# Ops that only texts have.
 _FOREIGN = ("arith.", "tfl.yield", "tfl.NumericVerify", "stablehlo.constant", "mhlo.", "vhlo.", "quantfork.", "tensor.")
-"""Ops that only texts have."""
 
+# Ops that write a variable, or look up a part of one.
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
-"""Ops that write a variable, or look up a part of one."""
 
 TO_FUNCTIONS: Sequence[Stage] = (
     Stage("dialects-to-tf", "all later passes know only what files have", (_FOREIGN,)),
@@ -44,41 +49,60 @@ TO_FUNCTIONS: Sequence[Stage] = (
         (("tf_executor.graph",),),
         forbids=("tf_executor.",),
     ),
-    Stage("cut", "calls still tell which node is meant; what is cut off need not be converted", ((CUT,),),
-          keeps_results=False),
-)  # fmt: skip
+    Stage(
+        "cut",
+        "calls still tell which node is meant; what is cut off need not be converted",
+        ((CUT,),),
+        keeps_results=False,
+    ),
+)
 """From dataflow graphs to functions; marked ones are kept."""
 
 STANDARD: Sequence[Stage] = (
     Stage("regions-to-functional", "later passes know one form of control flow", (_REGIONS,), forbids=_REGIONS),
-    Stage("tensor-arrays-to-lists", "lists are one kind of value, and handles only of variables", (_ARRAYS,),
-          forbids=_ARRAYS),
-    Stage("inline", "folding and fusing see through calls",
-          forbids=("tf.PartitionedCall", "tf.StatefulPartitionedCall")),
+    Stage(
+        "tensor-arrays-to-lists",
+        "lists are one kind of value, and handles only of variables",
+        (_ARRAYS,),
+        forbids=_ARRAYS,
+    ),
+    Stage(
+        "inline", "folding and fusing see through calls", forbids=("tf.PartitionedCall", "tf.StatefulPartitionedCall")
+    ),
     Stage("verify-control-flow", "later passes rely on it, and none has decided yet which branch runs", (FUNCTIONAL,)),
     Stage("unique-callees", "the arguments of a branch or a loop are the operands of one op", (FUNCTIONAL,)),
-    Stage("stacks-to-lists", "a function that is used once shows which stack it pushes to", (_STACKS,),
-          forbids=_STACKS),
+    Stage(
+        "stacks-to-lists", "a function that is used once shows which stack it pushes to", (_STACKS,), forbids=_STACKS
+    ),
     Stage("sink-handles", "the variable that a loop reads is visible where it reads it", (FUNCTIONAL,)),
-    Stage("decompose-resource-ops", "a variable that is gathered from is only read, and may be frozen",
-          (_RESOURCE_OPS,)),
+    Stage(
+        "decompose-resource-ops", "a variable that is gathered from is only read, and may be frozen", (_RESOURCE_OPS,)
+    ),
     Stage("freeze-variables", "weights are constants from here on"),
     Stage("forward-variables", "what is still read is written somewhere, maybe just before", (_RESOURCE_OPS,)),
     Stage("canonicalize", "no identity is between a constant and its use"),
     Stage("mark-stateless", "asserts are gone, so that most of control flow has no effects any more", (FUNCTIONAL,)),
     Stage("shape-inference", "legalization requires shapes and constant operands"),
     Stage("simplify-control-flow", "constants decide branches; the rest forwards only live values", (FUNCTIONAL,)),
-    Stage("lower-tensor-lists", "it requires the ranks of elements; the targets have tensors only", (_LISTS,),
-          forbids=_LISTS),
+    Stage(
+        "lower-tensor-lists",
+        "it requires the ranks of elements; the targets have tensors only",
+        (_LISTS,),
+        forbids=_LISTS,
+    ),
     Stage("share-shapes", "lists have become tensors, of shapes that others have", (CONTROL_FLOW,)),
-)  # fmt: skip
+)
 """From functions to plain ops and functional control flow on tensors, with the shapes that are known."""
 
 USER_PATTERNS: Sequence[Stage] = (
-    Stage("canonicalize", "the user's patterns see shapes and constants, but no kernel's limits",
-          takes=("patterns", "allow_custom_ops"), only_with="patterns"),
+    Stage(
+        "canonicalize",
+        "the user's patterns see shapes and constants, but no kernel's limits",
+        takes=("patterns", "allow_custom_ops"),
+        only_with="patterns",
+    ),
     Stage("shape-inference", "what the user's patterns create has shapes, too", only_with="patterns"),
-)  # fmt: skip
+)
 """The user's rewrites of TensorFlow's ops."""
 
 

@@ -19,8 +19,8 @@ from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
+# Sums nested deeper than this are not a cell's.
 _DEPTH = 16
-"""Sums nested deeper than this are not a cell's."""
 
 Range = tuple[int, int]
 """A first index and a number of indices."""
@@ -76,12 +76,7 @@ class Sum:
     biases: tuple[Vector, ...] = ()
 
     def __add__(self, other: Sum) -> Sum:
-        return Sum(
-            self.width,
-            self.products + other.products,
-            self.scaled + other.scaled,
-            self.biases + other.biases,
-        )
+        return Sum(self.width, self.products + other.products, self.scaled + other.scaled, self.biases + other.biases)
 
     def columns(self, begin: int, size: int) -> Sum:
         """Returns the sum restricted to some columns."""
@@ -145,10 +140,13 @@ class Sums:
             return None
         columns = (0, outputs)
         starts = (0, *(end for _, end in rows))
-        return Sum(outputs, tuple(
-            (leaf, Weights(matrix, is_transposed, (begin, end - begin), columns))
-            for (leaf, end), begin in zip(rows, starts, strict=False)
-        ))  # fmt: skip
+        return Sum(
+            outputs,
+            tuple(
+                (leaf, Weights(matrix, is_transposed, (begin, end - begin), columns))
+                for (leaf, end), begin in zip(rows, starts, strict=False)
+            ),
+        )
 
     def _addition(self, value: OpResult, depth: int) -> Sum | None:
         found = [self._term(operand, width(value), depth) for operand in value.op.operands]

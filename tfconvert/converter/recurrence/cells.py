@@ -263,11 +263,7 @@ def _defined_by(value: Value, *names: str) -> OpResult | None:
 
 
 def check(cell: Cell) -> None:
-    """Checks that the sums of a cell are what an operator computes, of one input and the last output.
-
-    Raises:
-        Declined: They are something else.
-    """
+    """Checks that the sums of a cell are what an operator computes, of one input and the last output."""
     if isinstance(cell, SimpleRnn):
         need(not cell.total.scaled, "elements of its state are multiplied by numbers of their own")
         _check_products(cell.total)

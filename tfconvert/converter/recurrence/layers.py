@@ -56,11 +56,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(scan: Scan, extents: Extents) -> Plan:
-    """Returns the fused form of a loop.
-
-    Raises:
-        Declined: The loop can't be fused.
-    """
+    """Returns the fused form of a loop."""
     found = _cells(scan, Sums(fixed_values(scan).__contains__))
     layers = _layers(scan, found)
     _check_results(scan, found)
@@ -116,11 +112,7 @@ def _state_of(scan: Scan, cell: Lstm) -> int:
 
 
 def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[Layer]:
-    """Returns the layers, each after the one whose output it takes.
-
-    Raises:
-        Declined: The input of one is computed in the loop.
-    """
+    """Returns the layers, each after the one whose output it takes."""
     outputs = {cell.output: index for index, cell in found.items()}
     layers = {}
     for index, cell in found.items():
@@ -137,11 +129,7 @@ def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[Layer]:
 
 
 def _check_results(scan: Scan, found: Mapping[int, Cell]) -> None:
-    """Checks that the layers compute all results of the loop that are used.
-
-    Raises:
-        Declined: Something is used that no layer computes.
-    """
+    """Checks that the layers compute all results of the loop that are used."""
     inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, Lstm)}
     outputs = {cell.output for cell in found.values()}
     states = {cell.state for cell in found.values() if isinstance(cell, Lstm)}
@@ -155,16 +143,14 @@ def _check_results(scan: Scan, found: Mapping[int, Cell]) -> None:
 
 
 def _check_lengths(scan: Scan, layers: Sequence[Layer], extents: Extents) -> None:
-    """Checks that all sequences are as long as the loop runs, and that batches agree.
-
-    Raises:
-        Declined: They don't, or it isn't known.
-    """
+    """Checks that all sequences are as long as the loop runs, and that batches agree."""
     counts = {extents.scalar(bound) for bound in scan.bounds}
     lengths = {extents.dim(layer.steps.value, layer.steps.axis) for layer in layers if layer.steps is not None}
     lengths |= {extents.dim(scan.loop.given[index], 0) for index in scan.stacks}
-    need(len(counts) == 1 and counts == lengths and None not in counts,
-         "that it runs as often as its sequence is long can't be seen")  # fmt: skip
+    need(
+        len(counts) == 1 and counts == lengths and None not in counts,
+        "that it runs as often as its sequence is long can't be seen",
+    )
     batches = {layer.steps.batch for layer in layers if layer.steps is not None}
     for layer in layers:
         for state, size in zip(layer.initial, (layer.cell.outputs, layer.cell.units), strict=False):
@@ -185,6 +171,9 @@ def _narrow(layers: Sequence[Layer], extents: Extents) -> set[Value]:
         known = [batch is not None and extents.dim(state, 0) == batch for state in layer.initial]
         if not all(known):
             # The state of an operator is copied, if it isn't filled in for that; one shape is enough for all copies.
-            found.update(state for state, is_known in zip(layer.initial, known, strict=True)
-                         if not (is_known and isinstance(state, OpResult) and state.op.name == "tf.Fill"))  # fmt: skip
+            found.update(
+                state
+                for state, is_known in zip(layer.initial, known, strict=True)
+                if not (is_known and isinstance(state, OpResult) and state.op.name == "tf.Fill")
+            )
     return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.constants import constant_int
-from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import OpResult, Value
 

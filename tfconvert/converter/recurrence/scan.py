@@ -59,7 +59,6 @@ class Scan:
 
     @property
     def body(self) -> Block:
-        """The body of the loop."""
         return self.loop.functions[1].body.block
 
     @property
@@ -74,11 +73,7 @@ class Scan:
 
 
 def scan_of(loop: Construct) -> Scan:
-    """Returns a loop as one over sequences.
-
-    Raises:
-        Declined: It is none.
-    """
+    """Returns a loop as one over sequences."""
     body = loop.functions[1].body.block
     for function in loop.functions:
         for op in function.body.block.ops:

@@ -52,9 +52,6 @@ def steps_of(value: Value, axis: int) -> Steps:
     Args:
         value: The sequence.
         axis: The axis of the steps.
-
-    Raises:
-        Declined: It is not a sequence of vectors of 32-bit floats.
     """
     is_reversed = False
     while isinstance(value, OpResult) and value.op.name in ("tf.ConcatV2", "tf.Transpose", "tf.ReverseV2"):

@@ -52,18 +52,22 @@ def _alike(apart: Operation) -> list[list[Operation]]:
 
 def _is_like(op: Operation, other: Operation) -> bool:
     data = _DATA[op.name]
-    return op.name == other.name and op.properties == other.properties and all(
-        one is another or index == data
-        for index, (one, another) in enumerate(zip(op.operands, other.operands, strict=True))
-    )  # fmt: skip
+    return (
+        op.name == other.name
+        and op.properties == other.properties
+        and all(
+            one is another or index == data
+            for index, (one, another) in enumerate(zip(op.operands, other.operands, strict=True))
+        )
+    )
 
 
 def _is_vector(value: Value) -> bool:
     return tensor_data.constant_of(value) is not None and len(types.shape_of(value.type) or (0, 0)) == 1
 
 
+# The ops that can take a whole sequence, and which operand that is.
 _DATA: Mapping[str, int] = {"tf.MatMul": 0, "tf.BiasAdd": 0, "tf.AddV2": 0, "tf.Split": 1}
-"""The ops that can take a whole sequence, and which operand that is."""
 
 _FITS: Mapping[str, Callable[[Operation], bool]] = {
     "tf.MatMul": lambda op: tensor_data.constant_of(op.operands[1]) is not None and not tf.get(op, "transpose_a"),

@@ -26,8 +26,8 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 _UPDATE = "tf.XlaDynamicUpdateSlice"
 
+# Element types of which kernels pack and unpack rows.
 _ELEMENTS = (types.F32, types.I32, types.I64, types.I1)
-"""Element types of which kernels pack and unpack rows."""
 
 
 def join_rows(module: ModuleOp, blocks: Sequence[Block]) -> None:

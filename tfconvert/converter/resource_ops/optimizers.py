@@ -61,7 +61,6 @@ class Term:
         return self.apply("Neg")
 
     def square(self) -> Term:
-        """Returns the square."""
         return self.apply("Square")
 
     def sqrt(self) -> Term:
@@ -132,9 +131,7 @@ def _proximal_adagrad(var: Term, accum: Term, lr: Term, l1: Term, l2: Term, grad
     return {"var": _shrunk(var - grad * rate, rate, l1, l2), "accum": accum}
 
 
-def _adadelta(
-    var: Term, accum: Term, accum_update: Term, lr: Term, rho: Term, epsilon: Term, grad: Term
-) -> New:  # fmt: skip
+def _adadelta(var: Term, accum: Term, accum_update: Term, lr: Term, rho: Term, epsilon: Term, grad: Term) -> New:
     accum = accum * rho + grad.square() * (1 - rho)
     step = (accum_update + epsilon).sqrt() * (accum + epsilon).rsqrt() * grad
     return {"var": var - step * lr, "accum": accum, "accum_update": accum_update * rho + step.square() * (1 - rho)}
@@ -145,18 +142,37 @@ def _rate(lr: Term, beta1_power: Term, beta2_power: Term) -> Term:
 
 
 def _adam(
-    var: Term, m: Term, v: Term, beta1_power: Term, beta2_power: Term, lr: Term, beta1: Term, beta2: Term,
-    epsilon: Term, grad: Term, *, use_nesterov: bool,
-) -> New:  # fmt: skip
+    var: Term,
+    m: Term,
+    v: Term,
+    beta1_power: Term,
+    beta2_power: Term,
+    lr: Term,
+    beta1: Term,
+    beta2: Term,
+    epsilon: Term,
+    grad: Term,
+    *,
+    use_nesterov: bool,
+) -> New:
     m, v = m + (grad - m) * (1 - beta1), v + (grad.square() - v) * (1 - beta2)
     step = grad * (1 - beta1) + m * beta1 if use_nesterov else m
     return {"var": var - step * _rate(lr, beta1_power, beta2_power) / (v.sqrt() + epsilon), "m": m, "v": v}
 
 
 def _adam_with_amsgrad(
-    var: Term, m: Term, v: Term, vhat: Term, beta1_power: Term, beta2_power: Term, lr: Term, beta1: Term, beta2: Term,
-    epsilon: Term, grad: Term,
-) -> New:  # fmt: skip
+    var: Term,
+    m: Term,
+    v: Term,
+    vhat: Term,
+    beta1_power: Term,
+    beta2_power: Term,
+    lr: Term,
+    beta1: Term,
+    beta2: Term,
+    epsilon: Term,
+    grad: Term,
+) -> New:
     m, v = m + (grad - m) * (1 - beta1), v + (grad.square() - v) * (1 - beta2)
     vhat = vhat.maximum(v)
     step = m * _rate(lr, beta1_power, beta2_power) / (vhat.sqrt() + epsilon)
@@ -170,9 +186,7 @@ def _ada_max(
     return {"var": var - m / (v + epsilon) * (lr / (1 - beta1_power)), "m": m, "v": v}
 
 
-def _rms_prop(
-    var: Term, ms: Term, mom: Term, lr: Term, rho: Term, momentum: Term, epsilon: Term, grad: Term
-) -> New:  # fmt: skip
+def _rms_prop(var: Term, ms: Term, mom: Term, lr: Term, rho: Term, momentum: Term, epsilon: Term, grad: Term) -> New:
     ms = ms + (grad.square() - ms) * (1 - rho)
     mom = mom * momentum + grad * lr * (ms + epsilon).rsqrt()
     return {"var": var - mom, "ms": ms, "mom": mom}
@@ -187,9 +201,18 @@ def _centered_rms_prop(
 
 
 def _ftrl(
-    var: Term, accum: Term, linear: Term, grad: Term, lr: Term, l1: Term, l2: Term, lr_power: Term,
-    l2_shrinkage: Term | None = None, *, multiply_linear_by_lr: bool,
-) -> New:  # fmt: skip
+    var: Term,
+    accum: Term,
+    linear: Term,
+    grad: Term,
+    lr: Term,
+    l1: Term,
+    l2: Term,
+    lr_power: Term,
+    l2_shrinkage: Term | None = None,
+    *,
+    multiply_linear_by_lr: bool,
+) -> New:
     # Either all is as many times larger as the rate is small, or it is not.
     scale, rate = (lr, None) if multiply_linear_by_lr else (None, lr)
     drawn = grad if l2_shrinkage is None else grad + var * (l2_shrinkage * 2)
@@ -199,8 +222,11 @@ def _ftrl(
     linear = linear + (drawn * lr if rate is None else drawn) - (change if rate is None else change / rate)
     bound, decay = (l1, l2 * 2) if scale is None else (l1 * scale, l2 * 2 * scale)
     below = (abs(linear) - bound).maximum(0) * -linear.sign()
-    return {"var": below / ((powers[0] if rate is None else powers[0] / rate) + decay), "accum": total,
-            "linear": linear}  # fmt: skip
+    return {
+        "var": below / ((powers[0] if rate is None else powers[0] / rate) + decay),
+        "accum": total,
+        "linear": linear,
+    }
 
 
 def _add_sign(var: Term, m: Term, lr: Term, alpha: Term, sign_decay: Term, beta: Term, grad: Term) -> New:
@@ -228,8 +254,9 @@ def _step(formula: Callable[..., New], access: Access) -> None:
         name: Term(access, access.read(position, element) if is_handle[position] else op.operands[position])
         for position, name in enumerate(names)
     }
-    flags: dict[str, Any] = {each.name: tf.get(op, each.name, each.default_value.b)
-                             for each in definition.attr if each.name in _FLAGS}  # fmt: skip
+    flags: dict[str, Any] = {
+        each.name: tf.get(op, each.name, each.default_value.b) for each in definition.attr if each.name in _FLAGS
+    }
     for name, term in formula(**terms, **flags).items():
         if term is not terms[name]:
             access.assign(term.value, names.index(name))

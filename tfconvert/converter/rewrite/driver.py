@@ -12,14 +12,14 @@ from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.operation import Operation
 
+# A function whose ops are each rewritten this often, on average, is taken to cycle.
 _REWRITES_PER_OP = 32
-"""A function whose ops are each rewritten this often, on average, is taken to cycle."""
 
+# How many of the last rewrites the error about a cycle looks at.
 _TRACE = 1024
-"""How many of the last rewrites the error about a cycle looks at."""
 
+# How often the last rewrites must have repeated to count as a cycle.
 _REPEATED = 3
-"""How often the last rewrites must have repeated to count as a cycle."""
 
 Effects = Callable[[Operation], bool]
 
@@ -147,9 +147,12 @@ def _users(ops: list[Operation], seen: set[int]) -> list[Operation]:
 
 def _cycle(op: Operation, trace: list[str]) -> ConversionError:
     names = _period(trace)
-    return error_at(op, "rewrite-cycle", f"rewriting doesn't come to an end; these patterns undo each other: "
-                    f"{' -> '.join([*names, names[0]])}",
-                    "this is a defect of the converter, or of a pattern passed to it; please report it")  # fmt: skip
+    return error_at(
+        op,
+        "rewrite-cycle",
+        f"rewriting doesn't come to an end; these patterns undo each other: {' -> '.join([*names, names[0]])}",
+        "this is a defect of the converter, or of a pattern passed to it; please report it",
+    )
 
 
 def _period(trace: list[str]) -> list[str]:

@@ -82,4 +82,4 @@ _OF_VALUE: Mapping[Kind, str | Callable[[Value, Question, frozenset[Any]], str]]
     ),
     Kind.STATIC: lambda value, _, __: f"has the shape {types.shape_of(value.type)}, which isn't known",
     Kind.EQUALS: lambda _, question, __: f"isn't the constant {question.argument}",
-}  # fmt: skip
+}

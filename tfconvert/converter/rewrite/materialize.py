@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir import dims
 from tfconvert.converter.rewrite import op_info
 from tfconvert.converter.rewrite.dsl import AttributeCapture, Capture, Computed, Literal, Op, Result, Term
 from tfconvert.converter.rewrite.functions import parameters_of
@@ -15,15 +14,15 @@ from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.rewrite.program import Bound
 from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import dims, tensor_data, types
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
+# Attributes that are not properties, beside those that begin with `_`.
 _FREE = frozenset(("device",))
-"""Attributes that are not properties, beside those that begin with `_`."""
 
 
 def misfit(
@@ -151,8 +150,12 @@ class Maker:
             return [op_info.infer(operands)]
         except dims.MismatchError as problem:
             root = self._rewriter.root
-            raise error("wrong-pattern", f"a pattern creates {name} with operands that don't go together: {problem}",
-                        op=root.name, node=place_of(root.location).node) from problem  # fmt: skip
+            raise error(
+                "wrong-pattern",
+                f"a pattern creates {name} with operands that don't go together: {problem}",
+                op=root.name,
+                node=place_of(root.location).node,
+            ) from problem
 
     def _type(self, wanted: Attribute | Term) -> Attribute:
         if isinstance(wanted, Attribute):

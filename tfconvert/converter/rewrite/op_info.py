@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from tfconvert.converter.ir import dims
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects import dims, tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.tf_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, full_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.locations import Location
@@ -23,14 +22,41 @@ Range = tuple[int, int]
 
 TF, TFL = "tf.", "tfl."
 
+# Ops of either dialect whose result has their operands' element type and broadcast shape.
 _ELEMENTWISE = full_names(ELEMENTWISE_UNARY | ELEMENTWISE_BINARY | {"AddN"}) | {
-    f"tfl.{name}" for name in (
-        "abs", "add", "ceil", "cos", "div", "elu", "exp", "floor", "gelu", "hard_swish", "leaky_relu", "log",
-        "logistic", "maximum", "minimum", "mul", "neg", "pow", "relu", "relu6", "relu_n1_to_1", "round", "rsqrt", "sin",
-        "sqrt", "square", "squared_difference", "sub", "tanh",
+    f"tfl.{name}"
+    for name in (
+        "abs",
+        "add",
+        "ceil",
+        "cos",
+        "div",
+        "elu",
+        "exp",
+        "floor",
+        "gelu",
+        "hard_swish",
+        "leaky_relu",
+        "log",
+        "logistic",
+        "maximum",
+        "minimum",
+        "mul",
+        "neg",
+        "pow",
+        "relu",
+        "relu6",
+        "relu_n1_to_1",
+        "round",
+        "rsqrt",
+        "sin",
+        "sqrt",
+        "square",
+        "squared_difference",
+        "sub",
+        "tanh",
     )
-}  # fmt: skip
-"""Ops of either dialect whose result has their operands' element type and broadcast shape."""
+}
 
 
 class Signature(NamedTuple):

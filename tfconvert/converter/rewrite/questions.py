@@ -27,8 +27,8 @@ Found = list[Any]
 
 Ask = Callable[[Found], Hashable]
 
+# Relative difference up to which a constant equals a number in a pattern.
 _CLOSE = 1e-6
-"""Relative difference up to which a constant equals a number in a pattern."""
 
 
 class Kind(IntEnum):

@@ -31,11 +31,17 @@ def of_dialect(patterns: Sequence[Pattern[Any]], dialect: str) -> tuple[Pattern[
     """
     for pattern in patterns:
         if not isinstance(pattern, Pattern):
-            raise error("wrong-option", f"patterns holds {pattern!r}, which is not a pattern",
-                        hint="make one with tfconvert.patterns.rule")  # fmt: skip
+            raise error(
+                "wrong-option",
+                f"patterns holds {pattern!r}, which is not a pattern",
+                hint="make one with tfconvert.patterns.rule",
+            )
         if not pattern.root.startswith(DIALECTS):
-            raise error("wrong-option", f"pattern {pattern.name!r} starts at {pattern.root}",
-                        hint="a pattern starts at an op of tf or tfl")  # fmt: skip
+            raise error(
+                "wrong-option",
+                f"pattern {pattern.name!r} starts at {pattern.root}",
+                hint="a pattern starts at an op of tf or tfl",
+            )
     return tuple(pattern for pattern in patterns if pattern.root.startswith(dialect))
 
 

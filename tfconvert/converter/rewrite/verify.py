@@ -25,8 +25,8 @@ from tfconvert.converter.rewrite.pattern import PatternError
 from tfconvert.converter.rewrite.program import ops_of
 
 _MAX_OPS = 64
+# More commutative ops than this would need a program for each of a hundred orders.
 _MAX_COMMUTING = 6
-"""More commutative ops than this would need a program for each of a hundred orders."""
 
 ROOT = "root"
 """The name of the op that a pattern starts at, in functions' parameters."""

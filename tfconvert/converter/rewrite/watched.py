@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, NamedTuple
 
-from tfconvert.converter.guard import Guard
+from tfconvert.converter.process.guard import Guard
 from tfconvert.converter.rewrite.pattern import Declaration, Failure, Pattern
 from tfconvert.converter.rewrite.program import Program
 from tfconvert.converter.rewrite.questions import Found
@@ -21,8 +21,8 @@ from tfconvert.schema.ir.operation import Operation
 BAD, UNUSED = "bad-pattern", "unused-pattern"
 """Codes: a mistake in a pattern's functions, and a pattern that has never matched."""
 
+# How many of the nearest misses the note about a pattern tells.
 _NEAREST = 3
-"""How many of the nearest misses the note about a pattern tells."""
 
 
 CUSTOM = f"{tfl.PREFIX}{tfl.CUSTOM}"
@@ -114,8 +114,9 @@ class Watched:
         """Returns the note about a pattern that was never applied: how far the ops got that came nearest."""
         name, root = self._original.name, self._original.root
         if not self._started and not self._missed:
-            return Diagnostic(UNUSED, f"the pattern {name!r} never matched: there is no {root} when it is tried",
-                              severity=NOTE)  # fmt: skip
+            return Diagnostic(
+                UNUSED, f"the pattern {name!r} never matched: there is no {root} when it is tried", severity=NOTE
+            )
         nearest = sorted(dict.fromkeys(self._missed), key=lambda miss: -miss.passed)
         by_reason: dict[str, Miss] = {}
         for miss in nearest:
@@ -124,8 +125,9 @@ class Watched:
         told = [_told(miss, counts[miss.reason], self._questions()) for miss in by_reason.values()]
         taken = "" if told else "; another pattern went first wherever it fits: give it a higher benefit"
         text = "; ".join(told[:_NEAREST])
-        return Diagnostic(UNUSED, f"the pattern {name!r} never matched{taken}{', nearest: ' + text if told else ''}",
-                          severity=NOTE)  # fmt: skip
+        return Diagnostic(
+            UNUSED, f"the pattern {name!r} never matched{taken}{', nearest: ' + text if told else ''}", severity=NOTE
+        )
 
     def _questions(self) -> int:
         return max((len(program.asked) for program in self.programs), default=0)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.ir.dims import UNKNOWN, MismatchError, Partial, merge
-from tfconvert.converter.shapes.ops.operands import Known
+from tfconvert.ops.shapes.operands import Known
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, merge
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -47,7 +47,6 @@ class Fact(NamedTuple):
 
 
 def fact_of(known: Known, value: Value) -> Fact:
-    """Returns the fact of a value."""
     return Fact(known.shapes.get(value), known.constants.get(value), known.partial(value))
 
 

@@ -21,8 +21,8 @@ from tfconvert.converter.control_flow.decisions import branch_of, invariants
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase_dead, update_function_type
 from tfconvert.converter.shapes.facts import Fact, fact_of, join
-from tfconvert.converter.shapes.ops.operands import Known
 from tfconvert.converter.shapes.sweep import Folded, Sweep
+from tfconvert.ops.shapes.operands import Known
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import IFS, KINDS, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
@@ -30,9 +30,9 @@ from tfconvert.schema.dialects.tf_executor import ExecutorOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.values import Value
 
+# After this many iterations the dimensions of a loop's variables are widened, and after as many
+# again their ranks.
 _MAX_ROUNDS = 8
-"""After this many iterations the dimensions of a loop's variables are widened, and after as many
-again their ranks."""
 
 
 class _Body:
@@ -111,8 +111,8 @@ class _Body:
         )
 
 
+# Analyses a function; yields the functions that must be analysed before it goes on.
 _Task = Generator[_Body, None, None]
-"""Analyses a function; yields the functions that must be analysed before it goes on."""
 
 
 def infer(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> None:
@@ -121,10 +121,6 @@ def infer(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> None:
     Args:
         functions: The module's functions.
         outside: Names that ops outside of functions refer to.
-
-    Raises:
-        ConversionError: Shapes contradict each other (`shape-mismatch`) where no condition decides whether they meet,
-            or a constant that has to be read is damaged (`bad-checksum`).
     """
     _Flow(functions, outside).run()
 
@@ -188,9 +184,12 @@ class _Flow:
         """Sweeps one block; the blocks in its ops' regions, but for executor graphs, are for later."""
         is_outermost = block in body.blocks
         sweep = Sweep(
-            block, self._known, writes=writes, tolerates=symbol_table.is_private(body.function),
+            block,
+            self._known,
+            writes=writes,
+            tolerates=symbol_table.is_private(body.function),
             folded=None if body.is_fixed else body.folded,
-        )  # fmt: skip
+        )
         if body.results is not None and not body.is_fixed:
             self._forget(block)
         sweep.enter(body.entry if is_outermost and not body.is_fixed else None, keeps_returns=body.is_loop)

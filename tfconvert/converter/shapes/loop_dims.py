@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import change_signature
-from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.ir.edit import erase_dead, update_function_type
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation

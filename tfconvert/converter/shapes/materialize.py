@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.dims import UNKNOWN
-from tfconvert.converter.shapes.ops.registry import shape_function
 from tfconvert.converter.shapes.symbolic import Source, Symbols
+from tfconvert.ops.shapes.registry import shape_function
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.tf_effects import is_pure
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
+# At most this many ops are run once more for one dimension.
 _MAX_STAND_INS = 64
-"""At most this many ops are run once more for one dimension."""
 
 MAKERS = frozenset({"tf.EmptyTensorList", "tf.TensorListReserve"})
 """Ops whose tensor is created where it is first used, so that nothing before that can read its shape."""
@@ -177,16 +177,40 @@ def _is_plain(op: Operation) -> bool:
     return name not in _TABLES_TELL or all(tensor_data.constant_of(value) is not None for value in op.operands[1:])
 
 
-_VALUES_TELL = frozenset({
-    "Bincount", "CombinedNonMaxSuppression", "DynamicPartition", "DynamicStitch", "LinSpace", "ListDiff",
-    "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5",
-    "ParallelDynamicStitch", "Range", "SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum",
-    "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum", "SparseToDense", "Unique", "UniqueV2",
-    "UniqueWithCounts", "UniqueWithCountsV2", "Where",
-})  # fmt: skip
-"""Ops whose result shape depends on their operands' elements."""
+# Ops whose result shape depends on their operands' elements.
+_VALUES_TELL = frozenset(
+    {
+        "Bincount",
+        "CombinedNonMaxSuppression",
+        "DynamicPartition",
+        "DynamicStitch",
+        "LinSpace",
+        "ListDiff",
+        "NonMaxSuppression",
+        "NonMaxSuppressionV2",
+        "NonMaxSuppressionV3",
+        "NonMaxSuppressionV4",
+        "NonMaxSuppressionV5",
+        "ParallelDynamicStitch",
+        "Range",
+        "SegmentMax",
+        "SegmentMean",
+        "SegmentMin",
+        "SegmentProd",
+        "SegmentSum",
+        "SparseSegmentMean",
+        "SparseSegmentSqrtN",
+        "SparseSegmentSum",
+        "SparseToDense",
+        "Unique",
+        "UniqueV2",
+        "UniqueWithCounts",
+        "UniqueWithCountsV2",
+        "Where",
+    }
+)
 
-_TABLES_TELL = frozenset({
-    "BatchToSpace", "BatchToSpaceND", "MirrorPad", "Pad", "PadV2", "SpaceToBatch", "SpaceToBatchND",
-})  # fmt: skip
-"""Ops whose result's shape depends on matrices of integers."""
+# Ops whose result's shape depends on matrices of integers.
+_TABLES_TELL = frozenset(
+    {"BatchToSpace", "BatchToSpaceND", "MirrorPad", "Pad", "PadV2", "SpaceToBatch", "SpaceToBatchND"}
+)

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfconvert.converter.ir.dims import Partial, without_symbols
-from tfconvert.converter.kernels.folding import fold
 from tfconvert.converter.shapes.facts import Fact, agreed, constant_of, fits
-from tfconvert.converter.shapes.ops.operands import Known, Operands
-from tfconvert.converter.shapes.ops.registry import infer_shapes, infer_values
-from tfconvert.converter.shapes.ops.reshape_target import constant_target
+from tfconvert.ops.kernels.folding import fold
+from tfconvert.ops.shapes.operands import Known, Operands
+from tfconvert.ops.shapes.registry import infer_shapes, infer_values
+from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, tf_effects, types
+from tfconvert.schema.dialects.dims import Partial, without_symbols
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.block import Block
@@ -110,11 +110,7 @@ class Sweep:
                 self._write_type(result, shape)
 
     def visit(self, op: Operation) -> None:
-        """Infers an op's results, and notes them or updates the IR.
-
-        Raises:
-            ConversionError: It contradicts itself (`shape-mismatch`), or a constant that has to be read is damaged.
-        """
+        """Infers an op's results, and notes them or updates the IR."""
         operands = Operands(op, self._known)
         noted = operands.results
         shapes, partials = self._infer(operands, noted)

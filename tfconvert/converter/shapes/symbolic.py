@@ -1,6 +1,6 @@
 """Symbolic shapes through calls, branches and loops: which unknown dimensions are equal.
 
-An unknown dimension is a symbol (`tfconvert.converter.ir.dims`). A function's arguments have the symbols of its
+An unknown dimension is a symbol (`tfconvert.schema.dialects.dims`). A function's arguments have the symbols of its
 operands, a loop's variables those of their initial values as far as the body returns them unchanged. So the batch of
 an element that is set deep inside of loops is found to be the batch of an input outside of them.
 
@@ -16,22 +16,22 @@ from typing import Any
 
 from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.constants import constant_int
-from tfconvert.converter.ir.dims import UNKNOWN, dim_of_element, symbol
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
-from tfconvert.converter.shapes.ops.operands import Known, Operands
-from tfconvert.converter.shapes.ops.registry import infer_shapes, infer_values, shape_function
+from tfconvert.ops.shapes.operands import Known, Operands
+from tfconvert.ops.shapes.registry import infer_shapes, infer_values, shape_function
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.dims import UNKNOWN, dim_of_element, symbol
 from tfconvert.schema.dialects.types import Shape, shape_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Loops nested deeper are swept once, with every dimension that may change widened.
 _DEPTH = 4
-"""Loops nested deeper are swept once, with every dimension that may change widened."""
 
+# Symbols from here on are for dimensions that several others are broadcast to.
 _FIRST_BROADCAST = 1 << 40
-"""Symbols from here on are for dimensions that several others are broadcast to."""
 
 _BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
 
@@ -64,8 +64,18 @@ class Symbols:
         broadcasts: The dimensions that are broadcast to one, by its symbol.
     """
 
-    __slots__ = ("_branches", "_calls", "_depth", "_equal", "_lists", "_met", "_sources", "_supposes", "broadcasts",
-                 "known")  # fmt: skip
+    __slots__ = (
+        "_branches",
+        "_calls",
+        "_depth",
+        "_equal",
+        "_lists",
+        "_met",
+        "_sources",
+        "_supposes",
+        "broadcasts",
+        "known",
+    )
 
     def __init__(self, calls: Calls, lists: Mapping[Value, ListClass], *, supposes: bool = True) -> None:
         self.known = Known()
@@ -322,8 +332,10 @@ class Symbols:
                 return
             shapes = changed
         shapes = [self.known.shapes.get(operand) for operand in op.operands]
-        varying = [self._joined([shape, self.known.shapes.get(value)], None) if self._depth < _DEPTH else None
-                   for shape, value in zip(shapes, returned, strict=False)]  # fmt: skip
+        varying = [
+            self._joined([shape, self.known.shapes.get(value)], None) if self._depth < _DEPTH else None
+            for shape, value in zip(shapes, returned, strict=False)
+        ]
         shapes = [shape if is_fixed else other for shape, other, is_fixed in zip(shapes, varying, fixed, strict=False)]
         # Equalities found so far hold in the first iteration only.
         self._equal = before

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tfconvert.converter.shapes.facts import Fact
-from tfconvert.converter.shapes.ops.operands import Known
 from tfconvert.converter.shapes.sweep import Sweep
+from tfconvert.ops.shapes.operands import Known
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import KINDS

@@ -13,11 +13,11 @@ import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.tensor_lists.classes import groups_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -215,13 +215,22 @@ def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
         for shape in found:
             array.shape = merge(array.shape, shape)
     except MismatchError as mismatch:
-        yield found_at(op, "list-elements-differ", f"the elements of the tensor array differ: {mismatch}",
-                      "lists become tensors, so that all their elements must have one shape")  # fmt: skip
+        yield found_at(
+            op,
+            "list-elements-differ",
+            f"the elements of the tensor array differ: {mismatch}",
+            "lists become tensors, so that all their elements must have one shape",
+        )
 
 
 def _without_counterpart(op: Operation) -> Diagnostic:
     if "Grad" in op.name:
-        return found_at(op, "tensor-array", "the gradient of a tensor array can't be converted",
-                       "choose outputs that need no gradient")  # fmt: skip
-    return found_at(op, "tensor-array", "this version of the op can't be converted",
-                   "export the graph with a newer TensorFlow")  # fmt: skip
+        return found_at(
+            op,
+            "tensor-array",
+            "the gradient of a tensor array can't be converted",
+            "choose outputs that need no gradient",
+        )
+    return found_at(
+        op, "tensor-array", "this version of the op can't be converted", "export the graph with a newer TensorFlow"
+    )

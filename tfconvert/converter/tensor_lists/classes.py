@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.constants import constant_array, constant_int
-from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, ListOp, changes_length
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -133,20 +133,29 @@ def _describe(found: ListClass) -> Iterator[Diagnostic]:
             return
         for element in (_declared(op), *(types.element_of(item.type) for item in _items(op, entry))):
             if element is not None and found.element is not None and element != found.element:
-                yield found_at(op, "list-elements-differ", f"an element of type {element} gets into a list of type "
-                              f"{found.element}")  # fmt: skip
+                yield found_at(
+                    op, "list-elements-differ", f"an element of type {element} gets into a list of type {found.element}"
+                )
                 return
             found.element = found.element or element
         try:
             for shape in _shapes(op, entry):
                 found.shape = merge(found.shape, shape)
         except MismatchError as mismatch:
-            yield found_at(op, "list-elements-differ", f"the elements of the list differ: {mismatch}",
-                          "lists become tensors, so that all their elements must have one shape")  # fmt: skip
+            yield found_at(
+                op,
+                "list-elements-differ",
+                f"the elements of the list differ: {mismatch}",
+                "lists become tensors, so that all their elements must have one shape",
+            )
             return
     if found.shape is None or found.element is None:
-        yield found_at(found.ops[0], "list-rank", "the rank of the elements of the list isn't known",
-                      "give the TensorArray an element_shape")  # fmt: skip
+        yield found_at(
+            found.ops[0],
+            "list-rank",
+            "the rank of the elements of the list isn't known",
+            "give the TensorArray an element_shape",
+        )
     found.length = _length(found.ops)
 
 
@@ -213,6 +222,7 @@ def _split_length(op: Operation) -> int:
     return (types.shape_of(op.operands[2].type) or (-1,))[0]
 
 
+# Op that creates a list -> its length.
 _LENGTHS: Mapping[str, Callable[[Operation], int]] = {
     "tf.EmptyTensorList": lambda op: 0,
     "tf.TensorListFromTensor": lambda op: (types.shape_of(op.operands[0].type) or (-1,))[0],
@@ -221,7 +231,6 @@ _LENGTHS: Mapping[str, Callable[[Operation], int]] = {
     "tf.TensorListScatterV2": _constant_length(3),
     "tf.TensorListSplit": _split_length,
 }
-"""Op that creates a list -> its length."""
 
 
 def _escapes(calls: Calls, classes: Mapping[Value, ListClass]) -> Iterator[Diagnostic]:
@@ -238,8 +247,16 @@ def _escapes(calls: Calls, classes: Mapping[Value, ListClass]) -> Iterator[Diagn
             elif not is_called:
                 source = used[0].owner
                 at = source if isinstance(source, Operation) else function
-                yield found_at(at, "list-escapes", f"a list of tensors is a result of function {name!r}",
-                              "stack it, and return the tensor")  # fmt: skip
+                yield found_at(
+                    at,
+                    "list-escapes",
+                    f"a list of tensors is a result of function {name!r}",
+                    "stack it, and return the tensor",
+                )
         if not is_called and any(argument in classes for argument in block.args):
-            yield found_at(function, "list-escapes", f"a list of tensors is an argument of function {name!r}",
-                          "take a tensor, and create a list from it inside")  # fmt: skip
+            yield found_at(
+                function,
+                "list-escapes",
+                f"a list of tensors is an argument of function {name!r}",
+                "take a tensor, and create a list from it inside",
+            )

@@ -18,12 +18,12 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+# Elements that LiteRT can put into a tensor in place; with others, the tensor is copied for each.
 _UPDATED = frozenset(
     row.mlir
     for row in types.ELEMENT_TYPES
     if row.name in ("float", "half", "int8", "uint8", "int16", "int32", "uint32", "int64", "bool")
 )
-"""Elements that LiteRT can put into a tensor in place; with others, the tensor is copied for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,9 @@ def _chosen(one: Lowered, value: Value, index: Value, row: Value) -> Value:
     length = one.insert.size(value, 0)
     numbers = one.insert.tf("Range", (0, length, 1), types.tensor(types.I32, (one.of.length,)))
     flags = (one.of.length, *(1,) * len(one.shape))
-    is_it = one.insert.tf("Equal", (numbers, index), types.tensor(types.I1, (one.of.length,)),
-                          {"incompatible_shape_error": True})  # fmt: skip
+    is_it = one.insert.tf(
+        "Equal", (numbers, index), types.tensor(types.I1, (one.of.length,)), {"incompatible_shape_error": True}
+    )
     flag = one.insert.tf("Reshape", (is_it, one.insert.pack([length, *flags[1:]])), types.tensor(types.I1, flags))
     return one.insert.tf("SelectV2", (flag, row, value), one.of.type)
 
@@ -203,10 +204,16 @@ def _split(one: Lowered) -> Results:
     """Cuts a tensor into equal lengths, which is a reshape."""
     tensor, lengths = one.op.operands[0], constant_array(one.op.operands[2])
     if lengths is None or len(set(lengths.tolist())) != 1:
-        raise ConversionError([found_at(
-            one.op, "list-elements-differ", "a tensor is split into parts that are not known to be equally long",
-            "lists become tensors, so that all their elements must have one shape",
-        )])  # fmt: skip
+        raise ConversionError(
+            [
+                found_at(
+                    one.op,
+                    "list-elements-differ",
+                    "a tensor is split into parts that are not known to be equally long",
+                    "lists become tensors, so that all their elements must have one shape",
+                )
+            ]
+        )
     inner = [one.insert.size(tensor, axis) for axis in range(1, len(one.shape))]
     target = one.insert.pack([(lengths.size), (int(lengths.flat[0])), *inner])
     shape = (lengths.size, int(lengths.flat[0]), *one.shape[1:])
@@ -224,10 +231,16 @@ def _scatter(one: Lowered) -> Results:
         return [_arranged(one, tensor, order, wanted, rows)]
     if is_enumeration(indices) and length is not None and length < 0:
         return [tensor]
-    raise ConversionError([found_at(
-        one.op, "list-scatter", "the elements' indices in the list are not known at compile time",
-        "create the list from a whole tensor (TensorArray.unstack)",
-    )])  # fmt: skip
+    raise ConversionError(
+        [
+            found_at(
+                one.op,
+                "list-scatter",
+                "the elements' indices in the list are not known at compile time",
+                "create the list from a whole tensor (TensorArray.unstack)",
+            )
+        ]
+    )
 
 
 def _arranged(one: Lowered, tensor: Value, order: tensor_data.Array, length: int, rows: int) -> Value:

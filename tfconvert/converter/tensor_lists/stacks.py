@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.ir.symbol_table import is_private
 from tfconvert.converter.tensor_lists.classes import Groups, groups_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.tf_traits import UNARY_IDENTITIES, full_names
@@ -132,13 +132,18 @@ def _describe(stack: Stack, creator: Operation) -> Iterator[Diagnostic]:
         if op.name in _CHANGING:
             item = op.operands[1] if op.name == PUSH else op.results[0]
             if types.element_of(item.type) != stack.element:
-                yield found_at(op, "list-elements-differ",
-                              f"the stack has elements of type {stack.element}, this is {item.type}")  # fmt: skip
+                yield found_at(
+                    op, "list-elements-differ", f"the stack has elements of type {stack.element}, this is {item.type}"
+                )
             try:
                 stack.shape = merge(stack.shape, types.shape_of(item.type))
             except MismatchError as mismatch:
-                yield found_at(op, "list-elements-differ", f"the elements of the stack differ: {mismatch}",
-                              "stacks become tensors, so that all their elements must have one shape")  # fmt: skip
+                yield found_at(
+                    op,
+                    "list-elements-differ",
+                    f"the elements of the stack differ: {mismatch}",
+                    "stacks become tensors, so that all their elements must have one shape",
+                )
 
 
 def _carry(stack: Stack, calls: Calls) -> Iterator[Diagnostic]:
@@ -195,8 +200,12 @@ def _escapes(calls: Calls, handles: Groups, stacks: Collection[Value]) -> Iterat
             if any(is_one(value) for value in (*op.operands, *op.results)):
                 yield found_at(op, "stack-escapes", "the handle of a stack is used in a way that can't be followed")
         if not is_called and any(is_one(argument) for argument in block.args):
-            yield found_at(function, "stack-escapes", f"the handle of a stack is an argument of function {name!r}",
-                          "create the stack in the graph that uses it")  # fmt: skip
+            yield found_at(
+                function,
+                "stack-escapes",
+                f"the handle of a stack is an argument of function {name!r}",
+                "create the stack in the graph that uses it",
+            )
 
 
 def _ambiguous(op: Operation, count: int) -> Diagnostic:
@@ -206,5 +215,6 @@ def _ambiguous(op: Operation, count: int) -> Diagnostic:
 
 
 def _legacy(op: Operation) -> Diagnostic:
-    return found_at(op, "stack-version", "this version of the op can't be converted",
-                   "export the graph with a newer TensorFlow")  # fmt: skip
+    return found_at(
+        op, "stack-version", "this version of the op can't be converted", "export the graph with a newer TensorFlow"
+    )

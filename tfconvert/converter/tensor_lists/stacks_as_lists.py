@@ -97,10 +97,13 @@ def _close(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
     return []
 
 
+# Op -> its rewrite for lists, which returns the replacements of the op's results.
 _OPS: Mapping[str, Callable[[Operation, Stack, Lists], Sequence[Value]]] = {
-    CLOSE: _close, NEW: _new, POP: _pop, PUSH: _push,
-}  # fmt: skip
-"""Op -> its rewrite for lists, which returns the replacements of the op's results."""
+    CLOSE: _close,
+    NEW: _new,
+    POP: _pop,
+    PUSH: _push,
+}
 
 
 def _shape(insert: Builder, stack: Stack) -> Value:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.kernels.call import Array
+from tfconvert.ops.kernels.call import Array
 
 _TOLERANCE: Mapping[str, float] = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-6, "complex128": 1e-6}
+# Largest difference, relative to a result's largest value, that rounding explains: sums may be in another order.
 _TOLERANCE_OF_OTHERS = 1e-3
-"""Largest difference, relative to a result's largest value, that rounding explains: sums may be in another order."""
 
 _TINY = float(np.finfo(np.float32).tiny)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.tables import Table
-from tfconvert.converter.kernels.call import Array, Call
+from tfconvert.ops.kernels.call import Array, Call
 from tfconvert.schema.dialects import types
 
 INDEX = "index"
@@ -23,11 +23,11 @@ PERMUTATION = "permutation"
 SHAPE = "shape"
 KEYS = "keys"
 
+# Kinds, those first that leave the least choice: it is taken where a value is used in several ways.
 _STRICTEST = (SPLITS, KEYS, PERMUTATION, SHAPE, SORTED, INDEX)
-"""Kinds, those first that leave the least choice: it is taken where a value is used in several ways."""
 
+# Sizes, counts and depths are smaller.
 _SIZES = 5
-"""Sizes, counts and depths are smaller."""
 
 
 class Domain(NamedTuple):

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from glob import escape
 from typing import NamedTuple
 
-from tfconvert.converter.fidelity import Exclusions, Fidelity, LayerFidelity
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity
 
 
 class Trial(NamedTuple):
@@ -134,5 +134,5 @@ class Search:
             return None
 
 
+# How many dB are a gain.
 _GAIN = 0.5
-"""How many dB are a gain."""

@@ -11,11 +11,31 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Use, Value
 
 _FIRST = (
-    "BroadcastTo", "Cast", "CheckNumerics", "EnsureShape", "ExpandDims", "GatherV2", "Identity", "Pad",
-    "PreventGradient", "Reshape", "Reverse", "ReverseV2", "Slice", "Snapshot", "Split", "SplitV", "Squeeze",
-    "StopGradient", "StridedSlice", "Tile", "Transpose", "Unpack",
-)  # fmt: skip
+    "BroadcastTo",
+    "Cast",
+    "CheckNumerics",
+    "EnsureShape",
+    "ExpandDims",
+    "GatherV2",
+    "Identity",
+    "Pad",
+    "PreventGradient",
+    "Reshape",
+    "Reverse",
+    "ReverseV2",
+    "Slice",
+    "Snapshot",
+    "Split",
+    "SplitV",
+    "Squeeze",
+    "StopGradient",
+    "StridedSlice",
+    "Tile",
+    "Transpose",
+    "Unpack",
+)
 
+# Op -> the operands whose elements are its results'; `None` for all.
 _THROUGH: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(_FIRST, (0,)),
     "ConcatV2": None,
@@ -23,12 +43,11 @@ _THROUGH: Mapping[str, Sequence[int] | None] = {
     "Select": (1, 2),
     "SelectV2": (1, 2),
 }
-"""Op -> the operands whose elements are its results'; `None` for all."""
 
-_POSITIONAL = frozenset((
-    "IdentityN", "tf_executor.Enter", "tf_executor.Exit", "tf_executor.LoopCond", "tf_executor.NextIteration.Sink",
-))  # fmt: skip
-"""Ops whose every operand is the result at its place."""
+# Ops whose every operand is the result at its place.
+_POSITIONAL = frozenset(
+    ("IdentityN", "tf_executor.Enter", "tf_executor.Exit", "tf_executor.LoopCond", "tf_executor.NextIteration.Sink")
+)
 
 _MERGED = frozenset(("tf_executor.Merge", "tf_executor.Switch", "tf_executor._SwitchN"))
 

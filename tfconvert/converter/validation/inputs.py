@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.kernels.call import Array
 from tfconvert.converter.validation import samples
 from tfconvert.converter.validation.domains import RULES, Domain, fits
 from tfconvert.converter.validation.flow import Flow
 from tfconvert.converter.validation.probe import Probe
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
+# How often inputs are drawn anew with what the last run showed.
 _TRIES = 6
-"""How often inputs are drawn anew with what the last run showed."""
 
 
 class Run(NamedTuple):
@@ -46,9 +46,6 @@ def drawn_runs(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iter
         module: The model as it was imported.
         function: The function.
         names: The names of its inputs.
-
-    Raises:
-        ConversionError: The reference can't be run at all.
     """
     kinds = [each.type for each in function.body.block.args]
     watched = _watched(module, function)
@@ -80,9 +77,6 @@ def runs_in_ranges(
         function: The function.
         names: The names of its inputs.
         ranges: The ranges, by the places of inputs.
-
-    Raises:
-        ConversionError: The reference can't be run at all.
     """
     for draw, values in enumerate(drawn(module, function, names)):
         fitting = list(values)
@@ -130,8 +124,10 @@ def _run(
         if {**known, **probe.domains} == known:
             return found
         known |= probe.domains
-        values = [_redrawn(each, name, known.get(number), draw)
-                  for number, (each, name) in enumerate(zip(first, names, strict=True))]  # fmt: skip
+        values = [
+            _redrawn(each, name, known.get(number), draw)
+            for number, (each, name) in enumerate(zip(first, names, strict=True))
+        ]
     return run(module, function, values)
 
 

@@ -15,14 +15,14 @@ from tfconvert.converter.executor import buffers
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.ir.interface import interface_of
-from tfconvert.converter.kernels.call import Array
-from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
-from tfconvert.converter.litert.passes.separate_state import SeparateState
-from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.targets.litert.passes.fold_fake_quant import FoldFakeQuant
+from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import samples
 from tfconvert.converter.validation.comparison import compare, is_equal
 from tfconvert.converter.validation.samples import REFUSED_INPUT
 from tfconvert.exporters.tflite.model import export
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -112,11 +112,7 @@ class _Side:
         return ""
 
     def run(self, name: str, inputs: Sequence[Array]) -> _Outcome:
-        """Runs a function.
-
-        Raises:
-            ConversionError: It can't be run on these inputs.
-        """
+        """Runs a function."""
         if self.is_file:
             return _Outcome(self._run_file(name, inputs))
         if self.has_buffers:
@@ -229,14 +225,20 @@ def _differences(
 
 def _unchecked(pass_name: str, function: str, reason: str) -> Diagnostic:
     return Diagnostic(
-        "function-not-checked", f"function {function!r} was not run before and after {pass_name}: {reason}",
-        op="func.func", node=function, severity=NOTE,
-    )  # fmt: skip
+        "function-not-checked",
+        f"function {function!r} was not run before and after {pass_name}: {reason}",
+        op="func.func",
+        node=function,
+        severity=NOTE,
+    )
 
 
 def _changed(pass_name: str, function: str, what: str) -> Diagnostic:
     problem = error(
-        "pass-changed-results", f"pass {pass_name} has changed what function {function!r} computes: {what}",
-        op="func.func", node=function, hint="this is a mistake in the pass, not in the model; please report it",
-    )  # fmt: skip
+        "pass-changed-results",
+        f"pass {pass_name} has changed what function {function!r} computes: {what}",
+        op="func.func",
+        node=function,
+        hint="this is a mistake in the pass, not in the model; please report it",
+    )
     return problem.diagnostics[0]

@@ -9,9 +9,9 @@ import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.variables import value_behind
-from tfconvert.converter.kernels.call import Array, Results
-from tfconvert.converter.kernels.op_call import call_of
 from tfconvert.converter.validation.domains import RULES, Domain, narrower
+from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.kernels.op_call import call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.operation import Operation
 
@@ -34,7 +34,6 @@ class Probe(Executor):
     domains: dict[int, Domain] = field(default_factory=dict)
 
     def execute(self, op: Operation, inputs: Results) -> Results:
-        """Runs an op, after what it takes for its operands has been noted."""
         for index, reached in self.watched.get(op, {}).items():
             rule = RULES[op.name.removeprefix("tf.")][index]
             try:
@@ -63,7 +62,6 @@ class Shaken(Executor):
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def execute(self, op: Operation, inputs: Results) -> Results:
-        """Runs an op, and disturbs what it computes."""
         results = Executor.execute(self, op, inputs)
         return results if op.name in _CONSTANTS else tuple(map(self._off, results))
 

@@ -6,29 +6,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from tfconvert.converter.fidelity import Fidelity, LayerFidelity, Limits
 from tfconvert.converter.ir.interface import interface_of
-from tfconvert.converter.litert.quantize import comparison
-from tfconvert.converter.litert.quantize.entries import entries_of
-from tfconvert.converter.litert.quantize.samples import Entry, Sample
-from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.opened import opened
-from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.quantization_report import Layer
+from tfconvert.converter.pipeline.quantization_report import Layer
+from tfconvert.converter.targets.litert.quantize import comparison
+from tfconvert.converter.targets.litert.quantize.entries import entries_of
+from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.validation import inputs, result_check
 from tfconvert.converter.validation.exclusion_search import Search, Trial
 from tfconvert.converter.validation.quantized_forms import Forms
-from tfconvert.converter.verify_options import Verify
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.fidelity import Fidelity, LayerFidelity, Limits
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.options import Options
+from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.verify_options import Verify
 
 MOST = result_check.MOST
 """How many samples of each signature are compared."""
 
+# On how many the layers are compared while searching for those to exclude.
 _FEW = 4
-"""On how many the layers are compared while searching for those to exclude."""
 
 
 def check(
@@ -50,10 +50,6 @@ def check(
         file: The quantized file.
         layers: The layers that quantizing activations has reported.
         on_stage: Called with a name before the search for layers to exclude begins.
-
-    Raises:
-        ConversionError: LiteRT is not installed (`litert-missing`), or can't run one of the files (`runtime-error`); or
-            the data is not what the model takes (`wrong-sample`).
     """
     forms = Forms(source, options, quantize)
     floats = forms.floats()

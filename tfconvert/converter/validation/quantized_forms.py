@@ -9,15 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tfconvert.converter.litert.quantize.candidates import is_constant, is_float
-from tfconvert.converter.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.litert.stages import STAGES
-from tfconvert.converter.litert.tflite_file import export_file
-from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stages import before
-from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.quantization_report import FLOAT, Layer
+from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
+from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
+from tfconvert.converter.targets.litert.stages import STAGES
+from tfconvert.converter.targets.litert.tflite_file import export_file
 from tfconvert.exporters.tflite.model import Place, TFLiteFile, export
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects import tfl
@@ -26,6 +24,8 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import limited
+from tfconvert.settings.options import Options
+from tfconvert.settings.quantization import Quantize
 
 _FLOATS = before(STAGES, "prepare-quantize")
 _REST = STAGES[len(_FLOATS) :]
@@ -111,9 +111,6 @@ class Forms:
 
         Args:
             exclude: Patterns of them.
-
-        Raises:
-            ConversionError: It can't be quantized so.
         """
         module = self._module.clone({})
         quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))

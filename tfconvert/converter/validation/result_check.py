@@ -16,33 +16,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.fidelity import Fidelity, Limits, OutputFidelity
 from tfconvert.converter.ir.interface import Interface, interface_of
-from tfconvert.converter.kernels.call import Array
-from tfconvert.converter.litert import runtime
-from tfconvert.converter.litert.quantize.entries import entries_of
-from tfconvert.converter.litert.quantize.figures import OutputFigures
-from tfconvert.converter.litert.quantize.samples import Entry, read
-from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.pipeline.opened import opened
-from tfconvert.converter.report import OutputError
+from tfconvert.converter.targets.litert import runtime
+from tfconvert.converter.targets.litert.quantize.entries import entries_of
+from tfconvert.converter.targets.litert.quantize.figures import OutputFigures
+from tfconvert.converter.targets.litert.quantize.samples import Entry, read
+from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import inputs
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused, Run
+from tfconvert.converter.validation.output_error import OutputError
 from tfconvert.converter.validation.stability import unexplained
 from tfconvert.converter.validation.wiring import FileEngine, Wiring, own_wiring
 from tfconvert.importers.source import Source
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.fidelity import Fidelity, Limits, OutputFidelity
 from tfconvert.schema.ir.builtin import ModuleOp
 
 MOST = 32
 """How many of the user's samples are compared for each signature: the reference is slow."""
 
+# The rounding error of numbers near one, of which a small result may be the difference.
 _ROUNDING = float(np.finfo(np.float32).eps)
-"""The rounding error of numbers near one, of which a small result may be the difference."""
 
 _DECLINED = "not-verified"
 
@@ -139,9 +139,13 @@ def compared(
 
 
 def compared_in(
-    engine: FileEngine, source: Source, content: bytes, data: Any = None, wiring: Wiring = own_wiring,
+    engine: FileEngine,
+    source: Source,
+    content: bytes,
+    data: Any = None,
+    wiring: Wiring = own_wiring,
     quantized: Quantized | None = None,
-) -> Verification:  # fmt: skip
+) -> Verification:
     """Returns how a file compares with a model in any engine; see `compared`.
 
     Args:
@@ -198,12 +202,17 @@ def checked(
     return found._replace(fidelity=fidelity, problems=(*found.problems, *([problem] if problem is not None else ())))
 
 
-NAMELESS = Verification((), (Diagnostic(
-    "not-verified",
-    "the result was not run: the text names no function's inputs and outputs, by which they could be compared",
-    hint='give the function attributes {tf.entry_function = {inputs = "...", outputs = "..."}}',
-    severity=WARNING,
-),))  # fmt: skip
+NAMELESS = Verification(
+    (),
+    (
+        Diagnostic(
+            "not-verified",
+            "the result was not run: the text names no function's inputs and outputs, by which they could be compared",
+            hint='give the function attributes {tf.entry_function = {inputs = "...", outputs = "..."}}',
+            severity=WARNING,
+        ),
+    ),
+)
 """The outcome for a model without functions that have names."""
 
 
@@ -215,9 +224,8 @@ def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
 
 
 def reference_runs(
-    module: ModuleOp, functions: Sequence[FuncOp], data: Any,
-    ranges: Ranges | None = None,
-) -> Iterator[Iterator[Run | Refused]]:  # fmt: skip
+    module: ModuleOp, functions: Sequence[FuncOp], data: Any, ranges: Ranges | None = None
+) -> Iterator[Iterator[Run | Refused]]:
     """Yields each function's runs in the reference.
 
     Args:
@@ -249,9 +257,6 @@ def samples_of(data: Any, entries: Sequence[Entry], number: int) -> Iterator[Seq
         data: The user's inputs.
         entries: What each function takes.
         number: The function.
-
-    Raises:
-        ConversionError: They are not what the function takes (`wrong-sample`).
     """
     keys = {entry.key for entry in entries} | {key for entry in entries for key in entry.aliases}
     if isinstance(data, Mapping) and data and set(data) <= keys:
@@ -301,9 +306,6 @@ class _Check:
         Args:
             runs: The reference's.
             given: Whether the inputs are the user's: then the engine has to run them all.
-
-        Raises:
-            ConversionError: It runs none of them, or hangs.
         """
         obstacles = Executor(self._module).problems(self._function.sym_name)
         if obstacles:
@@ -322,10 +324,14 @@ class _Check:
         if failed and (given or not done):
             self._fail(failed[0])
         elif failed:
-            self.notes.append(Diagnostic(
-                "refused-inputs", f"{self._name} refuses some inputs of {self._label!r} that the reference "
-                f"takes, perhaps of other sizes: {failed[0].diagnostics[0].message}", severity=NOTE,
-            ))  # fmt: skip
+            self.notes.append(
+                Diagnostic(
+                    "refused-inputs",
+                    f"{self._name} refuses some inputs of {self._label!r} that the reference "
+                    f"takes, perhaps of other sizes: {failed[0].diagnostics[0].message}",
+                    severity=NOTE,
+                )
+            )
         elif given and not done:
             self._decline("the data has no inputs for it", "")
         elif refused and not done:
@@ -369,17 +375,21 @@ class _Check:
                 self._record(number, difference)
                 self.problems.setdefault(name, _failed(self._label, name, difference.what))
             else:
-                self.notes.append(Diagnostic(
-                    "decided-by-rounding",
-                    f"output {name!r} of {self._label!r} differs from the reference only where rounding decides: "
-                    "between numbers that are equal or nearly so", severity=NOTE,
-                ))  # fmt: skip
+                self.notes.append(
+                    Diagnostic(
+                        "decided-by-rounding",
+                        f"output {name!r} of {self._label!r} differs from the reference only where rounding decides: "
+                        "between numbers that are equal or nearly so",
+                        severity=NOTE,
+                    )
+                )
 
     def _record(self, number: int, found: Difference) -> None:
         name = self._interface.outputs[number].name
         known = self.errors.get(name) or OutputError(self._label, name, 0.0, 0.0)
-        self.errors[name] = OutputError(self._label, name, max(known.max_absolute, found.absolute),
-                                        max(known.max_relative, found.relative))  # fmt: skip
+        self.errors[name] = OutputError(
+            self._label, name, max(known.max_absolute, found.absolute), max(known.max_relative, found.relative)
+        )
 
     def _fail(self, failure: ConversionError) -> None:
         message = failure.diagnostics[0].message
@@ -404,7 +414,6 @@ class _FidelityCheck(_Check):
         self._outputs = [OutputFigures() for _ in self._interface.outputs]
 
     def _take(self, run: Run, got: Sequence[Array]) -> None:
-        """Adds the results of one run."""
         for output, figures, want, have in zip(self._interface.outputs, self._outputs, run.outputs, got, strict=True):
             if want.shape == have.shape:
                 figures.add(want, have)
@@ -412,9 +421,10 @@ class _FidelityCheck(_Check):
                 self.problems[output.name] = _failed(self._label, output.name, compare(want, have).what)
 
     def fidelity(self) -> list[OutputFidelity]:
-        """Returns how near the outputs are."""
-        found = [figures.fidelity(output.name, self._label)
-                 for output, figures in zip(self._interface.outputs, self._outputs, strict=True)]  # fmt: skip
+        found = [
+            figures.fidelity(output.name, self._label)
+            for output, figures in zip(self._interface.outputs, self._outputs, strict=True)
+        ]
         return [each for each in found if each is not None]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tfconvert.converter.executor.litert_ops import OUTSIDE
-from tfconvert.converter.kernels.call import Array
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 
@@ -16,16 +16,28 @@ DRAWS = 3
 """How many different kinds of values there are."""
 
 _LEADING = (2, 1, 3)
+# Sizes of unknown dimensions, a draw each: the first is most often a batch, the others are wide or odd.
 _OTHER = (32, 5, 8)
-"""Sizes of unknown dimensions, a draw each: the first is most often a batch, the others are wide or odd."""
 
 _WORDS = (b"", b"a", b"two words", "gr\u00fc\u00df".encode(), b"a longer text, with 42.")
 
 
-REFUSED_INPUT = frozenset({
-    "bad-operand", "integer-division-by-zero", "assertion-failed", "endless-loop", "dead-fetch", "runtime-error",
-    "uninitialized-variable", "call-depth", "empty-tensor", "outside-of-tensor", "unequal-sizes", OUTSIDE,
-})  # fmt: skip
+REFUSED_INPUT = frozenset(
+    {
+        "bad-operand",
+        "integer-division-by-zero",
+        "assertion-failed",
+        "endless-loop",
+        "dead-fetch",
+        "runtime-error",
+        "uninitialized-variable",
+        "call-depth",
+        "empty-tensor",
+        "outside-of-tensor",
+        "unequal-sizes",
+        OUTSIDE,
+    }
+)
 """Codes of errors that say that random inputs don't suit a function, rather than that it can't be run at all."""
 
 

@@ -9,22 +9,22 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tfconvert.converter.kernels.call import Array
 from tfconvert.converter.validation.comparison import tolerance
 from tfconvert.converter.validation.inputs import Run
 from tfconvert.converter.validation.probe import Shaken
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 
+# The errors of the runs, in turn: those of sums in another order, and of longer sums.
 _SHARES = (1e-6, 1e-5)
-"""The errors of the runs, in turn: those of sums in another order, and of longer sums."""
 
 _RUNS = 24
+# How many runs there are at most, and how many that explain nothing more are enough.
 _PATIENCE = 4
-"""How many runs there are at most, and how many that explain nothing more are enough."""
 
+# How many times the error that a disturbance made an error may be: few runs don't find the largest.
 _MARGIN = 10.0
-"""How many times the error that a disturbance made an error may be: few runs don't find the largest."""
 
 
 def unexplained(

@@ -12,11 +12,11 @@ from typing import Any
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.converter.kernels.call import Array
-from tfconvert.converter.stablehlo.formulas.functions import SUFFIX
+from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Engine, Verification
 from tfconvert.importers.source import Source
+from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.func import FuncOp
@@ -37,10 +37,6 @@ def compared(
         content: The text.
         data: The user's inputs, as `Quantize.samples`; `None` for random ones.
         beside: What the arguments that are weights or state are, always or at first.
-
-    Raises:
-        ConversionError: The text can't be run on what the model takes (`verification-failed`), or the data is not
-            what the model takes (`wrong-sample`).
     """
     module, functions = result_check.exported(source)
     if not functions:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.converter.kernels.call import Array
+from tfconvert.ops.kernels.call import Array
 
 
 class FileEngine(Protocol):
@@ -43,9 +43,6 @@ class Wires(NamedTuple):
             engine: What runs it.
             content: The file's bytes.
             values: The inputs in the model's order.
-
-        Raises:
-            ConversionError: The engine refuses.
         """
         if self.key:
             return engine.run_file(content, self.key, dict(zip(self.inputs, values, strict=True)), self.outputs)

@@ -18,8 +18,8 @@ from tfconvert.schema.limits import budget
 PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
 """Types of which several elements share a byte, and how many."""
 
+# How many times as large as what is stored all that is made of it may be, by casts and other layouts, at no charge.
 _REUSED = 16
-"""How many times as large as what is stored all that is made of it may be, by casts and other layouts, at no charge."""
 
 
 class Buffer:
@@ -174,11 +174,7 @@ class Buffers:
         return index
 
     def _pay(self, handle: TensorData, size: int) -> None:
-        """Takes a constant's bytes from the conversion's budget, but for those that are the model's own.
-
-        Raises:
-            ConversionError: There are fewer left (`too-large-constants`).
-        """
+        """Takes a constant's bytes from the conversion's budget, but for those that are the model's own."""
         pending = [(handle.source, handle.nbytes)]
         while pending:
             source, length = pending.pop()

@@ -123,11 +123,7 @@ class TFLiteFile:
         return stream.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file beside its place and moves it there, so that there is never a half-written one.
-
-        Raises:
-            ConversionError: It can't be written there (`output-not-writable`).
-        """
+        """Writes the file beside its place and moves it there, so that there is never a half-written one."""
         write_whole(path, self.write)
 
 

@@ -112,9 +112,10 @@ class _Exporter:
         if self.exact and self.functions:
             return list(self.functions)
         marked = [
-            name for name, function in self.functions.items()
+            name
+            for name, function in self.functions.items()
             if ENTRY_FUNCTION in function.attributes or EXPORTED_NAMES in function.attributes
-        ]  # fmt: skip
+        ]
         if marked:
             return marked
         if not self.functions:
@@ -177,8 +178,11 @@ def _check_depth(function: FuncOp, caller: Subgraph | None) -> None:
     """Raises an error if a function is recursive."""
     while caller is not None:
         if caller.function is function:
-            raise error("recursive-function", f"the function {symbol_name(function)!r} calls itself",
-                        hint="LiteRT has no recursion; write it as a loop")  # fmt: skip
+            raise error(
+                "recursive-function",
+                f"the function {symbol_name(function)!r} calls itself",
+                hint="LiteRT has no recursion; write it as a loop",
+            )
         caller = caller.caller
 
 
@@ -220,14 +224,21 @@ def _ports(exporter: _Exporter, name: str) -> Ports:
     """Returns the inputs and outputs of an entry function."""
     function, subgraph = exporter.functions[name], exporter.subgraphs[exporter.index(name)]
     tensors = subgraph.tree()["tensors"]
-    return Ports(*(
-        [
-            Port(entry["name"], tensor["name"], tensor["type"], tensor.get("shape_signature", tensor.get("shape", ())))
-            for entry in _maps(subgraph, indices, attributes)
-            for tensor in (tensors[entry["tensor_index"]],)
-        ]
-        for indices, attributes in ((subgraph.inputs, function.arg_attrs), (subgraph.outputs, function.res_attrs))
-    ))  # fmt: skip
+    return Ports(
+        *(
+            [
+                Port(
+                    entry["name"],
+                    tensor["name"],
+                    tensor["type"],
+                    tensor.get("shape_signature", tensor.get("shape", ())),
+                )
+                for entry in _maps(subgraph, indices, attributes)
+                for tensor in (tensors[entry["tensor_index"]],)
+            ]
+            for indices, attributes in ((subgraph.inputs, function.arg_attrs), (subgraph.outputs, function.res_attrs))
+        )
+    )
 
 
 def _description(module: ModuleOp) -> str:
@@ -278,9 +289,6 @@ def export(
         describe: Returns the metadata entry of what the inputs and outputs mean, and what follows the file.
         target_runtime: The release of the runtime that is to run the file; any if empty.
         naming: How tensors are called.
-
-    Raises:
-        ConversionError: The module holds something that a .tflite file can't, or that the runtime doesn't have.
     """
     exporter = _Exporter(module, restate=restate, target=target_runtime, naming=naming)
     entries = exporter.entries()

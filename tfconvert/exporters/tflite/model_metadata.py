@@ -15,14 +15,14 @@ from tfconvert.schema.tflite.writer import encode
 MODEL_METADATA = Schema(model_metadata_tables)
 
 _IDENTIFIER = b"M001"
+# The first version of the format has every field that is written here.
 _MIN_PARSER_VERSION = "1.0.0"
-"""The first version of the format has every field that is written here."""
 
+# The archive's entries have no date, so that equal contents are equal bytes.
 _NO_DATE = (1980, 1, 1, 0, 0, 0)
-"""The archive's entries have no date, so that equal contents are equal bytes."""
 
+# Colour spaces by the number of channels.
 _COLOURS = {1: "GRAYSCALE", 3: "RGB"}
-"""Colour spaces by the number of channels."""
 
 
 class TensorCard(NamedTuple):

@@ -18,8 +18,8 @@ _QUANTIZE = "quantize"
 _CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
 _ACTIVATION = "fused_activation_function"
 
+# Which operands of an operator are its filter and its bias.
 _WEIGHTS = {"conv_2d": (1, 2), "depthwise_conv_2d": (1, 2), "fully_connected": (1, 2), "transpose_conv": (1, 3)}
-"""Which operands of an operator are its filter and its bias."""
 
 
 class Naming(NamedTuple):

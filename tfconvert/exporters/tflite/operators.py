@@ -159,8 +159,8 @@ class OperatorCodes:
 SubgraphIndex = Callable[[str, bool], int]
 """Returns the index of the subgraph that a function becomes, or of one that nothing else calls."""
 
+# Operators that leave their subgraphs in the shapes of one call: no other may call the same.
 _ALONE = frozenset({"while"})
-"""Operators that leave their subgraphs in the shapes of one call: no other may call the same."""
 
 
 def options(op: tfl.TFLOp, subgraph: SubgraphIndex) -> dict[str, Any]:
@@ -232,10 +232,7 @@ def _call(code: int, operands: Sequence[tuple[int, Operand]], results: Sequence[
 
 
 def _custom(
-    op: tfl.TFLOp,
-    codes: OperatorCodes,
-    operands: Sequence[tuple[int, Operand]],
-    results: Sequence[tuple[int, Operand]],
+    op: tfl.TFLOp, codes: OperatorCodes, operands: Sequence[tuple[int, Operand]], results: Sequence[tuple[int, Operand]]
 ) -> dict[str, Any]:
     custom = tfl.python_value(op.properties[tfl.CUSTOM_CODE])
     result = _call(codes.use("CUSTOM", _CUSTOM, 1, custom), operands, results)

@@ -294,8 +294,12 @@ class Subgraph:
         elif known is not None and sequences.is_own_state(value):
             state = known
         else:
-            raise error_at(op, "shared-state", "its state is not a tensor of its own that is allocated at each run",
-                           "run the pass separate-state")  # fmt: skip
+            raise error_at(
+                op,
+                "shared-state",
+                "its state is not a tensor of its own that is allocated at each run",
+                "run the pass separate-state",
+            )
         self._tensors[state[0]]["is_variable"] = True
         return state
 
@@ -409,8 +413,13 @@ def _held(value: Value) -> Constant | None:
 def _without_value(op: Operation | object, user: str) -> Diagnostic:
     """Returns the diagnostic of an operand that neither an operator nor a constant of the file computes."""
     if isinstance(op, tfl.TFLOp) and op.op_name in tfl.HELD:
-        return Diagnostic("missing-value", "the constant's value was left out of the text", op.name,
-                          node_of(op.location), hint="include all constants in the text")  # fmt: skip
+        return Diagnostic(
+            "missing-value",
+            "the constant's value was left out of the text",
+            op.name,
+            node_of(op.location),
+            hint="include all constants in the text",
+        )
     return Diagnostic("invalid-module", "a value is used that nothing computes", op=user)
 
 
@@ -423,5 +432,4 @@ def _carried(op: Operation, position: int) -> Attribute | None:
 
 
 def symbol_name(function: FuncOp) -> str:
-    """Returns the name of a function."""
     return function.sym_name

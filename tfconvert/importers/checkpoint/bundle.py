@@ -39,21 +39,21 @@ from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import (
 
 OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
+# The prefix of a slice's key; no tensor's own key has it.
 _SLICE_MARK = b"\0"
-"""The prefix of a slice's key; no tensor's own key has it."""
 
 _NEWEST_VERSION = 1
 
-_MOST_OPEN = 64
-"""Shards of a checkpoint that stay open until the conversion is over; those of one with more are opened anew each time,
-since a process may have some hundred open files only."""
+# Shards of a checkpoint that stay open until the conversion is over; those of one with more are opened anew each time,
+# since a process may have some hundred open files only.
+_MAX_OPEN = 64
 
 _DAMAGE = frozenset({"bad-checksum", "bad-index", "truncated-index"})
 _DAMAGE_HINT = "copy or download the model again"
 
 _MAX_RANK = 32
+# The limits of numpy; the second even where one dimension is 0.
 _MAX_ELEMENTS = 1 << 58
-"""The limits of numpy; the second even where one dimension is 0."""
 
 
 class Entry(NamedTuple):
@@ -155,8 +155,10 @@ class Checkpoint:
         try:
             source = PartOfSource.checked(whole, self._entries[key].shape, extents)
         except MalformedError as problem:
-            raise error("bad-slice", f"the graph reads a slice of {key!r} that the checkpoint {self.prefix} "
-                        f"doesn't have: {problem}") from problem  # fmt: skip
+            raise error(
+                "bad-slice",
+                f"the graph reads a slice of {key!r} that the checkpoint {self.prefix} doesn't have: {problem}",
+            ) from problem
         return source, source.part_shape
 
     def object_graph(self) -> TrackableObjectGraph | None:
@@ -200,7 +202,7 @@ class Checkpoint:
             if not 0 <= entry.shard_id < shards:
                 raise MalformedError(f"a tensor is in shard {entry.shard_id} of {shards}")
             path = Path(f"{self.prefix}.data-{entry.shard_id:05d}-of-{shards:05d}")
-            file = _open_shard(path, self._folder, stays_open=shards <= _MOST_OPEN)
+            file = _open_shard(path, self._folder, stays_open=shards <= _MAX_OPEN)
             self._shards[entry.shard_id] = file
         if entry.offset + entry.size > file.size:
             needed = entry.offset + entry.size

@@ -82,7 +82,6 @@ class PartitionedSource(Source):
         return cls(tuple(parts))
 
     def part(self, dtype: np.dtype[Any], shape: Shape, box: Box) -> Array:
-        """Returns a box of the tensor in new memory."""
         result = np.empty(boxes.extent(box), dtype)
         for place, part_shape, source in self.parts:
             overlap = boxes.common(place, box)
@@ -92,12 +91,10 @@ class PartitionedSource(Source):
         return result
 
     def release(self) -> None:
-        """Releases the slices' mappings."""
         for _, _, source in self.parts:
             source.release()
 
     def fingerprint(self) -> Hashable:
-        """Returns the slices' places and fingerprints."""
         places = (tuple((part.start, part.stop) for part in place) for place, _, _ in self.parts)
         return ("parts", *zip(places, (source.fingerprint() for _, _, source in self.parts), strict=True))
 
@@ -120,11 +117,7 @@ class PartOfSource(Source):
 
     @classmethod
     def checked(cls, whole: Source, shape: Shape, extents: Sequence[Extent]) -> PartOfSource:
-        """Returns the source of a slice after a check that it lies within the tensor.
-
-        Raises:
-            MalformedError: It doesn't.
-        """
+        """Returns the source of a slice after a check that it lies within the tensor."""
         lengths = tuple(dim if length == WHOLE else length for dim, (_, length) in zip(shape, extents, strict=False))
         return cls(whole, shape, _place(shape, extents, lengths))
 
@@ -134,17 +127,14 @@ class PartOfSource(Source):
         return tuple(part.stop - part.start for part in self.place)
 
     def part(self, dtype: np.dtype[Any], shape: Shape, box: Box) -> Array:
-        """Returns a box of the slice."""
         moved = zip(box, self.place, strict=True)
         inside = tuple(slice(part.start + by.start, part.stop + by.start) for part, by in moved)
         return self.whole.part(dtype, self.shape, inside)
 
     def release(self) -> None:
-        """Releases the tensor's mapping."""
         self.whole.release()
 
     def fingerprint(self) -> Hashable:
-        """Returns the place and the tensor's fingerprint."""
         return ("part", self.shape, tuple((part.start, part.stop) for part in self.place), self.whole.fingerprint())
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tfconvert.importers.checkpoint.wire import MalformedError, read_varint
 
+# No element of the format expands to more than 64 bytes, so data that claims more per byte is rejected.
 _MAX_RATIO = 64
-"""No element of the format expands to more than 64 bytes, so data that claims more per byte is rejected."""
 
 
 def decompress(data: bytes) -> bytes:

@@ -16,11 +16,11 @@ _MAGIC = 0xDB4775248B80FB57.to_bytes(8, "little")
 _FOOTER_SIZE = 48
 _TRAILER_SIZE = 5
 
+# The longest key accepted; it bounds the size that shared prefixes can expand to.
 _MAX_KEY = 1 << 16
-"""The longest key accepted; it bounds the size that shared prefixes can expand to."""
 
+# The limit of the size of all keys together, in multiples of the file's size.
 _MAX_RATIO = 64
-"""The limit of the size of all keys together, in multiples of the file's size."""
 
 _UNCOMPRESSED, _SNAPPY = 0, 1
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import google_crc32c
 
+# Bytes that a 64-bit number takes at most.
 _LONGEST = 10
-"""Bytes that a 64-bit number takes at most."""
 
 _MASK_DELTA = 0xA282EAD8
 

@@ -8,9 +8,15 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 KINDS = {
-    "string": "s", "int": "i", "float": "f", "bool": "b", "type": "type", "shape": "shape", "tensor": "tensor",
+    "string": "s",
+    "int": "i",
+    "float": "f",
+    "bool": "b",
+    "type": "type",
+    "shape": "shape",
+    "tensor": "tensor",
     "func": "func",
-}  # fmt: skip
+}
 """An OpDef attribute's type -> the AttrValue field that holds it; all others are lists."""
 
 _LISTS = ("s", "i", "f", "b", "type", "shape", "tensor", "func")

@@ -68,9 +68,6 @@ def import_attribute(value: pb.AttrValue, node: str) -> Attribute:
     Args:
         value: The proto.
         node: Whose attribute it is, for error messages.
-
-    Raises:
-        ConversionError: An unknown element type or a damaged tensor.
     """
     kind = value.WhichOneof("value")
     if kind is None:

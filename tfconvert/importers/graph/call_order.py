@@ -15,8 +15,8 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
+# A part of the names of TensorFlow's wrappers.
 _WRAPPER = "signature_wrapper"
-"""A part of the names of TensorFlow's wrappers."""
 
 
 class CallOrder(NamedTuple):

@@ -93,8 +93,10 @@ def _that_reach(
         return entries
     reaching = []
     for entry in entries:
-        reached = {*needed_nodes(nodes, [each.tensor for each in entry.outputs]),
-                   *(tensor.node for tensor in tensors[entry.symbol])}  # fmt: skip
+        reached = {
+            *needed_nodes(nodes, [each.tensor for each in entry.outputs]),
+            *(tensor.node for tensor in tensors[entry.symbol]),
+        }
         names = {*entry.input_names, *entry.output_names}
         if all(each in names or node in reached for each, node in wanted.items()):
             reaching.append(entry)

@@ -15,8 +15,8 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 SourceOf = Callable[[str], Location]
 """From a node's full name (`node@function`) to its source location; `UNKNOWN_LOC` if unknown."""
 
+# Frames of installed packages are less useful than the user's own.
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
-"""Frames of installed packages are less useful than the user's own."""
 
 
 def no_source(name: str) -> Location:

@@ -106,17 +106,14 @@ def import_entries(
         nodes: The main graph's nodes by name.
         context: The state that all graphs of the model share.
         entries: The entry points.
-
-    Raises:
-        ConversionError: A dependency of an entry point is missing or can't be imported.
     """
     if not context.is_raw:
         nodes = upgrade_legacy_ops(nodes)
         targets = [output.tensor for entry in entries for output in entry.outputs]
         targets += [TensorName(control, "", 0) for entry in entries for control in entry.controls]
-        fed = set.intersection(*(
-            {(each.tensor.node, each.tensor.position) for each in entry.inputs} for entry in entries
-        ))  # fmt: skip
+        fed = set.intersection(
+            *({(each.tensor.node, each.tensor.position) for each in entry.inputs} for entry in entries)
+        )
         nodes = upgrade_ref_variables(nodes, targets, fed)
     return [_import_entry(nodes, context, entry) for entry in entries]
 
@@ -174,9 +171,10 @@ def check_versions(versions: pb.VersionDef) -> None:
     """
     if versions.min_consumer > CONSUMER or CONSUMER in versions.bad_consumers:
         raise error(
-            "newer-graph", f"the graph requires version {versions.min_consumer}, the newest known is {CONSUMER}",
+            "newer-graph",
+            f"the graph requires version {versions.min_consumer}, the newest known is {CONSUMER}",
             hint="save it with an older TensorFlow, or use a newer tfconvert",
-        )  # fmt: skip
+        )
 
 
 def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.Shape:
@@ -191,14 +189,20 @@ def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.S
         ConversionError: The user's shape contradicts the model's (`shape-mismatch`), or isn't one (`wrong-option`).
     """
     if not isinstance(wanted, Sequence) or not all(dim is None or isinstance(dim, SupportsIndex) for dim in wanted):
-        raise error("wrong-option", f"the shape of {name!r} can't be {wanted!r}",
-                    hint="give a list of integers; -1 or None leaves a dimension as it is")  # fmt: skip
+        raise error(
+            "wrong-option",
+            f"the shape of {name!r} can't be {wanted!r}",
+            hint="give a list of integers; -1 or None leaves a dimension as it is",
+        )
     shape = tuple(-1 if dim is None or dim < 0 else int(dim) for dim in wanted)
     clash = noted is not None and (
         len(noted) != len(shape) or any(a >= 0 and b >= 0 and a != b for a, b in zip(noted, shape, strict=True))
     )
     if clash:
         requested, known = list(shape), list(noted or ())
-        raise error("shape-mismatch", f"the shape {requested} for {name!r} contradicts the model's {known}",
-                    hint="pin unknown dimensions (-1) only")  # fmt: skip
+        raise error(
+            "shape-mismatch",
+            f"the shape {requested} for {name!r} contradicts the model's {known}",
+            hint="pin unknown dimensions (-1) only",
+        )
     return shape if noted is None else tuple(a if b < 0 else b for a, b in zip(noted, shape, strict=True))

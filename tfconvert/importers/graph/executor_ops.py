@@ -76,8 +76,13 @@ def build(node: ExecutorNode, data: Sequence[Value], controls: Sequence[Value]) 
     row = _ROWS[node.op]
     properties = dict(node.properties)
     if not isinstance(properties.get("frame_name", _NO_FRAME), StringAttr):
-        raise error("bad-attribute", "the frame's name is not UTF-8", op=f"tf.{node.op}",
-                    node=locations.node_of(node.location), hint="the model file is damaged")  # fmt: skip
+        raise error(
+            "bad-attribute",
+            "the frame's name is not UTF-8",
+            op=f"tf.{node.op}",
+            node=locations.node_of(node.location),
+            hint="the model file is damaged",
+        )
     if (outputs := node.attr.get("num_outs")) is not None:
         properties["num_outs"] = attrs.integer(outputs.i)
     return row.op.create(

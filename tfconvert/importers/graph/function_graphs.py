@@ -42,8 +42,13 @@ def as_graph(nodes: Mapping[str, pb.NodeDef]) -> FunctionGraph | None:
         index = node.attr["index"].i if "index" in node.attr else 0
         if node.op in RESULTS:
             if not node.input or node.input[0].startswith("^"):
-                raise error("bad-input", "the result of a function has no value", op=f"tf.{node.op}", node=name,
-                            hint="the model file is damaged")  # fmt: skip
+                raise error(
+                    "bad-input",
+                    "the result of a function has no value",
+                    op=f"tf.{node.op}",
+                    node=name,
+                    hint="the model file is damaged",
+                )
             results.append((index, node.input[0]))
             continue
         if node.op in ARGUMENTS:

@@ -13,11 +13,11 @@ from google.protobuf.message import EncodeError
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# More instances than this are treated as endless recursion of a function that instantiates itself.
 _MAX_INSTANCES = 1000
-"""More instances than this are treated as endless recursion of a function that instantiates itself."""
 
+# The limit of nesting of functions as attributes of functions.
 _MAX_NESTING = 32
-"""The limit of nesting of functions as attributes of functions."""
 
 
 class FunctionLibrary:
@@ -77,11 +77,7 @@ class FunctionLibrary:
         return bound
 
     def call(self, node: pb.NodeDef) -> tuple[pb.NodeDef, dict[str, tuple[int, int]]]:
-        """Returns the call of a function that a node names as its op, and where in its outputs each result is.
-
-        Raises:
-            ConversionError: The function can't be called so (`bad-function`).
-        """
+        """Returns the call of a function that a node names as its op, and where in its outputs each result is."""
         name = self.instance(node.op, node.attr)
         signature = self._definitions[name].signature
         call = pb.NodeDef(name=node.name, input=node.input, device=node.device)

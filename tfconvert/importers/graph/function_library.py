@@ -71,9 +71,12 @@ def import_callees(context: ImportContext) -> list[FuncOp]:
                 continue
             if definition is None:
                 raise error(
-                    "missing-function", f"the model has no function {name!r}", op=f"tf.{user.op}", node=user.name,
+                    "missing-function",
+                    f"the model has no function {name!r}",
+                    op=f"tf.{user.op}",
+                    node=user.name,
                     hint="the model file is damaged",
-                )  # fmt: skip
+                )
             imported[name] = import_function(definition, context)
     return list(imported.values())
 

@@ -96,6 +96,7 @@ def _space_and_batch(op: str) -> Callable[[pb.NodeDef], Replacement]:
     return rewrite
 
 
+# Ops that were only renamed; their attributes are the same, or have a default now.
 _RENAMED: Mapping[str, str] = {
     "BatchCholesky": "Cholesky",
     "BatchFFT": "FFT",
@@ -125,7 +126,6 @@ _RENAMED: Mapping[str, str] = {
     "LookupTableSize": "LookupTableSizeV2",
     "PlaceholderV2": "Placeholder",
 }
-"""Ops that were only renamed; their attributes are the same, or have a default now."""
 
 _REWRITTEN: Mapping[str, Callable[[pb.NodeDef], Replacement]] = {
     "BatchNormWithGlobalNormalization": _batch_norm,

@@ -29,17 +29,17 @@ from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# Of a cycle so many nodes are named.
 _SHOWN_NODES = 8
-"""Of a cycle so many nodes are named."""
 
+# The op whose attributes are large and seldom equal.
 _CONSTANT = "Const"
-"""The op whose attributes are large and seldom equal."""
 
-_MOST_FORMS = 4096
-"""So many forms of nodes are remembered: most models have fewer, some tell apart each node by a private attribute."""
+# So many forms of nodes are remembered: most models have fewer, some tell apart each node by a private attribute.
+_MAX_FORMS = 4096
 
+# Private attributes that are in the types, or that are only hints to TensorFlow's executor.
 _NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids"})
-"""Private attributes that are in the types, or that are only hints to TensorFlow's executor."""
 
 
 class TensorName(NamedTuple):
@@ -102,8 +102,8 @@ class _Imported:
         return self.op.results[start + tensor.position] if tensor.position < count else None
 
 
+# The types of a node, its declared attributes and its private ones.
 _Form = tuple[NodeTypes, Mapping[str, Attribute], Mapping[str, Attribute]]
-"""The types of a node, its declared attributes and its private ones."""
 
 
 class ImportContext:
@@ -139,11 +139,7 @@ class ImportContext:
         self.forms: dict[Hashable, _Form] = {}
 
     def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
-        """Records the functions that a node names; returns the node, naming instances of those that have attributes.
-
-        Raises:
-            ConversionError: A function can't have the attributes that it is instantiated with (`bad-function`).
-        """
+        """Records the functions that a node names; returns the node, naming instances of those that have attributes."""
         for name in signature.functions:
             value = node.attr[name]
             for function in (value.func, *value.list.func):
@@ -164,9 +160,18 @@ class NodeGraphImporter:
     """
 
     __slots__ = (
-        "_block", "_done", "_entered", "_fed_nodes", "_has_islands", "_inputs", "context", "feeds", "function", "nodes",
+        "_block",
+        "_done",
+        "_entered",
+        "_fed_nodes",
+        "_has_islands",
+        "_inputs",
+        "context",
+        "feeds",
+        "function",
+        "nodes",
         "parse_input",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -195,9 +200,6 @@ class NodeGraphImporter:
             block: The block, whose arguments are among the feeds.
             fetches: The values, in order.
             controls: Nodes that must have run, yielding nothing.
-
-        Raises:
-            ConversionError: A missing node or output, a cycle without NextIteration, an unknown op, a bad attribute.
         """
         controls = list(controls)
         roots = [tensor.node for tensor in fetches if not self._is_fed(tensor)] + controls
@@ -308,9 +310,10 @@ class NodeGraphImporter:
             raise error(
                 "missing-output",
                 f"{user} uses output {tensor.argument or tensor.position!s}, which the op doesn't have",
-                op=f"tf.{self.nodes[tensor.node].op}", node=tensor.node,
+                op=f"tf.{self.nodes[tensor.node].op}",
+                node=tensor.node,
                 hint="if you named it, name another one; if not, the model file is damaged",
-            )  # fmt: skip
+            )
         return value
 
     def _import_node(self, node: pb.NodeDef) -> _Imported:
@@ -347,11 +350,7 @@ class NodeGraphImporter:
         return _Imported(op, types_of_node)
 
     def _form(self, node: pb.NodeDef, attr: Mapping[str, pb.AttrValue], signature: OpSignature) -> _Form:
-        """Returns a node's types and attributes; nodes of one op with the same attributes share them.
-
-        Raises:
-            ConversionError: An attribute is missing, or isn't as the op demands (`bad-attribute`).
-        """
+        """Returns a node's types and attributes; nodes of one op with the same attributes share them."""
         forms, key = self.context.forms, None
         if node.op != _CONSTANT:
             key = (node.op, node.device, tuple([(name, value.SerializeToString()) for name, value in attr.items()]))
@@ -360,7 +359,7 @@ class NodeGraphImporter:
                 return known
         signature.check_attributes(node, attr)
         form = signature.resolve(node, attr), *_node_attributes(node, attr, signature)
-        if key is not None and len(forms) < _MOST_FORMS:
+        if key is not None and len(forms) < _MAX_FORMS:
             forms[key] = form
         return form
 

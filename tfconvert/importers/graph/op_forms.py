@@ -24,6 +24,7 @@ _EFFECTS: dict[str, Attribute] = {"is_stateless": attrs.boolean(False)}
 _NO_EFFECTS: dict[str, Attribute] = {"is_stateless": attrs.boolean(True)}
 _ANY_SHAPES: dict[str, Attribute] = {"shape_invariant": UnitAttr.intern()}
 
+# The op in MLIR and its further properties: whether it has effects, and for loops that shapes may change.
 _CONTROL_FLOW: Mapping[str, tuple[str, Mapping[str, Attribute]]] = {
     "If": ("If", _EFFECTS),
     "Case": ("Case", _EFFECTS),
@@ -32,7 +33,6 @@ _CONTROL_FLOW: Mapping[str, tuple[str, Mapping[str, Attribute]]] = {
     "StatelessCase": ("Case", _NO_EFFECTS),
     "StatelessWhile": ("While", _NO_EFFECTS | _ANY_SHAPES),
 }
-"""The op in MLIR and its further properties: whether it has effects, and for loops that shapes may change."""
 
 
 def build(
@@ -54,9 +54,6 @@ def build(
         properties: The op's properties, but for those that only MLIR has.
         attributes: The private attributes.
         location: The location of the node.
-
-    Raises:
-        ConversionError: A constant's value is not of the declared type (`bad-tensor`).
     """
     name = node.op
     if name in _CONTROL_FLOW:
@@ -91,8 +88,13 @@ def _constant(node: pb.NodeDef, properties: Mapping[str, Attribute], element: At
     """Returns the type of a constant node: that of its value, which must be of the declared element type."""
     value = properties["value"]
     if not tensor_data.is_constant(value) or value.type.element_type != element:
-        raise error("bad-tensor", "the node declares another element type than its value has", op="tf.Const",
-                    node=node.name, hint="the model file is damaged")  # fmt: skip
+        raise error(
+            "bad-tensor",
+            "the node declares another element type than its value has",
+            op="tf.Const",
+            node=node.name,
+            hint="the model file is damaged",
+        )
     return value.type
 
 
@@ -110,10 +112,10 @@ def _list(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attrib
     return types.tensor(types.VariantType.get((held,)), ())
 
 
+# The ops whose one result has a type that follows from their attributes.
 _RESULT_TYPES: Mapping[str, Callable[[pb.NodeDef, Mapping[str, Attribute], Attribute], Attribute]] = {
     "Const": _constant,
     "VarHandleOp": _variable,
     "EmptyTensorList": _list,
     "TensorListReserve": _list,
 }
-"""The ops whose one result has a type that follows from their attributes."""

@@ -19,16 +19,26 @@ from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
-_OPERAND_SEGMENTS = frozenset({
-    "BatchFunction", "GeneratorDataset", "ParseExample", "SendTPUEmbeddingGradients", "XlaLaunch",
-    "XlaSendTPUEmbeddingGradients", "XlaSparseDenseMatmulCustomCombinerOnTcGradWithCsrInput",
-    "XlaSparseDenseMatmulGradWithCsrInput", "XlaVariadicReduceV2", "_FusedConv2D", "_XlaCompile",
-})  # fmt: skip
+_OPERAND_SEGMENTS = frozenset(
+    {
+        "BatchFunction",
+        "GeneratorDataset",
+        "ParseExample",
+        "SendTPUEmbeddingGradients",
+        "XlaLaunch",
+        "XlaSendTPUEmbeddingGradients",
+        "XlaSparseDenseMatmulCustomCombinerOnTcGradWithCsrInput",
+        "XlaSparseDenseMatmulGradWithCsrInput",
+        "XlaVariadicReduceV2",
+        "_FusedConv2D",
+        "_XlaCompile",
+    }
+)
+# Ops with segment sizes in MLIR; others with several lists have no such property there.
 _RESULT_SEGMENTS = frozenset({"ParseExample", "ParseExampleV2"})
-"""Ops with segment sizes in MLIR; others with several lists have no such property there."""
 
+# More tensors than this in one argument are treated as damage.
 _MAX_COUNT = 1 << 20
-"""More tensors than this in one argument are treated as damage."""
 
 
 class Argument(NamedTuple):
@@ -145,9 +155,6 @@ class OpSignature:
         Args:
             node: The node.
             attributes: Its attributes.
-
-        Raises:
-            ConversionError: An attribute that determines types is missing, absurd or unknown (`bad-attribute`).
         """
         key = tuple([self._derived_value(node, attributes, name, kind) for name, kind in self.derived.items()])
         types_of_node = self._resolved.get(key)
@@ -247,13 +254,20 @@ class OpRegistry:
             op_def = op_defs.lookup(op_name) or self._own.get(op_name)
             if op_def is None:
                 raise error(
-                    "unknown-op", "the op is defined neither in the model nor in TensorFlow's registry",
-                    op=f"tf.{op_name}", node=node,
+                    "unknown-op",
+                    "the op is defined neither in the model nor in TensorFlow's registry",
+                    op=f"tf.{op_name}",
+                    node=node,
                     hint="save the model as a SavedModel, whose op list has the definitions of custom ops",
-                )  # fmt: skip
+                )
             if not _is_sound(op_def):
-                raise error("bad-op-list", "the model's own definition of the op contradicts itself",
-                            op=f"tf.{op_name}", node=node, hint="the model file is damaged")  # fmt: skip
+                raise error(
+                    "bad-op-list",
+                    "the model's own definition of the op contradicts itself",
+                    op=f"tf.{op_name}",
+                    node=node,
+                    hint="the model file is damaged",
+                )
             signature = self._signatures[op_name] = _digest(op_def)
         return signature
 

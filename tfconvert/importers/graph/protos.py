@@ -55,11 +55,16 @@ def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
             try:
                 return kind.FromString(message.SerializeToString())
             except (EncodeError, DecodeError) as problem:
-                raise error("too-large", f"the {kind.DESCRIPTOR.name} can't be copied: {problem}",
-                            hint="save the model to a folder, and convert that") from None  # fmt: skip
-    raise error("unknown-format", f"a {type(message).__name__} is neither a path nor a model in memory",
-                hint="give a path, a Keras model, TensorFlow's functions or tf.Module, or a SavedModel or GraphDef "
-                "message")  # fmt: skip
+                raise error(
+                    "too-large",
+                    f"the {kind.DESCRIPTOR.name} can't be copied: {problem}",
+                    hint="save the model to a folder, and convert that",
+                ) from None
+    raise error(
+        "unknown-format",
+        f"a {type(message).__name__} is neither a path nor a model in memory",
+        hint="give a path, a Keras model, TensorFlow's functions or tf.Module, or a SavedModel or GraphDef message",
+    )
 
 
 def _binary(data: bytes, kind: type[AnyMessage]) -> AnyMessage:

@@ -35,6 +35,7 @@ TEMPORARY = "TemporaryVariable"
 
 _VARIABLES = frozenset({"Variable", "VariableV2", TEMPORARY})
 
+# Ops that pass references on -> those that do the same with values and handles.
 _FORWARDERS = {
     "RefEnter": "Enter",
     "RefExit": "Exit",
@@ -43,27 +44,22 @@ _FORWARDERS = {
     "RefNextIteration": "NextIteration",
     "RefSwitch": "Switch",
 }
-"""Ops that pass references on -> those that do the same with values and handles."""
 
 _ALIAS = "Identity"
+# Ops that return a variable's memory as a value, as an `Enter` of a constant does, too.
 _ALIASES = frozenset({_ALIAS, "Switch"})
-"""Ops that return a variable's memory as a value, as an `Enter` of a constant does, too."""
 
+# The ops that run as soon as they have one of their inputs.
 _MERGES = frozenset({"Merge", "RefMerge"})
-"""The ops that run as soon as they have one of their inputs."""
 
+# Ops that do nothing but read.
 _READERS = frozenset({_ALIAS, "DestroyTemporaryVariable"})
-"""Ops that do nothing but read."""
 
+# Ops that have a reference operand but neither read nor write.
 _QUESTIONS = {"IsVariableInitialized": "VarIsInitializedOp"}
-"""Ops that have a reference operand but neither read nor write."""
 
-_WRITERS = {
-    "Assign": "AssignVariableOp",
-    "AssignAdd": "AssignAddVariableOp",
-    "AssignSub": "AssignSubVariableOp",
-}
-"""Ops whose twins for handles are not called `Resource...`."""
+# Ops whose twins for handles are not called `Resource...`.
+_WRITERS = {"Assign": "AssignVariableOp", "AssignAdd": "AssignAddVariableOp", "AssignSub": "AssignSubVariableOp"}
 
 
 def upgrade_ref_variables(
@@ -237,8 +233,11 @@ class _Upgrade:
         """Returns a node's inputs: handles at some positions, values elsewhere, then the control inputs."""
         data, controls = _data(node), _controls(node)
         sources = [parse_graph_input(text) for text in data]
-        taken = {position: self._handle(data[position]) for position, source in enumerate(sources)
-                 if position in as_handles or (self._is_written(source.node) and self._is_memory(source))}  # fmt: skip
+        taken = {
+            position: self._handle(data[position])
+            for position, source in enumerate(sources)
+            if position in as_handles or (self._is_written(source.node) and self._is_memory(source))
+        }
         # A node of a damaged graph may have no inputs at all, which is reported when it is imported.
         added = [after for position in sorted(as_handles & taken.keys()) for after in taken[position][1]]
         # The value is read after everything else that the op waits for.

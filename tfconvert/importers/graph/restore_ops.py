@@ -21,8 +21,8 @@ from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
+# The collections of the ops that run once when a model is loaded.
 _INITIALIZERS = ("saved_model_main_op", "legacy_init_op", "main_op")
-"""The collections of the ops that run once when a model is loaded."""
 
 _SLICE = re.compile(r"(?P<start>[0-9]{1,18}),(?P<length>[0-9]{1,18})|-")
 
@@ -56,8 +56,11 @@ def saved_variables(
     if not saver.restore_op_name:
         return {name: Saved(name) for name in nodes if name in keys}
     if saver.version == pb.SaverDef.V1:
-        raise error("old-checkpoint", "the model's checkpoint is of the format V1, which nothing writes since 2016",
-                    hint="restore it in TensorFlow 1 and save it again")  # fmt: skip
+        raise error(
+            "old-checkpoint",
+            "the model's checkpoint is of the format V1, which nothing writes since 2016",
+            hint="restore it in TensorFlow 1 and save it again",
+        )
     saved: dict[str, Saved] = {}
     constants: dict[str, list[str]] = {}
     for variable, value in _assignments([saver.restore_op_name], nodes):
@@ -70,11 +73,7 @@ def saved_variables(
 def initial_value(
     variable: str, meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef]
 ) -> tensor_data.Constant | None:
-    """Returns the value that a variable has without any checkpoint, `None` if that is unknown.
-
-    Raises:
-        ConversionError: The value's node is damaged (`bad-tensor`).
-    """
+    """Returns the value that a variable has without any checkpoint, `None` if that is unknown."""
     node = nodes.get(variable)
     if node is not None and node.op == TEMPORARY:
         shape, element = shape_of(node.attr["shape"].shape), types.from_number(node.attr["dtype"].type)
@@ -84,9 +83,11 @@ def initial_value(
     collections = (meta_graph.collection_def[name] for name in _INITIALIZERS if name in meta_graph.collection_def)
     starts = [name for each in collections for name in each.node_list.value]
     starts += [
-        each.name for key, signature in meta_graph.signature_def.items() if key == "__saved_model_init_op"
+        each.name
+        for key, signature in meta_graph.signature_def.items()
+        if key == "__saved_model_init_op"
         for each in signature.outputs.values()
-    ]  # fmt: skip
+    ]
     value = dict(_assignments(starts, nodes)).get(variable)
     source, _ = _through_identities(value, nodes) if value is not None else (None, 0)
     if source is not None and source.op == "Fill" and len(source.input) >= 2:
@@ -169,7 +170,12 @@ def _extents(text: str, node: pb.NodeDef) -> tuple[Extent, ...]:
     for part in text.rstrip().rpartition(" ")[2].split(":"):
         match = _SLICE.fullmatch(part)
         if match is None:
-            raise error("bad-slice", f"{text!r} is not a slice of a tensor", op=f"tf.{node.op}", node=node.name,
-                        hint="the model file is damaged")  # fmt: skip
+            raise error(
+                "bad-slice",
+                f"{text!r} is not a slice of a tensor",
+                op=f"tf.{node.op}",
+                node=node.name,
+                hint="the model file is damaged",
+            )
         extents.append((0, WHOLE) if part == "-" else (int(match["start"]), int(match["length"])))
     return tuple(extents)

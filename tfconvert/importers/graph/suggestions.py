@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+# How many similar names are suggested.
 _NEAR = 4
-"""How many similar names are suggested."""
 
+# How many results are suggested.
 _RESULTS = 8
-"""How many results are suggested."""
 
 
 def tensor_hint(name: str, nodes: Iterable[str], results: Sequence[str]) -> str:

@@ -30,13 +30,19 @@ _ASSETS = "saved_model_assets"
 ASSETS = "assets"
 """Where a model's folder has vocabularies and other files that the model reads."""
 _TABLE = "tf.HashTableV2"
-_FILLS = frozenset({
-    "InitializeTable", "InitializeTableFromTextFile", "InitializeTableFromTextFileV2", "InitializeTableV2",
-    "LookupTableImport", "LookupTableImportV2",
-})  # fmt: skip
+_FILLS = frozenset(
+    {
+        "InitializeTable",
+        "InitializeTableFromTextFile",
+        "InitializeTableFromTextFileV2",
+        "InitializeTableV2",
+        "LookupTableImport",
+        "LookupTableImportV2",
+    }
+)
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+# The number of the type of strings.
 _STRING = 7
-"""The number of the type of strings."""
 
 
 def import_table_initializers(
@@ -54,10 +60,6 @@ def import_table_initializers(
         nodes: Its nodes by name.
         context: The state that all graphs of the model share.
         functions: The imported entry points.
-
-    Raises:
-        ConversionError: An asset is outside of the model's folder (`bad-asset`) or there is no folder
-            (`missing-asset`), or an initializer can't be imported.
     """
     tables = {node_name(op) for op in imported_ops(functions) if op.name == _TABLE}
     if not tables:
@@ -91,11 +93,12 @@ def _fills(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef], tables: Colle
             seen.add(name)
             pending.extend(nodes[name].input)
     return [
-        name for name, node in nodes.items()
+        name
+        for name, node in nodes.items()
         if name in seen
         and (node.op in _FILLS or node.op in _CALLS)
         and any(parse_graph_input(text.removeprefix("^")).node in tables for text in node.input)
-    ]  # fmt: skip
+    ]
 
 
 def _asset_paths(meta_graph: pb.MetaGraphDef, folder: Folder | None) -> dict[str, str]:
@@ -104,16 +107,27 @@ def _asset_paths(meta_graph: pb.MetaGraphDef, folder: Folder | None) -> dict[str
     for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
         name = asset.filename
         if folder is None:
-            raise error("missing-asset", f"the file {name!r}, which fills a table, lies in a SavedModel's folder",
-                        node=asset.tensor_info.name, hint="save the model to a folder, and convert that")  # fmt: skip
+            raise error(
+                "missing-asset",
+                f"the file {name!r}, which fills a table, lies in a SavedModel's folder",
+                node=asset.tensor_info.name,
+                hint="save the model to a folder, and convert that",
+            )
         if not folder.holds(folder.path / ASSETS):
-            raise error("bad-asset", f"{folder.path / ASSETS} is a link that leads out of the model's folder",
-                        hint="put the files that it leads to into the model's folder")  # fmt: skip
+            raise error(
+                "bad-asset",
+                f"{folder.path / ASSETS} is a link that leads out of the model's folder",
+                hint="put the files that it leads to into the model's folder",
+            )
         path = folder.path / ASSETS / name
         leads_out = Path(name).is_absolute() or Path(os.path.normpath(name)).parts[:1] == (os.pardir,)
         if not name or leads_out or not folder.holds(path):
-            raise error("bad-asset", f"the asset {name!r} is not in the model's folder", node=asset.tensor_info.name,
-                        hint="save the model again; put the files that links lead to into its folder")  # fmt: skip
+            raise error(
+                "bad-asset",
+                f"the asset {name!r} is not in the model's folder",
+                node=asset.tensor_info.name,
+                hint="save the model again; put the files that links lead to into its folder",
+            )
         # The file is read when the table is made static, by a path in which no link can lead elsewhere by then.
         paths[parse_graph_input(asset.tensor_info.name).node] = os.fspath(folder.check(path))
     return paths

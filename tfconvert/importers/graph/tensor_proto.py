@@ -15,16 +15,37 @@ MAX_BYTES = 1 << 33
 """No constant may be larger than this; a hostile file can claim any shape in a few bytes."""
 
 _MAX_RANK = 64
+# The limits of numpy; the second even where one dimension is 0.
 _MAX_ELEMENTS = 1 << 58
-"""The limits of numpy; the second even where one dimension is 0."""
 
+# `DataType` number -> the TensorProto field that holds its elements one by one.
 _FIELDS: dict[int, str] = {
-    1: "float_val", 2: "double_val", 3: "int_val", 4: "int_val", 5: "int_val", 6: "int_val", 7: "string_val",
-    8: "scomplex_val", 9: "int64_val", 10: "bool_val", 11: "int_val", 12: "int_val", 13: "int_val", 14: "half_val",
-    15: "int_val", 16: "int_val", 17: "int_val", 18: "dcomplex_val", 19: "half_val", 22: "uint32_val",
-    23: "uint64_val", 24: "float8_val", 25: "float8_val", 29: "int_val", 30: "int_val",
-}  # fmt: skip
-"""`DataType` number -> the TensorProto field that holds its elements one by one."""
+    1: "float_val",
+    2: "double_val",
+    3: "int_val",
+    4: "int_val",
+    5: "int_val",
+    6: "int_val",
+    7: "string_val",
+    8: "scomplex_val",
+    9: "int64_val",
+    10: "bool_val",
+    11: "int_val",
+    12: "int_val",
+    13: "int_val",
+    14: "half_val",
+    15: "int_val",
+    16: "int_val",
+    17: "int_val",
+    18: "dcomplex_val",
+    19: "half_val",
+    22: "uint32_val",
+    23: "uint64_val",
+    24: "float8_val",
+    25: "float8_val",
+    29: "int_val",
+    30: "int_val",
+}
 
 
 def shape_of(shape: pb.TensorShapeProto) -> types.Shape | None:

@@ -27,8 +27,8 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _VALUE = "VARIABLE_VALUE"
 _HANDLE = "tf.VarHandleOp"
+# Ops that read a variable's value and don't assign one.
 _QUESTIONS = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape", "tf.ResourceGather"})
-"""Ops that read a variable's value and don't assign one."""
 
 
 def import_variables(
@@ -106,29 +106,43 @@ def check_values(functions: Sequence[FuncOp]) -> None:
         ConversionError: They read variables that nothing writes (`no-checkpoint`).
     """
     unknown = [
-        op for op in imported_ops(functions)
+        op
+        for op in imported_ops(functions)
         if op.name == _HANDLE and all(use.operation.name in _QUESTIONS for use in _outside(op).results[0].uses)
-    ]  # fmt: skip
+    ]
     if unknown:
         raise ConversionError(
-            Diagnostic("no-checkpoint", "the variable's value is not in this file", op.name, _variable_name(op),
-                       hint="freeze the graph, or give the .meta file beside the checkpoint")
+            Diagnostic(
+                "no-checkpoint",
+                "the variable's value is not in this file",
+                op.name,
+                _variable_name(op),
+                hint="freeze the graph, or give the .meta file beside the checkpoint",
+            )
             for op in unknown
-        )  # fmt: skip
+        )
 
 
 def _without_checkpoint(handle: Operation) -> Diagnostic:
-    return Diagnostic("no-checkpoint", "the variable's value is in a checkpoint, and the model came without one",
-                      handle.name, _variable_name(handle),
-                      hint="give the checkpoint's path (checkpoint=...), or save the model to a folder")  # fmt: skip
+    return Diagnostic(
+        "no-checkpoint",
+        "the variable's value is in a checkpoint, and the model came without one",
+        handle.name,
+        _variable_name(handle),
+        hint="give the checkpoint's path (checkpoint=...), or save the model to a folder",
+    )
 
 
 def _untracked(handle: Operation, *, is_object: bool) -> Diagnostic:
     return Diagnostic(
-        "untracked-variable", "the variable's value is not in the checkpoint", handle.name, _variable_name(handle),
+        "untracked-variable",
+        "the variable's value is not in the checkpoint",
+        handle.name,
+        _variable_name(handle),
         hint="track the variable (assign its owner to an attribute of the saved object) before saving"
-        if is_object else "save it with the others, or have the model's init op assign it a constant",
-    )  # fmt: skip
+        if is_object
+        else "save it with the others, or have the model's init op assign it a constant",
+    )
 
 
 def imported_ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
@@ -167,8 +181,13 @@ def _variable_name(handle: Operation) -> str:
 def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, index: int) -> GlobalTensorOp:
     attribute = handle.properties.get("shape")
     if not isinstance(attribute, tf.ShapeAttr | None):
-        raise error("bad-attribute", "the attribute 'shape' is not a shape", op=handle.name, node=node,
-                    hint="the model file is damaged")  # fmt: skip
+        raise error(
+            "bad-attribute",
+            "the attribute 'shape' is not a shape",
+            op=handle.name,
+            node=node,
+            hint="the model file is damaged",
+        )
     declared = None if attribute is None else attribute.shape
     shape = types.shape_of(value.type) or ()
     clash = declared is not None and (
@@ -178,8 +197,10 @@ def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, in
         raise error(
             "variable-mismatch",
             f"the graph declares a variable of shape {list(declared or ())}, the saved value is a {value.type}",
-            op=handle.name, node=node, hint="graph and checkpoint are of different models",
-        )  # fmt: skip
+            op=handle.name,
+            node=node,
+            hint="graph and checkpoint are of different models",
+        )
     declared_type = types.tensor(value.type.element_type, declared)
     # The index makes the symbol unique: two variables may have one name.
     return GlobalTensorOp.build(

@@ -56,17 +56,14 @@ def fitted(entries: Sequence[EntryPoint], wishes: Wishes) -> list[EntryPoint]:
     Args:
         entries: The entry points.
         wishes: What the user wants.
-
-    Raises:
-        ConversionError: The batch contradicts an input (`shape-mismatch`), or the names are not there, or are taken
-            (`wrong-option`).
     """
     result = list(entries)
     if wishes.batch is not None:
         check_batch(wishes.batch)
         # What is cut has other inputs in the end.
-        result = [each._replace(inputs=_batched(each.inputs, wishes.batch)) if each.cut is None else each
-                  for each in result]  # fmt: skip
+        result = [
+            each._replace(inputs=_batched(each.inputs, wishes.batch)) if each.cut is None else each for each in result
+        ]
     if wishes.rename:
         _check_names(result, wishes.rename)
         result = [_renamed(each, wishes.rename) for each in result]
@@ -90,9 +87,6 @@ def with_batch(name: str, tensor: types.AnyTensor, batch: int) -> types.AnyTenso
         name: The input.
         tensor: Its type.
         batch: The first dimension that it gets.
-
-    Raises:
-        ConversionError: It has another one (`shape-mismatch`).
     """
     shape = types.shape_of(tensor)
     if not shape:  # The report names those.
@@ -108,8 +102,11 @@ def _batched(inputs: Sequence[GraphInput], batch: int) -> list[GraphInput]:
 def _check_names(entries: Sequence[EntryPoint], rename: Mapping[str, str]) -> None:
     known = {name for entry in entries for name in (*entry.input_names, *entry.output_names)}
     if unknown := sorted(rename.keys() - known):
-        raise error("wrong-option", f"rename: there is no input or output {', '.join(unknown)}",
-                    hint=f"there are: {', '.join(sorted(known))}")  # fmt: skip
+        raise error(
+            "wrong-option",
+            f"rename: there is no input or output {', '.join(unknown)}",
+            hint=f"there are: {', '.join(sorted(known))}",
+        )
     for name in rename.values():
         if not name or "," in name:
             raise error("wrong-option", f"rename: {name!r} can't be a name", hint="give a name without commas")
@@ -129,8 +126,9 @@ def _renamed(entry: EntryPoint, rename: Mapping[str, str]) -> EntryPoint:
     for names in (entry.input_names, entry.output_names):
         twice = sorted({name for name in names if names.count(name) > 1} & set(rename.values()))
         if twice:
-            raise error("wrong-option", f"rename: there would be two tensors {', '.join(twice)}",
-                        hint="choose another name")  # fmt: skip
+            raise error(
+                "wrong-option", f"rename: there would be two tensors {', '.join(twice)}", hint="choose another name"
+            )
     return entry
 
 

@@ -115,7 +115,6 @@ class PackedSource(Source):
     bits: int
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
-        """Returns a box of the elements, a byte each."""
         return boxes.reshaped(lambda flat: self._unpacked(dtype, *flat), (math.prod(shape),), shape, box)
 
     def _unpacked(self, dtype: np.dtype[Any], wanted: slice) -> Array:
@@ -131,11 +130,9 @@ class PackedSource(Source):
         return values.astype(dtype)
 
     def release(self) -> None:
-        """Releases the memory of the bytes."""
         self.packed.release()
 
     def fingerprint(self) -> tuple[Any, ...]:
-        """Returns the bytes' fingerprint and the width."""
         return ("packed", self.bits, self.packed.fingerprint())
 
 
@@ -150,7 +147,6 @@ class StringSource(Source):
     data: memoryview
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
-        """Returns a box of the strings as `bytes` objects."""
         count = math.prod(shape)
         ends = np.frombuffer(self.data, "<i4", count + 1, 4).tolist()
         values = np.empty(count, object)
@@ -162,7 +158,6 @@ class StringSource(Source):
         """Does nothing: the bytes are the only copy."""
 
     def fingerprint(self) -> tuple[Any, ...]:
-        """Returns the identity of the source."""
         return ("strings", id(self))
 
 

@@ -39,10 +39,6 @@ def import_tflite(source: str | os.PathLike[str] | bytes | bytearray | memoryvie
 
     Args:
         source: The file's path, or its bytes.
-
-    Raises:
-        ConversionError: There is no such file (`model-not-found`), or it is not a .tflite file, is damaged, or of a
-            newer version of the format (`malformed-tflite`).
     """
     content = content_of(source)
     return _Importer(read_model(content.view, Allowance(len(content.view))), content).module()

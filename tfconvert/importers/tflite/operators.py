@@ -20,15 +20,26 @@ from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 
 _PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES"]
 
-_IN_IR = frozenset((
-    "opcode_index", "inputs", "outputs", "intermediates", "custom_options", "custom_options_format",
-    "large_custom_options_offset", "large_custom_options_size", "builtin_options_type", "builtin_options",
-    "builtin_options2_type", "builtin_options2",
-))  # fmt: skip
-"""Fields of `Operator` that the op, its operands and its properties represent."""
+# Fields of `Operator` that the op, its operands and its properties represent.
+_IN_IR = frozenset(
+    (
+        "opcode_index",
+        "inputs",
+        "outputs",
+        "intermediates",
+        "custom_options",
+        "custom_options_format",
+        "large_custom_options_offset",
+        "large_custom_options_size",
+        "builtin_options_type",
+        "builtin_options",
+        "builtin_options2_type",
+        "builtin_options2",
+    )
+)
 
+# Options that nothing reads any more; seen only in files that store them.
 _DEPRECATED = frozenset(("new_height", "new_width"))
-"""Options that nothing reads any more; seen only in files that store them."""
 
 
 @dataclass(frozen=True, slots=True)

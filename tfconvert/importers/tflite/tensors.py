@@ -18,8 +18,8 @@ from tfconvert.schema.tflite.versions import Operand
 
 _ROWS = {row.tflite: row for row in reversed(types.ELEMENT_TYPES) if row.tflite}
 
+# Fields of `Tensor` that types, names and ops represent.
 _IN_IR = frozenset(("shape", "type", "buffer", "name", "has_rank", "shape_signature", "is_variable"))
-"""Fields of `Tensor` that types, names and ops represent."""
 
 MAX_INDEX = 2**31 - 1
 
@@ -83,11 +83,7 @@ class Tensors:
         return len(self._views)
 
     def __getitem__(self, index: int) -> Tensor:
-        """Returns a tensor.
-
-        Raises:
-            ConversionError: There is none of that index, or its type is not one of the IR's.
-        """
+        """Returns a tensor."""
         known = self._known.get(index)
         if known is None:
             known = self._known[index] = self._build(index)

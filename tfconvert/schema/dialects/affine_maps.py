@@ -38,7 +38,6 @@ class AffineMapAttr(Attribute):
         return cls.intern(f"({dims}) -> ({found})")
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `affine_map<(d0) -> (d0)>`."""
         printer.write(f"affine_map<{self.text}>")
 
 

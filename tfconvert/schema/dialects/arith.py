@@ -29,16 +29,10 @@ class ConstantOp(Operation):
     def infer_result_types(
         cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
     ) -> Sequence[Attribute] | None:
-        """Returns the value's type."""
         kind = _type_of(properties["value"]) if "value" in properties else None
         return None if kind is None else (kind,)
 
     def verify_(self) -> None:
-        """Checks that there is a value of the result's type.
-
-        Raises:
-            VerifyError: There is not.
-        """
         value = self.properties.get("value")
         if len(self.results) != 1 or value is None or _type_of(value) is not self.results[0].type:
             raise VerifyError(f"{self.name} needs the property 'value', of the type of its one result")
@@ -77,15 +71,9 @@ class BinaryOp(Operation):
     def infer_result_types(
         cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
     ) -> Sequence[Attribute] | None:
-        """Returns the operands' type."""
         return (operands[0].type,) if operands else None
 
     def verify_(self) -> None:
-        """Checks that operands and results are of one type.
-
-        Raises:
-            VerifyError: They are not.
-        """
         if len(self.operands) != 2 or len(self.results) != 1 or len({*self.operand_types, *self.result_types}) != 1:
             raise VerifyError(f"{self.name} needs two operands and a result of one type")
 
@@ -112,13 +100,41 @@ class BinaryOp(Operation):
         return cls(name, operands, (kind,), attributes=attributes)
 
 
-_BINARY = frozenset({
-    f"arith.{name}" for name in (
-        "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "minsi", "maxsi",
-        "minui", "maxui", "andi", "ori", "xori", "shli", "shrsi", "shrui",
-        "addf", "subf", "mulf", "divf", "remf", "minimumf", "maximumf", "minnumf", "maxnumf",
-    )
-})  # fmt: skip
+_BINARY = frozenset(
+    {
+        f"arith.{name}"
+        for name in (
+            "addi",
+            "subi",
+            "muli",
+            "divsi",
+            "divui",
+            "remsi",
+            "remui",
+            "floordivsi",
+            "ceildivsi",
+            "minsi",
+            "maxsi",
+            "minui",
+            "maxui",
+            "andi",
+            "ori",
+            "xori",
+            "shli",
+            "shrsi",
+            "shrui",
+            "addf",
+            "subf",
+            "mulf",
+            "divf",
+            "remf",
+            "minimumf",
+            "maximumf",
+            "minnumf",
+            "maxnumf",
+        )
+    }
+)
 
 
 def _open_ops(name: str) -> type[Operation] | None:

@@ -32,7 +32,6 @@ def boolean(value: bool) -> Attribute:
 
 @lru_cache(_ENTRIES)
 def integer(value: int) -> Attribute:
-    """Returns an `i64` attribute."""
     return IntegerAttr.get(value, I64)
 
 
@@ -44,7 +43,6 @@ def integers(values: tuple[int, ...]) -> Attribute:
 
 @lru_cache(_ENTRIES)
 def int32(value: int) -> Attribute:
-    """Returns an `i32` attribute."""
     return IntegerAttr.get(value, I32)
 
 

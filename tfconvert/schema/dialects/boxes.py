@@ -23,7 +23,6 @@ def whole(shape: Shape) -> Box:
 
 
 def extent(box: Box) -> Shape:
-    """Returns a box's shape."""
     return tuple(part.stop - part.start for part in box)
 
 

@@ -98,5 +98,10 @@ def _end(attribute: Attribute, function: FuncOp) -> End:
 
 
 def _malformed(function: FuncOp) -> Exception:
-    return error("invalid-ir", f"{CUT} names no tensors", op=function.name, node=function.sym_name,
-                 hint='write {inputs = [{name = "x", tensor = "x:0"}]}')  # fmt: skip
+    return error(
+        "invalid-ir",
+        f"{CUT} names no tensors",
+        op=function.name,
+        node=function.sym_name,
+        hint='write {inputs = [{name = "x", tensor = "x:0"}]}',
+    )

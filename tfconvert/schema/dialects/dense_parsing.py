@@ -15,8 +15,8 @@ from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness, Tens
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
 
+# The size of a resource's header, which holds the alignment.
 _RESOURCE_HEADER = 4
-"""The size of a resource's header, which holds the alignment."""
 
 MAX_BYTES = 1 << 30
 """A constant that is written by one number can't be larger; a short text could claim any size."""
@@ -195,11 +195,7 @@ class _Bits(int):
 
 
 def _converted(items: list[Any], element: Attribute, dtype: np.dtype[Any]) -> tensor_data.Array:
-    """Returns parsed elements as a flat array.
-
-    Raises:
-        TypeError, ValueError, OverflowError: They are not of the element type.
-    """
+    """Returns parsed elements as a flat array."""
     if dtype.kind == "O":
         return _strings(items)
     if isinstance(element, ComplexType):

@@ -21,11 +21,11 @@ from tfconvert.schema.ir.types import ComplexType, IntegerType
 LITERAL = 100
 """Up to this many elements are written one by one, unless all are equal."""
 
+# Bytes that are converted to hexadecimal, or elements that are compared, at a time.
 _CHUNK = 1 << 16
-"""Bytes that are converted to hexadecimal, or elements that are compared, at a time."""
 
+# Significant digits from which any number is read back, by the bytes of its type.
 _FLOAT_DIGITS = {4: 9, 8: 17}
-"""Significant digits from which any number is read back, by the bytes of its type."""
 
 
 def can_write(element: Attribute) -> bool:

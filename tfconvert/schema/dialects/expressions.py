@@ -21,23 +21,23 @@ from tfconvert.schema.ir.types import TensorType
 MAX_DEPTH = 16
 """A deferred expression deeper than this is computed at once, so that reading one never recurses far."""
 
+# An expression in which the same ones are computed more often than this, on average, is computed at once, too.
 _REPEATED = 4
-"""An expression in which the same ones are computed more often than this, on average, is computed at once, too."""
 
+# Expressions of fewer others aren't looked at for that.
 _FEW = 64
-"""Expressions of fewer others aren't looked at for that."""
 
+# How many blocks make one where each is gathered from all of its argument, which is gone through less often then.
 _WIDE = 4
-"""How many blocks make one where each is gathered from all of its argument, which is gone through less often then."""
 
+# Bytes of an argument that a transposition goes through before it gives them back.
 _TILE = 1 << 24
-"""Bytes of an argument that a transposition goes through before it gives them back."""
 
+# Rows that a transposition moves at once: a cache line of `f32`, so that each is read and written once.
 _LANES = 16
-"""Rows that a transposition moves at once: a cache line of `f32`, so that each is read and written once."""
 
+# From this size in bytes on, a matrix is transposed faster so.
 _FACE = 1 << 14
-"""From this size in bytes on, a matrix is transposed faster so."""
 
 
 class Handle(Protocol):
@@ -110,7 +110,6 @@ class Deferred(Source):
         return self.evaluations > _REPEATED * len(seen)
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
-        """Computes a box of the value."""
         compute = EXPRESSIONS[self.function].part
         with np.errstate(all="ignore"):
             if shape == self.shape:
@@ -120,7 +119,6 @@ class Deferred(Source):
             return value.astype(dtype, copy=False)
 
     def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
-        """Computes the value block by block."""
         return super().blocks(dtype, shape, self.block_size(dtype, size))
 
     def block_size(self, dtype: np.dtype[Any], size: int = BLOCK) -> int:
@@ -128,12 +126,10 @@ class Deferred(Source):
         return size * (_WIDE if self.wide else 1) * dtype.itemsize // max(dtype.itemsize, self.itemsize)
 
     def release(self) -> None:
-        """Gives back what the arguments mapped."""
         for argument in self.arguments:
             argument.source.release()
 
     def fingerprint(self) -> Hashable:
-        """Returns the expression with its arguments' fingerprints and types."""
         arguments = tuple(
             (argument.type.element_type, argument.shape, argument.source.fingerprint()) for argument in self.arguments
         )

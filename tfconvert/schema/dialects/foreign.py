@@ -62,11 +62,6 @@ class StatsOp(Operation):
     PROPERTIES: ClassVar[tuple[str, ...]] = ("layerStats", "axisStats", "axis")
 
     def verify_(self) -> None:
-        """Checks that the result has the operand's type, and that there is a range.
-
-        Raises:
-            VerifyError: The op breaks these rules.
-        """
         if len(self.operands) != 1 or self.operand_types != self.result_types:
             raise VerifyError(f"{self.name} has one operand and one result, of one type")
         stats = self.properties.get("layerStats")
@@ -80,11 +75,6 @@ class QuantCastOp(Operation):
     __slots__ = ()
 
     def verify_(self) -> None:
-        """Checks that there is one operand and one result, of shapes that agree.
-
-        Raises:
-            VerifyError: The op breaks these rules.
-        """
         if len(self.operands) != 1 or len(self.results) != 1:
             raise VerifyError(f"{self.name} has one operand and one result")
         if not _shapes_agree(self.operands[0].type, self.results[0].type):
@@ -100,11 +90,6 @@ class TensorCastOp(Operation):
     HAS_ASSEMBLY: ClassVar[bool] = True
 
     def verify_(self) -> None:
-        """Checks that there is one operand and one result, of types that agree.
-
-        Raises:
-            VerifyError: The op breaks these rules.
-        """
         if len(self.operands) != 1 or len(self.results) != 1:
             raise VerifyError("tensor.cast has one operand and one result")
         source, result = self.operands[0].type, self.results[0].type

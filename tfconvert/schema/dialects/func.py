@@ -103,7 +103,6 @@ class FuncOp(Operation):
 
     @property
     def body(self) -> Region:
-        """The region."""
         return self.regions[0]
 
     @property
@@ -143,11 +142,6 @@ class FuncOp(Operation):
             self.properties[name] = attributes
 
     def verify_(self) -> None:
-        """Checks the properties, and that the entry block's arguments have the types of the function's.
-
-        Raises:
-            VerifyError: The op breaks these rules.
-        """
         if not isinstance(self.properties.get(SYMBOL_NAME), StringAttr):
             raise VerifyError("func.func needs the property 'sym_name', a string")
         if not isinstance(self.properties.get(FUNCTION_TYPE), FunctionType):
@@ -227,8 +221,8 @@ class FuncOp(Operation):
         return cls.of(name, kind, region, visibility, properties=properties, attributes=attributes)
 
 
+# The type of an argument or a result, and its attributes.
 _Typed = tuple[Attribute, Mapping[str, Attribute]]
-"""The type of an argument or a result, and its attributes."""
 
 
 def _parse_inputs(parser: Parser) -> tuple[list[_Typed], list[Argument]]:
@@ -288,15 +282,9 @@ class ReturnOp(Operation):
 
     @classmethod
     def of(cls, values: Sequence[Value] = (), location: Location = UNKNOWN_LOC) -> ReturnOp:
-        """Returns a return of values."""
         return cls.create(operands=values, location=location)
 
     def verify_(self) -> None:
-        """Checks that the op is in a function and returns the types of its results.
-
-        Raises:
-            VerifyError: The op breaks these rules.
-        """
         function = self.parent_op()
         if not isinstance(function, FuncOp):
             raise VerifyError("func.return must be directly in a func.func")
@@ -353,11 +341,6 @@ class CallOp(Operation):
         return symbol.root
 
     def verify_(self) -> None:
-        """Checks that the op names a symbol.
-
-        Raises:
-            VerifyError: It does not.
-        """
         if not isinstance(self.properties.get("callee"), SymbolRefAttr):
             raise VerifyError("func.call needs the property 'callee', a symbol")
 

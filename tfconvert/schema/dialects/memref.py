@@ -33,11 +33,6 @@ class BufferOp(op_table.TableOp):
     __slots__ = ()
 
     def verify_(self) -> None:
-        """Checks the op against its definition, and an allocation's sizes against its type.
-
-        Raises:
-            VerifyError: The op contradicts them.
-        """
         super().verify_()
         if self.name == "memref.alloc":
             kind = self.results[0].type

@@ -89,11 +89,6 @@ class TableOp(Operation):
     TABLE: ClassVar[OpTable]
 
     def verify_(self) -> None:
-        """Checks the op against its definition.
-
-        Raises:
-            VerifyError: The op contradicts it.
-        """
         definition = self.DEFINITION
         counts = (
             ("operand", len(self.operands), definition.operands),
@@ -231,7 +226,6 @@ def property_of(value: attrs.Value) -> Attribute:
 
 
 def array_of(element: Attribute) -> Check:
-    """Returns the check for an `array` of an element type."""
     return lambda value: isinstance(value, DenseArrayAttr) and value.element_type is element
 
 

@@ -29,11 +29,6 @@ class IRParser(Parser):
         super().__init__(DIALECTS, text, filename, first_line, locate=locate)
 
     def parse_module(self) -> ModuleOp:
-        """Parses a whole file.
-
-        Raises:
-            ParseError: The text is malformed.
-        """
         module = super().parse_module()
         beside: list[tfl.TFLOp] = []
         for op in module.walk():

@@ -31,7 +31,6 @@ class IRPrinter(Printer):
         self.elide = elide
 
     def attribute(self, attribute: Attribute) -> None:
-        """Prints an attribute or a type."""
         if isinstance(attribute, TensorData | DenseElementsAttr):
             self._constant(attribute)
         else:

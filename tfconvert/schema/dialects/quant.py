@@ -86,7 +86,6 @@ class UniformType(Type):
         return cls.get(Uniform(storage, scales, zero_points, axis, limits))
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints what `parse_parameters` takes."""
         uniform = self.data
         limits = "" if uniform.limits is None else f"<{uniform.limits[0]}:{uniform.limits[1]}>"
         printer.write(f"<{_storage_text(uniform.storage)}{limits}:f32")
@@ -166,7 +165,6 @@ class BlockedType(Type):
         return cls.get(Blocks(storage, size, tuple(dimensions), scales, zero_points))
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints what `parse_parameters` takes."""
         blocks = self.data
         numbers = ", ".join(map(str, blocks.dimensions))
         printer.write(f"<{_storage_text(blocks.storage)}:f32, {blocks.block_size}, [{numbers}], ")

@@ -17,10 +17,14 @@ from tfconvert.schema.ir.values import Value
 STEPS = frozenset({"lstm", "rnn", "svdf"})
 """Operators that compute one step of a sequence, and keep their state from run to run."""
 
-SEQUENCES = frozenset({
-    "unidirectional_sequence_lstm", "bidirectional_sequence_lstm", "unidirectional_sequence_rnn",
-    "bidirectional_sequence_rnn",
-})  # fmt: skip
+SEQUENCES = frozenset(
+    {
+        "unidirectional_sequence_lstm",
+        "bidirectional_sequence_lstm",
+        "unidirectional_sequence_rnn",
+        "bidirectional_sequence_rnn",
+    }
+)
 """Operators that compute a whole sequence, which starts anew at each run of the model."""
 
 COPY, COPIES = "cast", "unpack"

@@ -22,15 +22,15 @@ from tfconvert.schema.files import InputFile
 BLOCK = 1 << 23
 """Size of a block in bytes: large enough that calls cost nothing, small enough to stay near the processor."""
 
+# Bytes of a file that are read at once where they are only passed on: they are still in the processor's cache when
+# they are written.
 _PIECE = 1 << 20
-"""Bytes of a file that are read at once where they are only passed on: they are still in the processor's cache when
-they are written."""
 
+# Bytes of a file that are read at once where only some of them are kept, or none.
 _SIFTED = 1 << 16
-"""Bytes of a file that are read at once where only some of them are kept, or none."""
 
+# Reading so many bytes that aren't needed costs as much as one more call.
 _GAP = 1 << 14
-"""Reading so many bytes that aren't needed costs as much as one more call."""
 
 
 class Source(ABC):
@@ -61,9 +61,6 @@ class Source(ABC):
             dtype: Type of the value's elements.
             shape: The value's shape.
             size: About how many bytes a block may have.
-
-        Raises:
-            ConversionError: What was read is damaged (`bad-checksum`); that may be known after the last block only.
         """
         for box in boxes.split(boxes.whole(shape), shape, dtype.itemsize, size):
             yield np.ascontiguousarray(self.part(dtype, shape, box))
@@ -79,11 +76,7 @@ class Source(ABC):
 
 
 def bytes_of(file: InputFile, offset: int, length: int) -> Array:
-    """Returns a range of a file.
-
-    Raises:
-        ConversionError: The file doesn't have it any more (`changed-input`).
-    """
+    """Returns a range of a file."""
     data = np.empty(length, np.uint8)
     file.read_into(offset, data.data)
     return data
@@ -114,11 +107,6 @@ class FileSlice(Source):
         self._checked: bool = crc32c is None
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
-        """Returns a box of the value in new memory, after all of the slice has been checked once.
-
-        Raises:
-            ConversionError: The bytes don't have the checksum that the file's index promises (`bad-checksum`).
-        """
         if self.length == 0 or 0 in boxes.extent(box):
             return np.zeros(boxes.extent(box), dtype)
         if not self._checked:
@@ -131,11 +119,6 @@ class FileSlice(Source):
         return result
 
     def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
-        """Yields pieces of the file; its checksum is worked out on the way.
-
-        Raises:
-            ConversionError: The bytes don't have the checksum that the file's index promises (`bad-checksum`).
-        """
         size = max(dtype.itemsize, size // dtype.itemsize * dtype.itemsize)
         for piece in self._checked_pieces(_PIECE):
             for start in range(0, len(piece), size):
@@ -178,7 +161,6 @@ class FileSlice(Source):
         """Does nothing: what was read is gone when nobody has it."""
 
     def fingerprint(self) -> Hashable:
-        """Returns the checksum and length where known, else the place."""
         if self.crc32c is not None:
             return ("crc", self.crc32c, self.length)
         return ("file", id(self.file), self.offset, self.length)
@@ -234,18 +216,15 @@ class BufferSource(Source):
         self.value = value
 
     def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
-        """Returns the buffer itself."""
         return self.value.view(dtype).reshape(shape) if self.value.dtype != object else self.value.reshape(shape)
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
-        """Returns a view of the buffer."""
         return boxes.view(self.array(dtype, shape), box)
 
     def release(self) -> None:
         """Does nothing: the buffer is the only copy."""
 
     def fingerprint(self) -> Hashable:
-        """Returns a checksum of the contents and their length."""
         if self.value.dtype == object:
             return ("strings", tuple(self.value.ravel()))
         crc32c = 0

@@ -26,11 +26,9 @@ class SplatSource(Source):
         self.value = value.copy()
 
     def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
-        """Returns a view of the value in which all elements are the same memory."""
         return np.broadcast_to(self._of(dtype), shape)
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
-        """Returns such a view."""
         return np.broadcast_to(self._of(dtype), boxes.extent(box))
 
     def _of(self, dtype: np.dtype[Any]) -> Array:
@@ -40,7 +38,6 @@ class SplatSource(Source):
         """Does nothing: there is one value only."""
 
     def fingerprint(self) -> Hashable:
-        """Returns the value."""
         return ("splat", self.value.item() if self.value.dtype == object else self.value.tobytes())
 
 
@@ -51,8 +48,8 @@ def is_splat(array: Array) -> bool:
     )
 
 
+# Expressions whose elements are those of their arguments.
 _MOVED = frozenset({"concat", "reshape", "reverse", "transpose"})
-"""Expressions whose elements are those of their arguments."""
 
 _ELEMENTWISE = frozenset({"add", "cast", "div", "half", "mul", "sub"})
 

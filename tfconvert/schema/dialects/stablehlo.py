@@ -39,10 +39,16 @@ CHECKS: Mapping[str, op_table.Check] = {
     **{kind: op_table.instance_of(cls) for kind, cls in KINDS.items()},
     **{
         kind: _enumerator_of(kind)
-        for kind in ("comparison_direction", "comparison_type", "fft_type", "rng_algorithm", "rng_distribution",
-                     "transpose")
+        for kind in (
+            "comparison_direction",
+            "comparison_type",
+            "fft_type",
+            "rng_algorithm",
+            "rng_distribution",
+            "transpose",
+        )
     },
-}  # fmt: skip
+}
 """Values that a property of each kind can have."""
 
 

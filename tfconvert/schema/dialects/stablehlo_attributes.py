@@ -44,7 +44,6 @@ class EnumeratorAttr(Attribute):
         return cls.intern(kind, value)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `#stablehlo<kind VALUE>`."""
         printer.write(f"#stablehlo<{self.kind} {self.value}>")
 
 
@@ -87,7 +86,6 @@ class DimensionNumbersAttr(Attribute):
         return found
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints `<role = [dims], role = dim>`."""
         entries = []
         for role, dims in zip((*self.ROLES, self.INDEX), self.dims, strict=False):
             if isinstance(dims, tuple) and dims:
@@ -206,7 +204,6 @@ class ConvAttr(Attribute):
         return self.lhs, self.rhs, self.result
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints `<[b, 0, f]x[0, i, o]->[b, 0, f]>`."""
         lhs, rhs, result = (f"[{', '.join(layout)}]" for layout in self.layouts)
         printer.write(f"<{lhs}x{rhs}->{result}>")
 
@@ -230,12 +227,7 @@ def _dimension(parser: AttributeParser) -> str:
     return parser.parse_identifier(" of a dimension") if number is None else str(number)
 
 
-KINDS: Mapping[str, type[Attribute]] = {
-    "conv": ConvAttr,
-    "dot": DotAttr,
-    "gather": GatherAttr,
-    "scatter": ScatterAttr,
-}
+KINDS: Mapping[str, type[Attribute]] = {"conv": ConvAttr, "dot": DotAttr, "gather": GatherAttr, "scatter": ScatterAttr}
 """The classes of attributes by their names in the text."""
 
 SYNTAX: Mapping[str, Syntax] = {

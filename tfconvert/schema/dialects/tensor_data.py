@@ -39,8 +39,8 @@ ELIDED = "dense_resource<__elided__>"
 CONSTANT_OPS = frozenset({"tf.Const", "tfl.pseudo_const", "tfl.pseudo_qconst", "arith.constant"})
 """The ops that make constants; each holds its value in the property `value`."""
 
+# Those whose property is the value; a quantised constant holds the integers that represent its value.
 _KNOWN = CONSTANT_OPS - {"tfl.pseudo_qconst"}
-"""Those whose property is the value; a quantised constant holds the integers that represent its value."""
 
 
 class DenseElementsAttr(Attribute):
@@ -63,11 +63,9 @@ class DenseElementsAttr(Attribute):
 
     @property
     def shape(self) -> types.Shape:
-        """The shape."""
         return self.type.shape
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `dense<...> : type`."""
         print_dense(printer, to_array(self), self.type)
 
 
@@ -85,7 +83,6 @@ class DenseResourceAttr(Attribute):
         return cls.intern(handle, type)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `dense_resource<name> : type`."""
         printer.write(f"dense_resource<{self.handle}> : ")
         printer.attribute(self.type)
 
@@ -127,7 +124,6 @@ class TensorData(Attribute):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Numpy's dtype of the elements."""
         return types.numpy_dtype(self.type.element_type)
 
     @property
@@ -149,7 +145,6 @@ class TensorData(Attribute):
         return self.source.blocks(self.dtype, self.shape)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `dense<...> : type`, or `dense_resource<__elided__> : type`."""
         if self._is_small():
             print_dense(printer, self.array(), self.type)
         else:

@@ -55,7 +55,6 @@ class TensorProtoAttr(Attribute):
         return UntypedAttr.get(partial(typed, contents))
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the contents and the type."""
         printer.write(f'#tf_type<tensor_proto : "0x{self.contents.hex().upper()}"> : ')
         printer.attribute(self.type)
 

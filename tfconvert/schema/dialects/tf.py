@@ -36,9 +36,20 @@ from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 __all__ = [
-    "PRODUCER_VERSION", "VERSIONS", "FunctionAttr", "PlaceholderAttr", "ShapeAttr", "TFOp", "build", "constant",
-    "create", "get", "has_side_effects", "normalize", "python_value",
-]  # fmt: skip
+    "PRODUCER_VERSION",
+    "VERSIONS",
+    "FunctionAttr",
+    "PlaceholderAttr",
+    "ShapeAttr",
+    "TFOp",
+    "build",
+    "constant",
+    "create",
+    "get",
+    "has_side_effects",
+    "normalize",
+    "python_value",
+]
 
 PREFIX = "tf."
 
@@ -49,11 +60,11 @@ VERSIONS = "tf.versions"
 """Module attribute: a graph's versions, `{bad_consumers = [], min_consumer = 0 : i32, producer = 1 : i32}`."""
 
 
+# The traits of ops that have any.
 _TRAITS: Mapping[str, frozenset[Trait]] = {
     "tf.Yield": frozenset({Trait.TERMINATOR}),
     **dict.fromkeys(NO_PROPERTIES, frozenset({Trait.NO_PROPERTIES})),
 }
-"""The traits of ops that have any."""
 
 
 _SAME_TYPE = full_names(SAME_TYPE)
@@ -68,7 +79,6 @@ class TFOp(Operation):
     def infer_result_types(
         cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
     ) -> Sequence[Attribute] | None:
-        """Returns the types of a constant, and of ops whose results have the types of their operands."""
         if name in _SAME_TYPE:
             return [operand.type for operand in operands]
         value = properties.get("value") if name == "tf.Const" else None
@@ -85,15 +95,9 @@ class TFOp(Operation):
         return op_defs.lookup(self.op_name)
 
     def has_trait(self, trait: Trait) -> bool:
-        """Returns whether something is true of the op by its definition."""
         return trait in _TRAITS.get(self.name, NO_TRAITS)
 
     def verify_(self) -> None:
-        """Checks the op against its OpDef.
-
-        Raises:
-            VerifyError: The op contradicts its OpDef.
-        """
         tf_verify.verify(self, self.op_name)
 
 
@@ -138,7 +142,6 @@ def build(
 
 
 def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> TFOp:
-    """Returns a `tf.Const` of a value."""
     return TFOp("tf.Const", (), (value.type,), {"value": value}, location=location)
 
 
@@ -175,9 +178,6 @@ def python_value(attribute: Attribute) -> Any:
 
     Integers, floats and booleans become numbers, strings `str`, arrays tuples, element types numpy dtypes, shapes
     tuples (-1 where unknown) or `None`, symbols their name, dense values numpy arrays.
-
-    Raises:
-        TypeError: The attribute has no Python counterpart.
     """
     if isinstance(attribute, IntegerAttr):
         return attribute.to_python()

@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
 
 
-NO_PROPERTIES = frozenset({
-    "tf.ConfigureAndInitializeGlobalTPU", "tf.EmptyTensorList", "tf.IteratorGetNext", "tf.IteratorGetNextSync",
-    "tf.MultiDeviceIteratorGetNextFromShard", "tf.OptionalGetValue", "tf.Placeholder", "tf.PlaceholderWithDefault",
-    "tf.TensorListReserve", "tf.UncompressElement",
-})  # fmt: skip
+NO_PROPERTIES = frozenset(
+    {
+        "tf.ConfigureAndInitializeGlobalTPU",
+        "tf.EmptyTensorList",
+        "tf.IteratorGetNext",
+        "tf.IteratorGetNextSync",
+        "tf.MultiDeviceIteratorGetNextFromShard",
+        "tf.OptionalGetValue",
+        "tf.Placeholder",
+        "tf.PlaceholderWithDefault",
+        "tf.TensorListReserve",
+        "tf.UncompressElement",
+    }
+)
 """Ops whose OpDef attributes MLIR derives from types, all of them: it takes no properties there, only attributes."""
 
 
@@ -47,7 +56,6 @@ class ShapeAttr(Attribute):
             return cls.get(tuple([max(dim, -1) for dim in parser.parse_dimension_list()]))
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints the dimensions in TensorFlow's syntax."""
         shape = self.shape
         text = "*" if shape is None else "x".join(["?" if dim < 0 else str(dim) for dim in shape])
         printer.write(f"<{text}>")
@@ -80,7 +88,6 @@ class FunctionAttr(Attribute):
         return cls.get(symbol, arguments)
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints the symbol and the dictionary."""
         printer.write("<")
         printer.attributes((self.function, self.arguments))
         printer.write(">")
@@ -107,5 +114,4 @@ class PlaceholderAttr(Attribute):
             return cls.get(parser.parse_str_literal())
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints the name."""
         printer.write(f"<{quoted(self.parameter)}>")

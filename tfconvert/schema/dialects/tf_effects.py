@@ -112,11 +112,11 @@ _NAMES: Mapping[_Kind, str] = {
 
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
+# Ops that describe a stream of values; nothing happens until it is iterated.
 _DATASET = re.compile(r"(?<!To)Dataset(V\d)?$")
-"""Ops that describe a stream of values; nothing happens until it is iterated."""
 
+# Ops whose results are their operands, one by one, as far as handles are concerned.
 _PASSES_ON = full_names(IDENTITIES) | {"tf_executor.Enter", "tf_executor.Exit"}
-"""Ops whose results are their operands, one by one, as far as handles are concerned."""
 
 _NONE_ELSEWHERE = ("arith.constant", "func.func", "builtin.module", "tf_executor.fetch", "tf_executor.yield")
 
@@ -139,8 +139,8 @@ def _kind(op_name: str) -> _Kind:
     return _Kind.UPDATES if any(arg.type == _RESOURCE for arg in op_def.input_arg) else _Kind.UNKNOWN
 
 
+# TensorFlow's number of the type of handles.
 _RESOURCE = 20
-"""TensorFlow's number of the type of handles."""
 
 _MUST_RUN = frozenset(
     {_Kind.WRITES, _Kind.UPDATES, _Kind.FAILS, _Kind.SENDS, _Kind.RECEIVES, _Kind.CALLS, _Kind.UNKNOWN}

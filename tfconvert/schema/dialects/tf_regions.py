@@ -20,16 +20,12 @@ from tfconvert.schema.ir.values import Value
 
 YIELD = "tf.Yield"
 
+# The terminators of regions of the `tf` dialect, and of `tfl.if` and `tfl.while`.
 _YIELDS = (YIELD, "tfl.yield")
-"""The terminators of regions of the `tf` dialect, and of `tfl.if` and `tfl.while`."""
 
 
 def verify(op: Operation, op_name: str) -> None:
-    """Checks an op that TensorFlow's registry doesn't know; all but the region forms pass.
-
-    Raises:
-        VerifyError: A region form breaks a rule.
-    """
+    """Checks an op that TensorFlow's registry doesn't know; all but the region forms pass."""
     check = _CHECKS.get(op_name)
     if check is not None:
         check(op)
@@ -51,11 +47,7 @@ def _yielded(op: Operation, region: Region, name: str) -> Sequence[Value]:
 
 
 def agree(op: Operation, what: str, found: Sequence[Attribute], expected: Sequence[Attribute]) -> None:
-    """Checks that forwarded types may be those of one value, one by one.
-
-    Raises:
-        VerifyError: They are not as many, or two don't agree.
-    """
+    """Checks that forwarded types may be those of one value, one by one."""
     if len(found) != len(expected):
         _fail(op, f"expected {len(expected)} {what}, found {len(found)}")
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
@@ -146,10 +138,6 @@ def check_loop(
         cond: The types of its condition's arguments.
         body: Those of its body's arguments.
         yielded: Those of its body's results.
-
-    Raises:
-        VerifyError: Two don't agree. Where shapes may change from step to step, those that go in need not agree with
-            those that come out.
     """
     taken, results = op.operand_types, op.result_types
     if not _changes_shapes(op):
@@ -173,5 +161,8 @@ def _check_yield(op: Operation) -> None:
 
 
 _CHECKS: Mapping[str, Callable[[Operation], None]] = {
-    "IfRegion": _check_if, "CaseRegion": _check_case, "WhileRegion": _check_while, "Yield": _check_yield,
-}  # fmt: skip
+    "IfRegion": _check_if,
+    "CaseRegion": _check_case,
+    "WhileRegion": _check_while,
+    "Yield": _check_yield,
+}

@@ -92,8 +92,11 @@ def entry_attribute(inputs: Iterable[str], outputs: Iterable[str], controls: Ite
         outputs: The names of its outputs.
         controls: Nodes that must have run.
     """
-    listed = {"control_outputs": ",".join(controls), "inputs": _listed(inputs, "input"),
-              "outputs": _listed(outputs, "output")}  # fmt: skip
+    listed = {
+        "control_outputs": ",".join(controls),
+        "inputs": _listed(inputs, "input"),
+        "outputs": _listed(outputs, "output"),
+    }
     return DictionaryAttr.get({key: attrs.string(value) for key, value in listed.items()})
 
 
@@ -128,11 +131,6 @@ class GlobalTensorOp(Operation):
         return cls.create(properties=properties, location=location)
 
     def verify_(self) -> None:
-        """Checks the properties.
-
-        Raises:
-            VerifyError: One is missing or is of another kind.
-        """
         _need_texts(self, "sym_name")
         if "type" not in self.properties:
             raise VerifyError(f"{self.NAME} needs the property 'type'")
@@ -160,11 +158,6 @@ class AssetOp(Operation):
         return cls.create(properties={"sym_name": attrs.string(symbol), "filename": attrs.string(filename)})
 
     def verify_(self) -> None:
-        """Checks the properties.
-
-        Raises:
-            VerifyError: One is missing or is not a string.
-        """
         _need_texts(self, "sym_name", "filename")
 
 
@@ -184,7 +177,6 @@ class SessionInitializerOp(Operation):
 
     @classmethod
     def build(cls, functions: list[str]) -> SessionInitializerOp:
-        """Returns an initializer of functions by symbol."""
         return cls.create(properties={"initializers": ArrayAttr.get([attrs.symbol(name) for name in functions])})
 
 

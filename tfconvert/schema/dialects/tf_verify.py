@@ -49,6 +49,7 @@ _KINDS: Mapping[str, tuple[type[Attribute], ...]] = {
 _SHAPES = frozenset({"output_shapes"})
 _BUCKETS = frozenset({"quantization_config_high", "quantization_config_low", "quantization_config_num_buckets"})
 
+# Attributes without a default that MLIR leaves out: most follow from types, by op.
 _LEFT_OUT: Mapping[str, frozenset[str]] = {
     "EmptyTensorList": frozenset({"element_dtype"}),
     "InfeedDequeueTuple": frozenset({"shapes"}),
@@ -65,15 +66,14 @@ _LEFT_OUT: Mapping[str, frozenset[str]] = {
     "XlaSparseDenseMatmulWithStaticBufferSize": _BUCKETS,
     "_TPUReplicate": frozenset({"num_replicas"}),
 }
-"""Attributes without a default that MLIR leaves out: most follow from types, by op."""
 
+# Ops that MLIR takes with one value, though their OpDefs want more.
 _OF_ONE = frozenset({"tf.Concat", "tf.ConcatV2"})
-"""Ops that MLIR takes with one value, though their OpDefs want more."""
 
+# Operands whose element type MLIR doesn't tie to that of the others.
 _OF_ANY_TYPE: Mapping[str, frozenset[str]] = dict.fromkeys(
     ("tf.MatrixDiagV2", "tf.MatrixDiagV3"), frozenset({"padding_value"})
 )
-"""Operands whose element type MLIR doesn't tie to that of the others."""
 
 
 class Argument(NamedTuple):
@@ -187,9 +187,6 @@ def verify(op: Operation, op_name: str) -> None:
     Args:
         op: The op.
         op_name: Its name in TensorFlow's registry.
-
-    Raises:
-        VerifyError: It has other operands, results or attributes than its OpDef declares.
     """
     plan = plan_of(op_name)
     if plan is None:
@@ -212,9 +209,6 @@ def derived_values(op: Operation, op_name: str) -> dict[str, object]:
     Args:
         op: The op.
         op_name: Its name in TensorFlow's registry.
-
-    Raises:
-        VerifyError: It has other operands or results than its OpDef declares.
     """
     plan = plan_of(op_name)
     bound: dict[str, tuple[object, str]] = {}
@@ -279,10 +273,7 @@ def _bind(op: Operation, bound: dict[str, tuple[object, str]], name: str, value:
     """Records the value of a derived attribute, or checks that it is the one recorded before."""
     known = bound.setdefault(name, (value, place))
     if known[0] is not value and known[0] != value:
-        _fail(
-            op,
-            f"{place} makes the attribute {name!r} {_shown(value)}, but {known[1]} makes it {_shown(known[0])}",
-        )
+        _fail(op, f"{place} makes the attribute {name!r} {_shown(value)}, but {known[1]} makes it {_shown(known[0])}")
 
 
 def _lengths(op: Operation, side: Side, count: int, bound: Mapping[str, tuple[object, str]]) -> Sequence[int] | None:

@@ -52,8 +52,8 @@ CONSTANTS = HELD | {EXTERNAL_CONST}
 BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
 """Ops that are not operators of the runtime."""
 
+# Attributes by which the official converter keeps in mind what it may undo; no option of an operator.
 _MARKS = frozenset({"volatile"})
-"""Attributes by which the official converter keeps in mind what it may undo; no option of an operator."""
 
 SUMS = "quantized_bias_type"
 """The option of operators with 16-bit activations that says of which type the bias is, and the sums of products."""
@@ -108,7 +108,6 @@ class ConstBytesAttr(Attribute):
             parser.raise_error("expected a string of hexadecimal digits")
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the bytes."""
         printer.write(f'#tfl<const_bytes : "0x{self.data.hex().upper()}">')
 
 
@@ -136,8 +135,8 @@ _OTHER_PROPERTIES: Mapping[str, frozenset[str]] = {
 }
 
 
+# Properties that say whether functions have effects, which no file holds.
 _IN_TEXTS = {"if": "is_stateless", "while": "is_stateless"}
-"""Properties that say whether functions have effects, which no file holds."""
 
 
 @cache
@@ -166,13 +165,6 @@ class TFLOp(Operation):
         return operator_of(self.name)
 
     def verify_(self) -> None:
-        """Checks numbers of operands and results, and that every property is known and of the right kind.
-
-        An attribute without a dialect's prefix, or an underscore, would be an option that no file can hold.
-
-        Raises:
-            VerifyError: The op is invalid.
-        """
         _verify_names(self)
         if self.regions:
             tf_regions.verify(self, f"{self.op_name.capitalize()}Region")
@@ -281,11 +273,7 @@ def create(
     attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
     location: Location = UNKNOWN_LOC,
 ) -> TFLOp:
-    """Returns a detached op by its name without `tfl.` (`conv_2d`).
-
-    Raises:
-        KeyError: LiteRT has no such operator.
-    """
+    """Returns a detached op by its name without `tfl.` (`conv_2d`)."""
     return TFLOp(_full(name), operands, result_types, properties, attributes, (), location)
 
 
@@ -328,9 +316,6 @@ def build(
         result_types: The results' types.
         properties: Fields of the options table, as Python values or attributes; symbols for functions that are called.
         location: The location of the op.
-
-    Raises:
-        KeyError: There is no such op, or it has no such property.
     """
     converted: dict[str, Attribute] = {}
     if properties:
@@ -419,9 +404,6 @@ def attribute(op: Operation, name: str) -> Any:
     Args:
         op: A `tfl` op.
         name: A field of its options table, or a property that names a function.
-
-    Raises:
-        KeyError: The op has no such property.
     """
     value = op.properties.get(name)
     if value is not None:

@@ -29,7 +29,6 @@ class MirrorPadAttr(Attribute):
         return cls.intern(parser.parse_identifier())
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the enumerator."""
         printer.write(f"#tfl<mirror_pad_attr {self.data}>")
 
 
@@ -48,7 +47,6 @@ class LSTMKernelTypeAttr(Attribute):
         return cls.intern(parser.parse_identifier())
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the enumerator."""
         printer.write(f"#tfl<lstm_kernel_type_attr {self.data}>")
 
 
@@ -94,8 +92,8 @@ def parse_external_buffer(parser: AttributeParser) -> DictionaryAttr:
     return DictionaryAttr.get({name: attrs.of(value) for name, value in _fields(parser, _BUFFER).items()})
 
 
+# The tables of indices, narrow ones first, and the number that theirs are less than.
 _INDEX_VECTORS = ((1 << 8, "Uint8Vector"), (1 << 16, "Uint16Vector"), (1 << 31, "Int32Vector"))
-"""The tables of indices, narrow ones first, and the number that theirs are less than."""
 
 
 def _index_vector(values: list[int]) -> tuple[str, dict[str, Any]] | None:

@@ -49,9 +49,17 @@ IS_VARIABLE = "tfl.is_variable"
 """Of a constant: it is the initial state of a variable."""
 
 _VECTORS: Mapping[str, Attribute] = {
-    "byte": types.I32, "ubyte": types.I32, "short": types.I32, "ushort": types.I32, "int": types.I32, "uint": types.I64,
-    "long": types.I64, "ulong": types.I64, "float": types.F32, "double": types.F32,
-}  # fmt: skip
+    "byte": types.I32,
+    "ubyte": types.I32,
+    "short": types.I32,
+    "ushort": types.I32,
+    "int": types.I32,
+    "uint": types.I64,
+    "long": types.I64,
+    "ulong": types.I64,
+    "float": types.F32,
+    "double": types.F32,
+}
 
 
 def part_name(name: str, part: str) -> str:

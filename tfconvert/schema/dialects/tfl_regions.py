@@ -46,11 +46,6 @@ class YieldOp(Operation):
     TRAITS: ClassVar[frozenset[Trait]] = frozenset({Trait.TERMINATOR})
 
     def verify_(self) -> None:
-        """Checks that the op is in the region of an op of the dialect, and has no results.
-
-        Raises:
-            VerifyError: The op breaks these rules.
-        """
         parent = self.parent_op()
         if parent is None or parent.dialect != "tfl":
             raise VerifyError("tfl.yield must end a region of a tfl op")
@@ -85,11 +80,6 @@ class CustomTfOp(Operation):
     NAME: ClassVar[str] = "tfl.custom_tf"
 
     def verify_(self) -> None:
-        """Checks the region.
-
-        Raises:
-            VerifyError: Its arguments or results are not those of the op.
-        """
         _check_region(self, self.operand_types, self.result_types)
 
 
@@ -101,11 +91,6 @@ class ControlNodeOp(Operation):
     NAME: ClassVar[str] = "tfl.control_node"
 
     def verify_(self) -> None:
-        """Checks the operands, the last result and the region.
-
-        Raises:
-            VerifyError: They are not of the type of control values, or the region does not yield the other results.
-        """
         orders = [*self.operand_types, *self.result_types[-1:]]
         if not self.results or not all(isinstance(kind, ControlType) for kind in orders):
             raise VerifyError("the operands and the last result of tfl.control_node must be of type !tfl.control")
@@ -121,11 +106,6 @@ class NumericVerifyOp(Operation):
     PROPERTIES: ClassVar[tuple[str, ...]] = ("tolerance", "log_if_failed")
 
     def verify_(self) -> None:
-        """Checks the numbers of operands and results, and the kinds of the properties.
-
-        Raises:
-            VerifyError: They are not those of the op.
-        """
         if len(self.operands) != 2 or len(self.results) > 1:
             raise VerifyError("tfl.NumericVerify has two operands and at most one result")
         tolerance, logs = map(self.properties.get, self.PROPERTIES)

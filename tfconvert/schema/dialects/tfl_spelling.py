@@ -34,10 +34,13 @@ _BASIC_LSTM = "tfl.basic_lstm"
 _EXTERNAL_BUFFER = "external_buffer"
 
 
+# Options that TensorFlow's MLIR leaves out, since they follow from the last result's element type.
 _DERIVED: Mapping[str, str] = {
-    "arg_max": "output_type", "arg_min": "output_type", "shape": "out_type", "unique": "idx_out_type",
-}  # fmt: skip
-"""Options that TensorFlow's MLIR leaves out, since they follow from the last result's element type."""
+    "arg_max": "output_type",
+    "arg_min": "output_type",
+    "shape": "out_type",
+    "unique": "idx_out_type",
+}
 
 
 _OTHER_NAMES = frozenset({_BASIC_LSTM, "tfl.pseudo_sparse_qconst"})
@@ -100,11 +103,14 @@ def _custom_option(op: tfl.TFLOp) -> None:
             options[tfl.CUSTOM_OPTION] = tfl.ConstBytesAttr.get(data)
 
 
+# Options of LSTMs that are the types of the tensors that the kernel has for itself, in the file's order.
 _INTERMEDIATES = (
-    "input_to_input_intermediate", "input_to_forget_intermediate", "input_to_cell_intermediate",
-    "input_to_output_intermediate", "effective_hidden_scale_intermediate",
-)  # fmt: skip
-"""Options of LSTMs that are the types of the tensors that the kernel has for itself, in the file's order."""
+    "input_to_input_intermediate",
+    "input_to_forget_intermediate",
+    "input_to_cell_intermediate",
+    "input_to_output_intermediate",
+    "effective_hidden_scale_intermediate",
+)
 
 
 def _intermediates(op: tfl.TFLOp) -> None:
@@ -144,6 +150,7 @@ def _unsigned(op: tfl.TFLOp) -> None:
         op.properties["value"] = tensor_data.of_array(numbers, stored)
 
 
+# Treatment of the options of ops that our dialect has elsewhere.
 _OTHER: Mapping[str, Callable[[tfl.TFLOp], None]] = {
     "quantize": _quantized_type,
     "custom": _custom_option,
@@ -153,7 +160,6 @@ _OTHER: Mapping[str, Callable[[tfl.TFLOp], None]] = {
     "pseudo_sparse_const": _sparse,
     "pseudo_sparse_qconst": _sparse,
 }
-"""Treatment of the options of ops that our dialect has elsewhere."""
 
 
 def collect_external_buffers(module: ModuleOp, constants: Iterable[tfl.TFLOp]) -> None:

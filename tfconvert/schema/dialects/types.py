@@ -104,7 +104,6 @@ class QuantizedType(Type):
         return cls.intern(keyword)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `!tf_type.qint8`."""
         printer.write(f"!tf_type.{self.keyword}")
 
 
@@ -121,14 +120,13 @@ class RefType(Type):
         return cls.intern(base)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the name of the type, which has the base type's in it."""
         row = from_mlir(self.base)
         assert row is not None
         printer.write(f"!tf_type.{_ref_name(row)}")
 
 
+# Names of reference types that are not derived from TensorFlow's own name of the base type.
 _REF_NAMES = {"float": "f32", "double": "f64", "float8_e5m2": "float8e5m2", "float8_e4m3fn": "float8e4m3fn"}
-"""Names of reference types that are not derived from TensorFlow's own name of the base type."""
 
 
 def _ref_name(row: ElementType) -> str:
@@ -157,7 +155,6 @@ class HandleType(Type):
         return cls.get(subtypes)
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints the subtypes if there are any."""
         if self.subtypes:
             printer.write("<")
             printer.attributes(self.subtypes)

@@ -59,7 +59,6 @@ class IteratorAttr(Attribute):
         return cls.intern(kind)
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints `<parallel>`."""
         printer.write(f"<{self.kind}>")
 
     @classmethod
@@ -92,7 +91,6 @@ class ParameterAttr(Attribute):
         return cls.intern(scope, key, type)
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints `<"model"::"w"> : type`."""
         printer.write(f"<{quoted(self.scope)}::{quoted(self.key)}> : ")
         printer.attribute(self.type)
 

@@ -26,8 +26,8 @@ _MAX_LINES = 12
 _MAX_COLUMNS = 160
 _MAX_TEXT = 2_000
 
+# The exceptions of verifiers: their own, and Python's for ops too malformed to be inspected.
 _RULE_BROKEN = (VerifyError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
-"""The exceptions of verifiers: their own, and Python's for ops too malformed to be inspected."""
 
 
 @dataclass(frozen=True, slots=True)

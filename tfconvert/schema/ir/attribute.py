@@ -84,7 +84,6 @@ class Type(Attribute):
     __slots__ = ()
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the type; this is MLIR's form of a type of a dialect, `!dialect.name` and parameters."""
         printer.write(f"!{self.NAME}")
         self.print_parameters(printer)
 

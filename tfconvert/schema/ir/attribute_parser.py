@@ -27,19 +27,14 @@ from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.number_syntax import parse_dense_array, parse_number_attribute
 from tfconvert.schema.ir.text_memory import DICTIONARY, SIGNATURE, TENSOR, TextMemory
 from tfconvert.schema.ir.token_parser import TokenParser
-from tfconvert.schema.ir.type_syntax import (
-    PLAIN_TYPES,
-    TYPES,
-    integer_type,
-    parse_dimensions,
-)
+from tfconvert.schema.ir.type_syntax import PLAIN_TYPES, TYPES, integer_type, parse_dimensions
 from tfconvert.schema.ir.types import FunctionType
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.dialect import DialectRegistry, Syntax
 
+# Words of MLIR's builtin attributes that are not read, unless the registry has them.
 _UNSUPPORTED = frozenset({"affine_map", "affine_set", "dense_resource", "distinct", "opaque", "sparse", "strided"})
-"""Words of MLIR's builtin attributes that are not read, unless the registry has them."""
 
 
 class UntypedAttr(Attribute):
@@ -376,5 +371,5 @@ def _unit(parser: AttributeParser) -> Attribute:
     return UNIT
 
 
+# The parsers of attributes, by and after the keyword that they begin with.
 _WORDS: Mapping[str, Syntax] = {"array": parse_dense_array, "loc": _location, "unit": _unit}
-"""The parsers of attributes, by and after the keyword that they begin with."""

@@ -25,8 +25,10 @@ def quoted(data: str | bytes) -> str:
         if _PLAIN.fullmatch(data):
             return f'"{data}"'
         data = data.encode("utf-8", "surrogateescape")
-    pieces = ["\\\\" if byte == 0x5C else chr(byte) if 0x20 <= byte < 0x7F and byte != 0x22 else f"\\{byte:02X}"
-              for byte in data]  # fmt: skip
+    pieces = [
+        "\\\\" if byte == 0x5C else chr(byte) if 0x20 <= byte < 0x7F and byte != 0x22 else f"\\{byte:02X}"
+        for byte in data
+    ]
     return f'"{"".join(pieces)}"'
 
 
@@ -36,7 +38,6 @@ class UnitAttr(Attribute):
     __slots__ = ()
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `unit`."""
         printer.write("unit")
 
 
@@ -53,7 +54,6 @@ class StringAttr(Attribute):
         return cls.intern(data)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the literal."""
         printer.write(quoted(self.data))
 
 
@@ -70,7 +70,6 @@ class BytesAttr(Attribute):
         return cls.intern(data)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the literal."""
         printer.write(quoted(self.data))
 
 
@@ -95,7 +94,6 @@ class IntegerAttr(Attribute):
         return self.value
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the number and its type."""
         if self.type is I1:
             printer.write("true" if self.value else "false")
         else:
@@ -119,7 +117,6 @@ class FloatAttr(Attribute):
         return cls.intern(rounded, type, key=(struct.pack("<d", rounded), type))
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the number and its type."""
         printer.write(f"{float_text(self.value, self.type)} : ")
         printer.attribute(self.type)
 
@@ -146,7 +143,6 @@ class ArrayAttr(Attribute):
         return True
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the list in brackets."""
         printer.write("[")
         printer.attributes(self.data)
         printer.write("]")
@@ -167,7 +163,6 @@ class DenseArrayAttr(Attribute):
         return cls.intern(element_type, numbers, key=(element_type, repr(numbers)))
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `array<i64: 1, 2>`."""
         printer.write("array<")
         printer.attribute(self.element_type)
         if self.values:
@@ -198,7 +193,6 @@ class DictionaryAttr(Attribute):
         return DictionaryAttr.get, (dict(self.data),)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the dictionary in braces."""
         print_dictionary(printer, self.data)
 
 
@@ -238,7 +232,6 @@ class SymbolRefAttr(Attribute):
         return cls.intern(root, tuple(nested))
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `@root::@nested`."""
         printer.write("::".join(map(symbol_text, (self.root, *self.nested))))
 
 

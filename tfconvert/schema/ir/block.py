@@ -72,7 +72,6 @@ class Block:
 
     @property
     def arg_types(self) -> list[Attribute]:
-        """The types of the arguments."""
         return [argument.type for argument in self.args]
 
     def parent_op(self) -> Operation | None:
@@ -181,11 +180,7 @@ class Region:
 
     @property
     def block(self) -> Block:
-        """The only block.
-
-        Raises:
-            ValueError: There is none, or more than one.
-        """
+        """The only block."""
         (block,) = self.blocks
         return block
 

@@ -25,9 +25,9 @@ class ModuleOp(Operation):
     __slots__ = ()
 
     NAME: ClassVar[str] = "builtin.module"
-    TRAITS: ClassVar[frozenset[Trait]] = frozenset({
-        Trait.NO_TERMINATOR, Trait.SYMBOL, Trait.SYMBOL_TABLE, Trait.ISOLATED_FROM_ABOVE,
-    })  # fmt: skip
+    TRAITS: ClassVar[frozenset[Trait]] = frozenset(
+        {Trait.NO_TERMINATOR, Trait.SYMBOL, Trait.SYMBOL_TABLE, Trait.ISOLATED_FROM_ABOVE}
+    )
     HAS_ASSEMBLY: ClassVar[bool] = True
 
     @classmethod
@@ -42,20 +42,13 @@ class ModuleOp(Operation):
 
     @property
     def body(self) -> Region:
-        """The region."""
         return self.regions[0]
 
     @property
     def ops(self) -> BlockOps:
-        """The ops in it."""
         return self.regions[0].blocks[0].ops
 
     def verify_(self) -> None:
-        """Checks that there is one block without arguments.
-
-        Raises:
-            VerifyError: There is not.
-        """
         if len(self.regions) != 1 or len(self.body.blocks) != 1 or self.body.block.args:
             raise VerifyError("a module has one region of one block without arguments")
 

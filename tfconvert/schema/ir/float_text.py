@@ -9,8 +9,8 @@ from collections.abc import Callable
 from tfconvert.schema.ir.types import FloatType
 
 _FORMATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+# Significant digits from which a number is read back with the same bits.
 _DIGITS = {"f32": 9, "f64": 17}
-"""Significant digits from which a number is read back with the same bits."""
 
 
 def round_to(value: float, type: FloatType) -> float:

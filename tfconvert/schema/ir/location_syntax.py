@@ -7,14 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tfconvert.schema.ir.lexer import BARE, HASH, STRING
-from tfconvert.schema.ir.locations import (
-    UNKNOWN_LOC,
-    CallSiteLoc,
-    FileLineColLoc,
-    FusedLoc,
-    Location,
-    NameLoc,
-)
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, CallSiteLoc, FileLineColLoc, FusedLoc, Location, NameLoc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,9 +118,6 @@ class LocationAliases:
         Args:
             name: The alias.
             parser: The parser of the text, whose position is restored.
-
-        Raises:
-            ParseError: The definition is malformed, or refers to itself.
         """
         if name not in self._starts:
             return None

@@ -14,7 +14,6 @@ class Location(Attribute):
     __slots__ = ()
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `loc(...)`."""
         printer.write("loc(")
         self.print_inside(printer)
         printer.write(")")
@@ -48,7 +47,6 @@ class FileLineColLoc(Location):
         return cls.intern(filename, line, column)
 
     def print_inside(self, printer: AttributePrinter) -> None:
-        """Prints `"file.py":1:2`."""
         printer.write(f"{quoted(self.filename)}:{self.line}:{self.column}")
 
 
@@ -74,7 +72,6 @@ class NameLoc(Location):
         return keep(entry, instance)
 
     def print_inside(self, printer: AttributePrinter) -> None:
-        """Prints `"name"(child)`."""
         printer.write(quoted(self.name))
         if self.child is not UNKNOWN_LOC:
             printer.write("(")
@@ -96,7 +93,6 @@ class CallSiteLoc(Location):
         return cls.intern(callee, caller)
 
     def print_inside(self, printer: AttributePrinter) -> None:
-        """Prints `callsite(callee at caller)`."""
         printer.write("callsite(")
         self.callee.print_inside(printer)
         printer.write(" at ")
@@ -118,7 +114,6 @@ class FusedLoc(Location):
         return cls.intern(tuple(locations), metadata)
 
     def print_inside(self, printer: AttributePrinter) -> None:
-        """Prints `fused<metadata>[a, b]`."""
         printer.write("fused")
         if self.metadata is not None:
             printer.write("<")

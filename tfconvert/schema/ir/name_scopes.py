@@ -116,16 +116,12 @@ class Scope:
 
     def first_undefined(self) -> tuple[int, str] | None:
         """Returns the first use of a value that is not defined, where it is and its name; `None` if there is none."""
-        return min(
-            ((use.position, name) for name, uses in self.forward.items() for use in uses.values()),
-            default=None,
-        )
+        return min(((use.position, name) for name, uses in self.forward.items() for use in uses.values()), default=None)
 
     def first_undefined_block(self) -> tuple[int, str] | None:
         """Returns the first use of a block that is not defined, where it is and its name; `None` if there is none."""
         return min(
-            ((block.position, name) for name, block in self.blocks.items() if not block.is_defined),
-            default=None,
+            ((block.position, name) for name, block in self.blocks.items() if not block.is_defined), default=None
         )
 
 

@@ -46,9 +46,20 @@ class Operation:
     """
 
     __slots__ = (
-        "_operands", "_uses", "attributes", "location", "name", "next_op", "operands", "parent", "prev_op",
-        "properties", "regions", "results", "successors",
-    )  # fmt: skip
+        "_operands",
+        "_uses",
+        "attributes",
+        "location",
+        "name",
+        "next_op",
+        "operands",
+        "parent",
+        "prev_op",
+        "properties",
+        "regions",
+        "results",
+        "successors",
+    )
 
     NAME: ClassVar[str] = ""
     PROPERTIES: ClassVar[tuple[str, ...]] = ()
@@ -126,17 +137,14 @@ class Operation:
 
     @property
     def dialect(self) -> str:
-        """The name of its dialect."""
         return self.name.partition(".")[0]
 
     @property
     def operand_types(self) -> list[Attribute]:
-        """The types of its operands."""
         return [operand.type for operand in self._operands]
 
     @property
     def result_types(self) -> list[Attribute]:
-        """The types of its results."""
         return [result.type for result in self.results]
 
     def parent_op(self) -> Operation | None:

@@ -18,12 +18,7 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.file_metadata import parse_file_metadata
 from tfconvert.schema.ir.lexer import BARE, CARET, END, EXCLAMATION, HASH, INTEGER, PERCENT, STRING
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, Location
-from tfconvert.schema.ir.name_scopes import (
-    Argument,
-    NamedBlock,
-    Scope,
-    block_hint,
-)
+from tfconvert.schema.ir.name_scopes import Argument, NamedBlock, Scope, block_hint
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.value_parser import ValueParser
@@ -190,9 +185,7 @@ class Parser(ValueParser):
             if declared in attributes:
                 properties.setdefault(declared, attributes.pop(declared))
         values = self.resolve_operands(operands, operand_types, position)
-        return cls(
-            name, values, result_types, properties, attributes, regions, location or UNKNOWN_LOC, successors
-        )  # fmt: skip
+        return cls(name, values, result_types, properties, attributes, regions, location or UNKNOWN_LOC, successors)
 
     def _find_class(self, name: str, position: int) -> type[Operation]:
         found = self.registry.op(name)

@@ -12,8 +12,8 @@ from tfconvert.schema.ir.token_parser import TokenParser
 
 T = TypeVar("T")
 
+# Characters of the longest text that is remembered.
 _MAX_KEPT = 200
-"""Characters of the longest text that is remembered."""
 
 _TENSOR_FORM = r"tensor<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>"
 _LIST_FORM = rf"\([^()]{{0,{_MAX_KEPT}}}+\)"

@@ -156,11 +156,7 @@ class TokenParser:
         return self.expect(self.parse_optional_str_literal, f"string literal expected{context}")
 
     def decoded(self, start: int, end: int) -> str:
-        """Returns the value of the string literal between two positions.
-
-        Raises:
-            ParseError: Its bytes are not UTF-8.
-        """
+        """Returns the value of the string literal between two positions."""
         literal = self.text[start:end]
         if "\\" not in literal:
             return literal[1:-1]

@@ -33,7 +33,6 @@ class IntegerType(Type):
         return cls.intern(width, signedness)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `i32`."""
         printer.write(f"{self.signedness.value}{self.width}")
 
 
@@ -43,7 +42,6 @@ class IndexType(Type):
     __slots__ = ()
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `index`."""
         printer.write("index")
 
 
@@ -66,15 +64,29 @@ class FloatType(Type):
         return FLOAT_WIDTHS[self.keyword]
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints the keyword."""
         printer.write(self.keyword)
 
 
 FLOAT_WIDTHS = {
-    "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "tf32": 19, "f80": 80, "f128": 128,
-    "f8E5M2": 8, "f8E4M3": 8, "f8E4M3FN": 8, "f8E5M2FNUZ": 8, "f8E4M3FNUZ": 8, "f8E4M3B11FNUZ": 8, "f8E3M4": 8,
-    "f8E8M0FNU": 8, "f6E2M3FN": 6, "f6E3M2FN": 6, "f4E2M1FN": 4,
-}  # fmt: skip
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
+    "tf32": 19,
+    "f80": 80,
+    "f128": 128,
+    "f8E5M2": 8,
+    "f8E4M3": 8,
+    "f8E4M3FN": 8,
+    "f8E5M2FNUZ": 8,
+    "f8E4M3FNUZ": 8,
+    "f8E4M3B11FNUZ": 8,
+    "f8E3M4": 8,
+    "f8E8M0FNU": 8,
+    "f6E2M3FN": 6,
+    "f6E3M2FN": 6,
+    "f4E2M1FN": 4,
+}
 """The keywords of float types with their widths in bits."""
 
 
@@ -91,7 +103,6 @@ class ComplexType(Type):
         return cls.intern(element_type)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `complex<f32>`."""
         printer.write("complex<")
         printer.attribute(self.element_type)
         printer.write(">")
@@ -103,7 +114,6 @@ class NoneType(Type):
     __slots__ = ()
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `none`."""
         printer.write("none")
 
 
@@ -142,7 +152,6 @@ class TensorType(Type):
         return DYNAMIC not in self.shape
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `tensor<2x?xf32>`."""
         printer.write("tensor<")
         printer.write(dimension_list(self.shape))
         printer.attribute(self.element_type)
@@ -161,11 +170,9 @@ class UnrankedTensorType(Type):
 
     @classmethod
     def get(cls, element_type: Attribute) -> UnrankedTensorType:
-        """Returns the type of an element type."""
         return cls.intern(element_type)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `tensor<*xf32>`."""
         printer.write("tensor<*x")
         printer.attribute(self.element_type)
         printer.write(">")
@@ -185,7 +192,6 @@ class VectorType(Type):
         return cls.intern(element_type, shape)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `vector<4xf32>`."""
         printer.write(f"vector<{dimension_list(self.shape)}")
         printer.attribute(self.element_type)
         printer.write(">")
@@ -205,7 +211,6 @@ class MemRefType(Type):
         return cls.intern(element_type, shape)
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `memref<2x?xf32>`."""
         printer.write(f"memref<{dimension_list(self.shape)}")
         printer.attribute(self.element_type)
         printer.write(">")
@@ -224,7 +229,6 @@ class TupleType(Type):
         return cls.intern(tuple(types))
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `tuple<i32, f32>`."""
         printer.write("tuple<")
         printer.attributes(self.types)
         printer.write(">")
@@ -244,7 +248,6 @@ class FunctionType(Type):
         return cls.intern(tuple(inputs), tuple(results))
 
     def print(self, printer: AttributePrinter) -> None:
-        """Prints `(i32) -> f32`."""
         print_function_type(printer, self.inputs, self.results)
 
 

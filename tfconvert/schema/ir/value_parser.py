@@ -11,14 +11,7 @@ from tfconvert.schema.ir.attribute_parser import AttributeParser
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.lexer import HASH, PERCENT
 from tfconvert.schema.ir.locations import UNKNOWN_LOC
-from tfconvert.schema.ir.name_scopes import (
-    NO_DICTIONARY,
-    Argument,
-    Forward,
-    Scope,
-    UnresolvedOperand,
-    value_hint,
-)
+from tfconvert.schema.ir.name_scopes import NO_DICTIONARY, Argument, Forward, Scope, UnresolvedOperand, value_hint
 from tfconvert.schema.ir.values import BlockArgument, Value
 
 if TYPE_CHECKING:
@@ -133,8 +126,9 @@ class ValueParser(AttributeParser):
         elif use.value.type is not type:
             self.raise_error(
                 f"%{operand.name} is used with type {type}, but with type {use.value.type} on line "
-                f"{self.line_of(use.position)}", operand.position,
-            )  # fmt: skip
+                f"{self.line_of(use.position)}",
+                operand.position,
+            )
         return use.value
 
     def _refuse_operand(self, operand: UnresolvedOperand, type: Attribute, values: Sequence[Value]) -> NoReturn:
@@ -199,8 +193,8 @@ class ValueParser(AttributeParser):
     def add_arguments(self, block: Block, arguments: Sequence[Argument]) -> None:
         """Adds arguments to a block that has none, and defines their names."""
         # All at once: one by one takes quadratic time.
-        block.args = tuple([
-            BlockArgument(argument.type, block, index, argument.location) for index, argument in enumerate(arguments)
-        ])  # fmt: skip
+        block.args = tuple(
+            [BlockArgument(argument.type, block, index, argument.location) for index, argument in enumerate(arguments)]
+        )
         for value, argument in zip(block.args, arguments, strict=True):
             self.define(argument.name, (value,), argument.position)

@@ -135,7 +135,6 @@ class OpResult(Value):
 
     @property
     def owner(self) -> Operation:
-        """The op that defines the value."""
         return self.op
 
     def __repr__(self) -> str:
@@ -161,7 +160,6 @@ class BlockArgument(Value):
 
     @property
     def owner(self) -> Block:
-        """The block whose argument it is."""
         return self.block
 
     def __repr__(self) -> str:

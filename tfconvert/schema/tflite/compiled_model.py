@@ -12,11 +12,11 @@ from tfconvert.schema.tflite.tables import TFLITE
 NO_COMPILED_MODEL = "no-compiled-model"
 """Code of the note about a file that it doesn't load."""
 
+# Fields of an operator that have to be empty.
 _OF_OPERATORS = (
     ("intermediates", "intermediate tensors"),
     ("mutating_variable_inputs", "inputs that are marked as mutable"),
 )
-"""Fields of an operator that have to be empty."""
 
 _VARIANTS = ("VARIANT", TFLITE.enums["TensorType"]["VARIANT"])
 

@@ -9,8 +9,8 @@ from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.versions import ABSENT as ABSENT_OPERAND
 from tfconvert.schema.tflite.versions import Call, Operand
 
+# The part of a bias's scale by which it may be off.
 _BIAS_TOLERANCE = 1e-3
-"""The part of a bias's scale by which it may be off."""
 
 _FIXED: Mapping[str, Mapping[str, tuple[float, int]]] = {
     "LOGISTIC": {"INT8": (1 / 256, -128), "UINT8": (1 / 256, 0), "INT16": (1 / 32768, 0)},
@@ -56,8 +56,8 @@ def _one_scale(fixed: tuple[float, int] | None) -> tuple[tuple[float, ...], tupl
     return None if fixed is None else ((fixed[0],), (fixed[1],))
 
 
+# The names of the operand, of the weights and of the bias of the operators that have these.
 _PRODUCT = (("input",), ("filter", "weights"), ("bias",))
-"""The names of the operand, of the weights and of the bias of the operators that have these."""
 
 
 def _has_other_bias(operator: str, call: Call) -> bool:
@@ -130,10 +130,31 @@ def is_plain(call: Call) -> bool:
     return not any(operand.scales or operand.block_size for operand in (*call.inputs, *call.outputs))
 
 
-PARAMETERS = frozenset((
-    "axes", "axis", "block_shape", "begin", "depth", "dim", "dims", "end", "k", "multiples", "output_shape", "pad",
-    "padding", "paddings", "perm", "reduction_indices", "shape", "size", "size_splits", "split_dim", "strides",
-))  # fmt: skip
+PARAMETERS = frozenset(
+    (
+        "axes",
+        "axis",
+        "block_shape",
+        "begin",
+        "depth",
+        "dim",
+        "dims",
+        "end",
+        "k",
+        "multiples",
+        "output_shape",
+        "pad",
+        "padding",
+        "paddings",
+        "perm",
+        "reduction_indices",
+        "shape",
+        "size",
+        "size_splits",
+        "split_dim",
+        "strides",
+    )
+)
 """The names of operands that say what to do with the others."""
 
 

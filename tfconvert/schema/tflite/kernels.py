@@ -40,20 +40,29 @@ ANY_RANK = 99
 
 _RANKS = re.compile(r"rank(\d+)-(\d*)")
 
+# An operator with more operands, such as an LSTM, has only the distinct forms of them in its signatures.
 _MANY_OPERANDS = 6
-"""An operator with more operands, such as an LSTM, has only the distinct forms of them in its signatures."""
 
 _FORMS: Mapping[str, str] = {
-    "FLOAT32": "f32", "FLOAT16": "f16", "BFLOAT16": "bf16", "INT64": "i64", "INT32": "i32", "INT16": "i16",
-    "INT8": "i8", "INT4": "i4", "INT2": "i2", "UINT8": "u8", "UINT4": "u4", "UINT16": "u16",
-}  # fmt: skip
+    "FLOAT32": "f32",
+    "FLOAT16": "f16",
+    "BFLOAT16": "bf16",
+    "INT64": "i64",
+    "INT32": "i32",
+    "INT16": "i16",
+    "INT8": "i8",
+    "INT4": "i4",
+    "INT2": "i2",
+    "UINT8": "u8",
+    "UINT4": "u4",
+    "UINT16": "u16",
+}
 _FLOATS = frozenset(("FLOAT32", "FLOAT16", "BFLOAT16"))
 
+# Types of operands that are parameters rather than data: shapes, axes, conditions. They are left out unless quantized.
+#
+# A bias is not, so that one without a scale is a form that was not tried, rather than no bias.
 _OTHER_TYPES = frozenset(("BOOL", "INT32", "INT64", "STRING", "RESOURCE", "VARIANT"))
-"""Types of operands that are parameters rather than data: shapes, axes, conditions. They are left out unless quantized.
-
-A bias is not, so that one without a scale is a form that was not tried, rather than no bias.
-"""
 
 
 class Outcome(NamedTuple):

@@ -25,8 +25,8 @@ UNBOUNDED = 1 << 30
 FLEX = "Flex"
 """The beginning of the names of custom operators that the Flex delegate runs."""
 
+# Custom operators that the runtime's resolver of builtins has, too.
 _REGISTERED = frozenset(("AudioSpectrogram", "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess"))
-"""Custom operators that the runtime's resolver of builtins has, too."""
 
 
 def needs_registration(custom: str) -> bool:

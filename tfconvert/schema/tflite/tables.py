@@ -13,15 +13,35 @@ from typing import Any, NamedTuple
 from tfconvert.schema.tflite.generated import conversion_metadata_tables, tflite_tables
 
 SCALARS: Mapping[str, str] = {
-    "bool": "?", "utype": "B", "byte": "b", "ubyte": "B", "short": "h", "ushort": "H",
-    "int": "i", "uint": "I", "long": "q", "ulong": "Q", "float": "f", "double": "d",
-}  # fmt: skip
+    "bool": "?",
+    "utype": "B",
+    "byte": "b",
+    "ubyte": "B",
+    "short": "h",
+    "ushort": "H",
+    "int": "i",
+    "uint": "I",
+    "long": "q",
+    "ulong": "Q",
+    "float": "f",
+    "double": "d",
+}
 """Kinds of scalar fields, with their `struct` format."""
 
 SIZES: Mapping[str, int] = {
-    "bool": 1, "utype": 1, "byte": 1, "ubyte": 1, "short": 2, "ushort": 2,
-    "int": 4, "uint": 4, "long": 8, "ulong": 8, "float": 4, "double": 8,
-}  # fmt: skip
+    "bool": 1,
+    "utype": 1,
+    "byte": 1,
+    "ubyte": 1,
+    "short": 2,
+    "ushort": 2,
+    "int": 4,
+    "uint": 4,
+    "long": 8,
+    "ulong": 8,
+    "float": 4,
+    "double": 8,
+}
 """Kinds of scalar fields, with their size in bytes."""
 
 
@@ -66,11 +86,7 @@ class Schema:
         return tuple(self._rows)
 
     def fields(self, table: str) -> Mapping[str, Field]:
-        """Returns the fields of a table by name, in slot order.
-
-        Raises:
-            KeyError: There is no such table.
-        """
+        """Returns the fields of a table by name, in slot order."""
         found = self._fields.get(table)
         if found is None:
             found = self._fields[table] = {row[0]: Field(*row) for row in self._rows[table]}

@@ -217,6 +217,7 @@ class _Writer:
         return Encoded(self.data, self.later)
 
 
+# How the targets of fields of each kind are written, but for vectors of numbers.
 _WRITERS: Mapping[str, Callable[[_Writer, int, Any, Field], None]] = {
     "table": _Writer.own_table,
     "union": _Writer.union,
@@ -224,7 +225,6 @@ _WRITERS: Mapping[str, Callable[[_Writer, int, Any, Field], None]] = {
     "[table]": _Writer.children,
     "[string]": _Writer.strings,
 }
-"""How the targets of fields of each kind are written, but for vectors of numbers."""
 
 
 def _string(value: str) -> bytes:
@@ -242,10 +242,6 @@ def encode(schema: Schema, root: Mapping[str, Any], identifier: bytes = b"") -> 
 
     Returns:
         The bytes, with the places that still wait for an offset.
-
-    Raises:
-        KeyError: A field or an enum's member is unknown.
-        struct.error: A number does not fit its field.
     """
     writer = _Writer(schema)
     writer.data.extend(_OFFSET.pack(0) + identifier)

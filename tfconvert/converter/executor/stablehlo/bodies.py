@@ -12,17 +12,21 @@ import numpy as np
 
 from tfconvert.converter.executor.stablehlo import elementwise
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _UFUNCS: Mapping[str, np.ufunc] = {
-    "stablehlo.add": np.add, "stablehlo.and": np.bitwise_and, "stablehlo.maximum": np.maximum,
-    "stablehlo.minimum": np.minimum, "stablehlo.multiply": np.multiply, "stablehlo.or": np.bitwise_or,
+    "stablehlo.add": np.add,
+    "stablehlo.and": np.bitwise_and,
+    "stablehlo.maximum": np.maximum,
+    "stablehlo.minimum": np.minimum,
+    "stablehlo.multiply": np.multiply,
+    "stablehlo.or": np.bitwise_or,
     "stablehlo.xor": np.bitwise_xor,
-}  # fmt: skip
+}
 
 _CONSTANTS = frozenset({"stablehlo.constant", "tf.Const"})
 

@@ -10,15 +10,15 @@ from tfconvert.converter.executor.stablehlo.properties import numbers, text
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Variable
-from tfconvert.converter.kernels.call import Results
+from tfconvert.ops.kernels.call import Results
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 
 ASSERTED = "assertion-failed"
 """Code of the error of a condition that a text asserts and that doesn't hold."""
 
+# The placeholder of a number in the message of a shape's assertion.
 _PLACE = re.compile(r"\{(\d+)(?::[^}]*)?\}")
-"""The placeholder of a number in the message of a shape's assertion."""
 
 
 def _assert(machine: Machine, op: Operation, inputs: Results) -> Results:
@@ -36,8 +36,9 @@ def _custom_call(machine: Machine, op: Operation, inputs: Results) -> Results:
         message = op.attributes.get("error_message", op.properties.get("error_message"))
         shown = [numbers(each)[0] for each in inputs[1:]]
         found = message.data if isinstance(message, StringAttr) else "the sizes are not what the text asserts"
-        raise bad(op, _PLACE.sub(lambda at: str(shown[int(at[1])]) if int(at[1]) < len(shown) else at[0], found),
-                  ASSERTED)  # fmt: skip
+        raise bad(
+            op, _PLACE.sub(lambda at: str(shown[int(at[1])]) if int(at[1]) < len(shown) else at[0], found), ASSERTED
+        )
     return ()
 
 

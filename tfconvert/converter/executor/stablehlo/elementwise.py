@@ -14,7 +14,7 @@ import numpy as np
 from tfconvert.converter.executor.stablehlo import functions
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, text
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.converter.kernels.call import Array, Dtype, Results, is_float, wide
+from tfconvert.ops.kernels.call import Array, Dtype, Results, is_float, wide
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 
@@ -116,8 +116,13 @@ def _cube_root(x: Array) -> Array:
 
 
 _DIRECTIONS: Mapping[str, Function] = {
-    "EQ": np.equal, "NE": np.not_equal, "GE": np.greater_equal, "GT": np.greater, "LE": np.less_equal, "LT": np.less,
-}  # fmt: skip
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "GE": np.greater_equal,
+    "GT": np.greater,
+    "LE": np.less_equal,
+    "LT": np.less,
+}
 
 
 def total_order(x: Array) -> Array:
@@ -204,29 +209,67 @@ def _cast_real(function: Function) -> Kernel:
 
 
 _SAME: Mapping[str, Function] = {
-    "add": np.add, "and": np.bitwise_and, "ceil": np.ceil, "count_leading_zeros": _leading_zeros,
-    "floor": np.floor, "maximum": np.maximum, "minimum": np.minimum, "multiply": np.multiply, "negate": _negate,
-    "not": np.bitwise_not, "or": np.bitwise_or,
-    "popcnt": lambda x: np.bitwise_count(bits(np.ascontiguousarray(x)).reshape(x.shape)), "remainder": remainder,
-    "round_nearest_even": np.rint, "shift_left": _shift(np.left_shift, np.zeros_like),
+    "add": np.add,
+    "and": np.bitwise_and,
+    "ceil": np.ceil,
+    "count_leading_zeros": _leading_zeros,
+    "floor": np.floor,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "multiply": np.multiply,
+    "negate": _negate,
+    "not": np.bitwise_not,
+    "or": np.bitwise_or,
+    "popcnt": lambda x: np.bitwise_count(bits(np.ascontiguousarray(x)).reshape(x.shape)),
+    "remainder": remainder,
+    "round_nearest_even": np.rint,
+    "shift_left": _shift(np.left_shift, np.zeros_like),
     "shift_right_arithmetic": _shift(np.right_shift, lambda x: np.where(x < 0, ~np.zeros_like(x), np.zeros_like(x))),
-    "shift_right_logical": _shift_right_logical, "sign": _sign, "subtract": np.subtract, "xor": np.bitwise_xor,
+    "shift_right_logical": _shift_right_logical,
+    "sign": _sign,
+    "subtract": np.subtract,
+    "xor": np.bitwise_xor,
     "divide": divide,
-}  # fmt: skip
+}
 
 _WIDE: Mapping[str, Function] = {
-    "atan2": np.arctan2, "cbrt": _cube_root, "cosine": np.cos, "exponential": np.exp,
-    "exponential_minus_one": np.expm1, "log": np.log, "log_plus_one": np.log1p, "logistic": _logistic,
-    "power": _power, "round_nearest_afz": _round_away, "rsqrt": lambda x: 1 / np.sqrt(x), "sine": np.sin,
-    "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
-}  # fmt: skip
+    "atan2": np.arctan2,
+    "cbrt": _cube_root,
+    "cosine": np.cos,
+    "exponential": np.exp,
+    "exponential_minus_one": np.expm1,
+    "log": np.log,
+    "log_plus_one": np.log1p,
+    "logistic": _logistic,
+    "power": _power,
+    "round_nearest_afz": _round_away,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sine": np.sin,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+}
 
 _CHLO: Mapping[str, Function] = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atanh": np.arctanh, "bessel_i1e": functions.bessel_i1e, "cosh": np.cosh, "digamma": functions.digamma,
-    "erf": functions.erf, "erf_inv": functions.erf_inv, "erfc": functions.erfc, "lgamma": functions.log_gamma,
-    "polygamma": functions.polygamma, "sinh": np.sinh, "square": np.square, "tan": np.tan, "zeta": functions.zeta,
-}  # fmt: skip
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atanh": np.arctanh,
+    "bessel_i1e": functions.bessel_i1e,
+    "cosh": np.cosh,
+    "digamma": functions.digamma,
+    "erf": functions.erf,
+    "erf_inv": functions.erf_inv,
+    "erfc": functions.erfc,
+    "lgamma": functions.log_gamma,
+    "polygamma": functions.polygamma,
+    "sinh": np.sinh,
+    "square": np.square,
+    "tan": np.tan,
+    "zeta": functions.zeta,
+}
 
 KERNELS: Mapping[str, Kernel] = {
     **{f"stablehlo.{name}": _same(function) for name, function in _SAME.items()},
@@ -273,5 +316,4 @@ def check_shapes(op: Operation, inputs: Results) -> None:
 
 
 def element_dtype(op: Operation, operand: int) -> Dtype:
-    """Returns the dtype of an operand."""
     return np.dtype(types.numpy_dtype(types.element_of(op.operands[operand].type)))

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.kernels import special_functions
-from tfconvert.converter.kernels.call import Array
+from tfconvert.ops.kernels import special_functions
+from tfconvert.ops.kernels.call import Array
 
+# The Bernoulli numbers B2, B4, ..., B14.
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
-"""The Bernoulli numbers B2, B4, ..., B14."""
 
+# How far arguments are moved to where asymptotic series converge.
 _SHIFT = 12
-"""How far arguments are moved to where asymptotic series converge."""
 
 bessel_i1e = partial(special_functions.bessel_ie, 1)
 erf = special_functions.erf

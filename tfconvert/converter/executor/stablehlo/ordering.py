@@ -12,12 +12,12 @@ from tfconvert.converter.executor.stablehlo.elementwise import total_order
 from tfconvert.converter.executor.stablehlo.properties import integer, text
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel, scatter_flat
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.schema.dialects.stablehlo_attributes import ScatterAttr
 from tfconvert.schema.ir.operation import Operation
 
-_MOST = 1 << 12
-"""Up to how many elements a sort compares each with each, where its body is not one comparison."""
+# Up to how many elements a sort compares each with each, where its body is not one comparison.
+_MAX = 1 << 12
 
 
 def _scatter(machine: Machine, op: Operation, inputs: Results) -> Results:
@@ -105,7 +105,7 @@ def _compared_order(op: Operation, body: Body, inputs: Results, axis: int) -> Ar
     """Returns an order in which each element comes after those that are less, and after equal ones before it."""
     lanes = [np.moveaxis(each, axis, -1) for each in inputs]
     size = lanes[0].shape[-1]
-    if size > _MOST:
+    if size > _MAX:
         raise bad(op, f"{size} elements are too many for an order that is not one comparison", "no-reference-kernel")
     operands = [array for each in lanes for array in (each[..., :, None], each[..., None, :])]
     (less,) = body(*operands)

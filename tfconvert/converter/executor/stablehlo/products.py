@@ -11,7 +11,7 @@ from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, 
 from tfconvert.converter.executor.stablehlo.reducing import windows_of
 from tfconvert.converter.executor.stablehlo.slicing import pad
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.converter.kernels.call import Array, Dtype, Function, Results, is_float
+from tfconvert.ops.kernels.call import Array, Dtype, Function, Results, is_float
 from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr, DotAttr
 from tfconvert.schema.ir.attributes import FloatAttr
 from tfconvert.schema.ir.operation import Operation
@@ -75,8 +75,10 @@ def _convolved(op: Operation, x: Array, kernel: Array, padding: Sequence[tuple[i
         kernels = np.split(kernel, batches, -1)
     else:
         parts, kernels = [x], [kernel]
-    found = [_grouped(windows_of(part, sizes, strides, dilations), one, groups)
-             for part, one in zip(parts, kernels, strict=True)]  # fmt: skip
+    found = [
+        _grouped(windows_of(part, sizes, strides, dilations), one, groups)
+        for part, one in zip(parts, kernels, strict=True)
+    ]
     result = np.concatenate(found, -1)
     letters = ("b", *spatial, "f")
     return result.transpose([letters.index(letter) for letter in of_result]).astype(dtype, copy=False)
@@ -105,8 +107,11 @@ def _dynamic_convolution(op: Operation, inputs: Results) -> Array:
 
 
 _TRANSFORMS: Mapping[str, Function] = {
-    "FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn,
-}  # fmt: skip
+    "FFT": np.fft.fftn,
+    "IFFT": np.fft.ifftn,
+    "RFFT": np.fft.rfftn,
+    "IRFFT": np.fft.irfftn,
+}
 
 
 def _fourier(op: Operation, inputs: Results) -> Array:

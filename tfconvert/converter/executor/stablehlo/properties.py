@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.kernels.call import Array, Dtype, Results
+from tfconvert.ops.kernels.call import Array, Dtype, Results
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
@@ -53,7 +53,6 @@ def pairs(op: Operation, name: str, rank: int) -> list[tuple[int, int]]:
 
 
 def dtype_of(op: Operation, result: int = 0) -> Dtype:
-    """Returns the dtype of a result."""
     return np.dtype(types.numpy_dtype(types.element_of(op.results[result].type)))
 
 

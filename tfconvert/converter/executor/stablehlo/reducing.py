@@ -11,7 +11,7 @@ from tfconvert.converter.executor.stablehlo.bodies import Body
 from tfconvert.converter.executor.stablehlo.properties import ints, pairs
 from tfconvert.converter.executor.stablehlo.slicing import pad
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.converter.kernels.call import Array, Results, wide
+from tfconvert.ops.kernels.call import Array, Results, wide
 from tfconvert.schema.ir.operation import Operation
 
 RegionKernel = Callable[[Machine, Operation, Results], Results]
@@ -55,8 +55,10 @@ def windows_of(x: Array, sizes: Sequence[int], strides: Sequence[int], dilations
     """Returns the windows of an array: its dimensions are those of the windows, then those within them."""
     spans = [(size - 1) * gap + 1 for size, gap in zip(sizes, dilations, strict=True)]
     if any(span > size for span, size in zip(spans, x.shape, strict=True)):
-        empty = [max(0, (size - span) // step + 1) if size >= span else 0
-                 for size, span, step in zip(x.shape, spans, strides, strict=True)]  # fmt: skip
+        empty = [
+            max(0, (size - span) // step + 1) if size >= span else 0
+            for size, span, step in zip(x.shape, spans, strides, strict=True)
+        ]
         return np.zeros([*empty, *sizes], x.dtype)
     view = np.lib.stride_tricks.sliding_window_view(x, spans)
     steps = [slice(None, None, step) for step in strides]
@@ -72,10 +74,14 @@ def _reduce_window(machine: Machine, op: Operation, inputs: Results) -> Results:
     padding = pairs(op, "padding", rank)
     shape = ints(op, "window_dimensions")
     views = tuple(
-        windows_of(pad(each, init, padding, interior), shape, ints(op, "window_strides", ones),
-                   ints(op, "window_dilations", ones))
+        windows_of(
+            pad(each, init, padding, interior),
+            shape,
+            ints(op, "window_strides", ones),
+            ints(op, "window_dilations", ones),
+        )
         for each, init in zip(arrays, inits, strict=True)
-    )  # fmt: skip
+    )
     return _folded(Body(machine, op), views, inits, range(rank, 2 * rank))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, integer, ints, numbers
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 
@@ -62,8 +62,9 @@ def _dynamic_broadcast(op: Operation, inputs: Results) -> Array:
     x, axes, shape = inputs[0], ints(op, "broadcast_dimensions"), _sizes(op, inputs[1])
     for axis in ints(op, "known_nonexpanding_dimensions"):
         if x.shape[axis] != shape[axes[axis]]:
-            raise bad(op, f"size {x.shape[axis]} is said to be that of the result, {shape[axes[axis]]}",
-                      "unequal-sizes")  # fmt: skip
+            raise bad(
+                op, f"size {x.shape[axis]} is said to be that of the result, {shape[axes[axis]]}", "unequal-sizes"
+            )
     return broadcast(op, x, shape, axes)
 
 

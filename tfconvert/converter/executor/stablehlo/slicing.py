@@ -12,7 +12,7 @@ import numpy as np
 
 from tfconvert.converter.executor.stablehlo.properties import Kernel, integer, ints, numbers
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr
 from tfconvert.schema.ir.operation import Operation
 
@@ -20,8 +20,9 @@ from tfconvert.schema.ir.operation import Operation
 def _strided(op: Operation, x: Array, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]) -> Array:
     for start, limit, stride, size in zip(starts, limits, strides, x.shape, strict=True):
         if not 0 <= start <= limit <= size or stride < 1:
-            raise bad(op, f"the slice from {start} to {limit} by {stride} is not within the size {size}",
-                      "outside-of-tensor")  # fmt: skip
+            raise bad(
+                op, f"the slice from {start} to {limit} by {stride} is not within the size {size}", "outside-of-tensor"
+            )
     return x[tuple(map(slice, starts, limits, strides))]
 
 
@@ -67,16 +68,21 @@ def pad(x: Array, value: Array, edges: Sequence[tuple[int, int]], interior: Sequ
         last = min(size, (wide - 1 - low) // step + 1) if wide > 0 else 0
         last = max(last, first)
         of.append(slice(first, last))
-        to.append(slice(low + first * step, max(low + (last - 1) * step + 1, 0) if last > first else None, step)
-                  if last > first else slice(0, 0))  # fmt: skip
+        to.append(
+            slice(low + first * step, max(low + (last - 1) * step + 1, 0) if last > first else None, step)
+            if last > first
+            else slice(0, 0)
+        )
     result[tuple(to)] = x[tuple(of)]
     return result
 
 
 def _padded(op: Operation, x: Array, value: Array, lists: Sequence[Sequence[int]]) -> Array:
     low, high, interior = lists
-    spread = [size + max(0, size - 1) * gap + one + other
-              for size, gap, one, other in zip(x.shape, interior, low, high, strict=True)]  # fmt: skip
+    spread = [
+        size + max(0, size - 1) * gap + one + other
+        for size, gap, one, other in zip(x.shape, interior, low, high, strict=True)
+    ]
     if min((*interior, *spread), default=0) < 0:
         raise bad(op, f"the padding {list(low)}, {list(high)} leaves less than nothing of {list(x.shape)}")
     return pad(x, value, list(zip(low, high, strict=True)), interior)

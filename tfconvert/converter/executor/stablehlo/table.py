@@ -12,7 +12,7 @@ from tfconvert.converter.executor.stablehlo.properties import Kernel
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
-from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 
@@ -34,10 +34,6 @@ def evaluate(op: Operation, inputs: Results) -> Results:
     Args:
         op: The op, one of `KERNELS`.
         inputs: Its operands' values, which are not written to.
-
-    Raises:
-        ConversionError: The operands don't fit it (`bad-operand`), their sizes should be equal and are not
-            (`unequal-sizes`), or a slice is not within its operand (`outside-of-tensor`).
     """
     if op.name in elementwise.KERNELS:
         elementwise.check_shapes(op, inputs)

@@ -15,6 +15,7 @@ from tfconvert.schema.ir.symbol_table import SymbolTable
 
 _Lookup = Callable[[], SymbolTable]
 
+# Other ops that name functions, and the attributes that do.
 _NAMED: Mapping[str, tuple[str, ...]] = {
     "tf.BatchFunction": ("f",),
     "tf.LegacyCall": ("f",),
@@ -26,22 +27,21 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     "tf.XlaVariadicSort": ("comparator",),
     "tfl.call_once": ("session_init_function",),
 }
-"""Other ops that name functions, and the attributes that do."""
 
+# How many arguments their functions have, where that is fixed.
 _ARGUMENTS: Mapping[str, Mapping[str, int]] = {
     "tf.XlaReduceWindow": {"computation": 2},
     "tf.XlaSelectAndScatter": {"select": 2, "scatter": 2},
 }
-"""How many arguments their functions have, where that is fixed."""
 
+# Those whose functions must have a body of one block.
 _WITH_BODY = frozenset({"tf.XlaVariadicReduceV2", "tf.XlaVariadicSort"})
-"""Those whose functions must have a body of one block."""
 
+# Branches and loops of the `tfl` dialect that name functions.
 _TFL: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
     "tfl.if": (Kind.BRANCHES, ("then_branch", "else_branch")),
     "tfl.while": (Kind.LOOP, ("cond", "body")),
 }
-"""Branches and loops of the `tfl` dialect that name functions."""
 
 
 def check(op: Operation, symbols: _Lookup) -> None:
@@ -50,9 +50,6 @@ def check(op: Operation, symbols: _Lookup) -> None:
     Args:
         op: The op.
         symbols: Returns the symbols around it.
-
-    Raises:
-        VerifyError: A function is not there, or its types don't fit.
     """
     interface = call_interfaces.INTERFACES.get(op.name)
     if interface is not None and op.name != "func.call":

@@ -42,9 +42,6 @@ def check(op: Operation, symbols: Callable[[], SymbolTable], *, with_elements: b
         op: An op that keeps to its definition otherwise.
         symbols: Returns the symbols around it.
         with_elements: Whether `tfl` ops may have no element types but those that the dialect lists.
-
-    Raises:
-        VerifyError: One doesn't hold.
     """
     rules = _TF.get(op.name)
     if rules is not None:
@@ -68,10 +65,7 @@ def _check_tfl(op: TFLOp, with_elements: bool) -> None:
     operator = op.operator
     if operator is None:
         return
-    values = {
-        **_by_argument(operator.operands, op.operands),
-        **_by_argument(operator.results, op.results),
-    }
+    values = {**_by_argument(operator.operands, op.operands), **_by_argument(operator.results, op.results)}
     fields = option_fields(op.op_name)
     view = View(op, values, lambda name: _field_default(fields.get(name)))
     tfl_types.check(view, operator, with_elements=with_elements)

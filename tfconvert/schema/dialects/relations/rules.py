@@ -192,11 +192,7 @@ def at_least(name: str, least: int) -> Rule:
 
 
 def check_axis(view: View, what: str, axis: int, rank: int) -> None:
-    """Checks that a number is an axis of a value of some rank.
-
-    Raises:
-        VerifyError: It is not.
-    """
+    """Checks that a number is an axis of a value of some rank."""
     if not -rank <= axis < rank:
         view.fail(f"{what} must be an axis from {-rank} to {rank - 1}, found {axis}")
 

@@ -9,6 +9,7 @@ from tfconvert.schema.dialects.relations.rules import Rule, broadcast, contradic
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
+# Ops whose operands and results all have one shape.
 _ONE_SHAPE = """
 Abs Acos Acosh Angle AsString Asin Asinh Atan Atanh BesselI0e BesselI1e Bucketize Cast Ceil CheckNumerics
 CollectiveReduce ComplexAbs Conj Cos Cosh Cross DataFormatDimMap DataFormatVecPermute DebugIdentity Digamma Elu EluGrad
@@ -19,14 +20,13 @@ ReluGrad Rint Round Rsqrt RsqrtGrad Selu SeluGrad Sigmoid SigmoidGrad Sign Sin S
 SoftplusGrad Softsign SoftsignGrad Sqrt SqrtGrad Square StaticRegexFullMatch StringStrip Tan Tanh TanhGrad
 ZerosLike _UnaryOpsComposition
 """
-"""Ops whose operands and results all have one shape."""
 
+# Ops whose operands broadcast to the shape of their results.
 _BROADCAST = """
 Add AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor Complex Div DivNoNan FloorDiv FloorMod Greater GreaterEqual Igamma
 IgammaGradA Igammac LeftShift Less LessEqual LogicalAnd LogicalOr Maximum Minimum Mod Mul MulNoNan NextAfter Polygamma
 Pow RandomGammaGrad RealDiv RightShift SelectV2 SquaredDifference Sub TruncateDiv TruncateMod Xdivy Xlogy Zeta
 """
-"""Ops whose operands broadcast to the shape of their results."""
 
 
 def one_shape(view: View) -> None:
@@ -56,12 +56,16 @@ def broadcasts(view: View) -> None:
             view.fail(f"its result must have the shape to which its operands broadcast, {both}, found {result.type}")
 
 
+# Ops of which an operand and a result have one shape.
 _EQUAL: Mapping[str, tuple[str, str]] = {
-    "CrossReplicaSum": ("input", "output"), "Cumprod": ("x", "out"), "CumulativeLogsumexp": ("x", "out"),
-    "Cumsum": ("x", "out"), "InplaceAdd": ("x", "y"), "MatrixBandPart": ("input", "band"),
+    "CrossReplicaSum": ("input", "output"),
+    "Cumprod": ("x", "out"),
+    "CumulativeLogsumexp": ("x", "out"),
+    "Cumsum": ("x", "out"),
+    "InplaceAdd": ("x", "y"),
+    "MatrixBandPart": ("input", "band"),
     "StopGradient": ("input", "output"),
-}  # fmt: skip
-"""Ops of which an operand and a result have one shape."""
+}
 
 RULES: Mapping[str, Rule] = {
     **{name: same_shapes(*pair) for name, pair in _EQUAL.items()},

@@ -270,5 +270,5 @@ RULES: Mapping[str, Rule] = {
     "ToBool": scalar("output"),
     "VarHandleOp": _holds_one("resource"),
     "VariableShape": _variable_shape,
-}  # fmt: skip
+}
 """Op -> the rule that its operands, results and attributes keep."""

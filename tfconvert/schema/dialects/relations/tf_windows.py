@@ -195,28 +195,33 @@ _NORMALIZED = vector("scale", "offset", "mean", "variance")
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2"), every(rank_at_least("x", 2), rank_at_least("y", 2), _matmul)),
     "BatchToSpace": every(
-        rank("input", 4), rank("output", 4), rank("crops", 2), size("crops", 0, 2), size("crops", 1, 2),
-        _batch_to_space,
+        rank("input", 4), rank("output", 4), rank("crops", 2), size("crops", 0, 2), size("crops", 1, 2), _batch_to_space
     ),
     "BatchToSpaceND": _batch_to_space_nd,
     "BiasAdd": _bias("value"),
     "BiasAddGrad": _bias("out_backprop"),
     "Conv2D": _convolution(4),
-    "Conv2DBackpropInput": every(
-        rank("out_backprop", 4), rank("filter", 4), rank("output", 4), _positive_lists(4)
-    ),
+    "Conv2DBackpropInput": every(rank("out_backprop", 4), rank("filter", 4), rank("output", 4), _positive_lists(4)),
     "Conv3D": _convolution(5),
     "FakeQuantWithMinMaxArgs": every(_range_of("min", "max"), _BITS),
     "FakeQuantWithMinMaxVars": every(scalar("min", "max"), _BITS),
     "FakeQuantWithMinMaxVarsPerChannel": every(
-        vector("min", "max"), rank_at_least("inputs", 1), _BITS,
-        same_dims("min", 0, "inputs", -1), same_dims("max", 0, "inputs", -1),
+        vector("min", "max"),
+        rank_at_least("inputs", 1),
+        _BITS,
+        same_dims("min", 0, "inputs", -1),
+        same_dims("max", 0, "inputs", -1),
     ),
     "FusedBatchNorm": every(rank("x", 4), _NORMALIZED),
     "MaxPoolGrad": every(rank("orig_input", 4), rank("orig_output", 4), rank("grad", 4)),
     "SpaceToBatchND": every(
-        vector("block_shape"), rank("paddings", 2), size("paddings", 1, 2), same_dims("block_shape", 0, "paddings", 0),
-        at_least("block_shape", 1), at_least("paddings", 0), _space_to_batch_nd,
+        vector("block_shape"),
+        rank("paddings", 2),
+        size("paddings", 1, 2),
+        same_dims("block_shape", 0, "paddings", 0),
+        at_least("block_shape", 1),
+        at_least("paddings", 0),
+        _space_to_batch_nd,
     ),
-}  # fmt: skip
+}
 """Op -> the rule that its operands, results and attributes keep."""

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.relations.rules import (
-    Rule,
-    contradict,
-    every,
-    rank,
-    same_shapes,
-    scalar,
-)
+from tfconvert.schema.dialects.relations.rules import Rule, contradict, every, rank, same_shapes, scalar
 from tfconvert.schema.dialects.relations.view import View
 
 

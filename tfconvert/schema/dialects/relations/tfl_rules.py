@@ -22,18 +22,18 @@ from tfconvert.schema.dialects.relations.tf_traits import broadcasts, one_shape
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.ir.values import Value
 
+# Operators whose operands and results all have one shape.
 _ONE_SHAPE = """
 abs atan2 bucketize cast ceil complex_abs cos elu floor gelu hard_swish imag leaky_relu local_response_normalization
 log_softmax logical_not logistic neg quantize real relu relu6 relu_0_to_1 relu_n1_to_1 round rsqrt sign sin softmax sqrt
 square tanh zeros_like
 """
-"""Operators whose operands and results all have one shape."""
 
+# Operators whose operands broadcast to the shape of their results.
 _BROADCAST = """
 add bitwise_xor div equal floor_div floor_mod greater greater_equal less less_equal logical_and logical_or maximum
 minimum mul not_equal pow select_v2 squared_difference sub
 """
-"""Operators whose operands broadcast to the shape of their results."""
 
 
 def _renamed(rule: Rule, **names: str) -> Rule:

@@ -44,10 +44,10 @@ class Row(NamedTuple):
     alike: tuple[str, ...]
 
 
-_MOST = 1 << 16
+_MAX = 1 << 16
 
+# Arguments that no operator mixes types of, though the dialect lets some do.
 _SIDES = ("lhs", "rhs")
-"""Arguments that no operator mixes types of, though the dialect lets some do."""
 
 
 @cache
@@ -67,7 +67,7 @@ def _kinds(text: str) -> tuple[Kind, ...]:
 def _kind(text: str) -> Kind:
     ranks, _, elements = text.rpartition(":")
     least, _, most = ranks.rstrip("+").partition("-")
-    limits = (int(least or 0), _MOST if not ranks or ranks[-1] == "+" else int(most or least))
+    limits = (int(least or 0), _MAX if not ranks or ranks[-1] == "+" else int(most or least))
     return Kind(frozenset() if elements == "*" else frozenset(elements.split(",")), limits)
 
 
@@ -79,9 +79,6 @@ def check(view: View, operator: operators.Operator, *, with_elements: bool = Tru
         operator: Its operator.
         with_elements: Whether only those element types may occur that the dialect lists; else also those that one of
             the runtime's kernels was seen to take, which are more.
-
-    Raises:
-        VerifyError: One is not as the dialect has it.
     """
     row = rows().get(operator.name)
     if row is None:
@@ -136,7 +133,7 @@ def _forms(kernel: str) -> frozenset[str]:
 
 def _ranks(ranks: tuple[int, int]) -> str:
     least, most = ranks
-    return str(least) if least == most else f"{least} or more" if most == _MOST else f"{least} to {most}"
+    return str(least) if least == most else f"{least} or more" if most == _MAX else f"{least} to {most}"
 
 
 def _name(element: Attribute) -> str:

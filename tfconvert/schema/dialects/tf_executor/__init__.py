@@ -47,8 +47,21 @@ __all__ = [
 ]
 
 OPS: tuple[type[ExecutorOp], ...] = (
-    GraphOp, FetchOp, IslandOp, YieldOp, SwitchOp, SwitchNOp, MergeOp, EnterOp, ExitOp, NextIterationSourceOp,
-    NextIterationSinkOp, LoopCondOp, ControlTriggerOp, SendOp, RecvOp,
-)  # fmt: skip
+    GraphOp,
+    FetchOp,
+    IslandOp,
+    YieldOp,
+    SwitchOp,
+    SwitchNOp,
+    MergeOp,
+    EnterOp,
+    ExitOp,
+    NextIterationSourceOp,
+    NextIterationSinkOp,
+    LoopCondOp,
+    ControlTriggerOp,
+    SendOp,
+    RecvOp,
+)
 
 TF_EXECUTOR = Dialect("tf_executor", OPS, types={"control": lambda parser: CONTROL, "token": lambda parser: TOKEN})

@@ -58,11 +58,6 @@ class ExecutorOp(Operation):
         return self.results[-1]
 
     def verify_(self) -> None:
-        """Checks the operands, the results and the place.
-
-        Raises:
-            VerifyError: The op contradicts its signature, or has the wrong parent.
-        """
         parent = self.parent_op()
         if self.inside and parent is not None and parent.name != self.inside:
             raise VerifyError(f"{self.name} must be directly in a {self.inside}, found it in a {parent.name}")
@@ -80,11 +75,6 @@ class ForwardingOp(ExecutorOp):
         return self.operands[0]
 
     def verify_(self) -> None:
-        """Checks the common rules, and that results can be the operand.
-
-        Raises:
-            VerifyError: They can't, or the op contradicts its signature.
-        """
         super().verify_()
         check_forwarded(self.data, [result for result in self.results if not is_control(result)])
 

@@ -80,7 +80,6 @@ class SwitchOp(ForwardingOp):
         return self.results[1]
 
     def short_type(self) -> Attribute | None:
-        """Returns the data's type if the outputs have it and the predicate is `tensor<i1>`."""
         return super().short_type() if self.predicate.type == SCALAR_BOOL else None
 
     @classmethod
@@ -102,15 +101,9 @@ class SwitchNOp(ForwardingOp):
 
     @property
     def outputs(self) -> Sequence[OpResult]:
-        """The outputs."""
         return self.results[:-1]
 
     def verify_(self) -> None:
-        """Checks the common rules, and the number of outputs.
-
-        Raises:
-            VerifyError: `num_outs` is another number.
-        """
         super().verify_()
         count = self.properties.get("num_outs")
         if not isinstance(count, IntegerAttr) or count.type != types.I64:
@@ -119,7 +112,6 @@ class SwitchNOp(ForwardingOp):
             raise VerifyError(f"num_outs = {count.value}, one at least, expected; found {len(self.outputs)}")
 
     def print(self, printer: Printer) -> None:
-        """Prints ` %data, %index of N (%controls) : types {...}`."""
         syntax.print_operands(printer, self.operands[:2])
         printer.write(f" of {len(self.outputs)}")
         if self.control_operands:
@@ -144,9 +136,11 @@ class SwitchNOp(ForwardingOp):
             lambda kind: ([syntax.known_type(parser, operands[0], kind), SCALAR_INT32], [*[kind] * count, CONTROL]),
         )
         return cls.create(
-            operands=values, result_types=kinds, properties={"num_outs": attrs.integer(count)},
+            operands=values,
+            result_types=kinds,
+            properties={"num_outs": attrs.integer(count)},
             attributes=syntax.parse_attributes(parser, cls.PROPERTIES),
-        )  # fmt: skip
+        )
 
 
 class MergeOp(ExecutorOp):
@@ -181,11 +175,6 @@ class MergeOp(ExecutorOp):
         return self.results[1]
 
     def verify_(self) -> None:
-        """Checks the common rules, and that the output can be each of the inputs.
-
-        Raises:
-            VerifyError: It can't.
-        """
         super().verify_()
         output = self.output.type
         is_reference = isinstance(types.element_of(output), types.RefType)
@@ -258,11 +247,6 @@ class _RendezvousOp(ExecutorOp):
         return found.data
 
     def verify_(self) -> None:
-        """Checks the common rules, and that there is a name.
-
-        Raises:
-            VerifyError: There is none.
-        """
         super().verify_()
         name = self.properties.get("tensor_name")
         if not isinstance(name, StringAttr):
@@ -292,9 +276,11 @@ class _RendezvousOp(ExecutorOp):
             parser, operands, lambda kind: ([kind], [CONTROL]) if is_send else ([], [kind, CONTROL])
         )
         return cls.create(
-            operands=values, result_types=kinds, properties={"tensor_name": attrs.string(name)},
+            operands=values,
+            result_types=kinds,
+            properties={"tensor_name": attrs.string(name)},
             attributes=syntax.parse_attributes(parser, cls.PROPERTIES),
-        )  # fmt: skip
+        )
 
 
 class SendOp(_RendezvousOp):
@@ -316,9 +302,12 @@ class SendOp(_RendezvousOp):
     ) -> Self:
         """Returns a Send of a value."""
         return cls.create(
-            operands=(value, *controls), result_types=(CONTROL,),
-            properties={"tensor_name": attrs.string(tensor_name)}, attributes=attributes, location=location,
-        )  # fmt: skip
+            operands=(value, *controls),
+            result_types=(CONTROL,),
+            properties={"tensor_name": attrs.string(tensor_name)},
+            attributes=attributes,
+            location=location,
+        )
 
 
 class RecvOp(_RendezvousOp):
@@ -340,6 +329,9 @@ class RecvOp(_RendezvousOp):
     ) -> Self:
         """Returns a Recv of a value of a type."""
         return cls.create(
-            operands=controls, result_types=(kind, CONTROL),
-            properties={"tensor_name": attrs.string(tensor_name)}, attributes=attributes, location=location,
-        )  # fmt: skip
+            operands=controls,
+            result_types=(kind, CONTROL),
+            properties={"tensor_name": attrs.string(tensor_name)},
+            attributes=attributes,
+            location=location,
+        )

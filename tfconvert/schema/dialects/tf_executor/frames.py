@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Self
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tf_executor import syntax
-from tfconvert.schema.dialects.tf_executor.base import (
-    NOTHING,
-    Attributes,
-    ExecutorOp,
-    ForwardingOp,
-    UnaryOp,
-)
+from tfconvert.schema.dialects.tf_executor.base import NOTHING, Attributes, ExecutorOp, ForwardingOp, UnaryOp
 from tfconvert.schema.dialects.tf_executor.values import CONTROL, TOKEN, Signature, scalar_bool, tensor, token
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import IntegerAttr, StringAttr
@@ -91,11 +85,6 @@ class EnterOp(ForwardingOp):
         return self.results[0]
 
     def verify_(self) -> None:
-        """Checks the common rules, and the declared attributes.
-
-        Raises:
-            VerifyError: One is missing or of a wrong kind.
-        """
         super().verify_()
         name, count, constant = (self.properties.get(each) for each in self.PROPERTIES)
         if not isinstance(name, StringAttr):
@@ -106,7 +95,6 @@ class EnterOp(ForwardingOp):
             raise VerifyError(f"is_constant must be true or false, found {constant}")
 
     def print(self, printer: Printer) -> None:
-        """Prints ` %data, %controls frame "name" parallel_iterations N constant : types {...}`."""
         syntax.print_operands(printer, self.operands)
         printer.write(" frame ")
         printer.attribute(self.properties["frame_name"])
@@ -129,9 +117,11 @@ class EnterOp(ForwardingOp):
         is_constant = parser.parse_optional_keyword("constant") is not None
         values, kinds = syntax.parse_types(parser, operands, lambda kind: ([kind], [kind, CONTROL]))
         return cls.create(
-            operands=values, result_types=kinds, properties=_frame_properties(name, count, is_constant),
+            operands=values,
+            result_types=kinds,
+            properties=_frame_properties(name, count, is_constant),
             attributes=syntax.parse_attributes(parser, cls.PROPERTIES),
-        )  # fmt: skip
+        )
 
 
 def _frame_properties(name: str, parallel_iterations: int, is_constant: bool) -> dict[str, Attribute]:
@@ -190,11 +180,6 @@ class NextIterationSourceOp(ExecutorOp):
         return users[0] if len(users) == 1 and isinstance(users[0], NextIterationSinkOp) else None
 
     def verify_(self) -> None:
-        """Checks the common rules, and that the token has one user, a sink in the same graph.
-
-        Raises:
-            VerifyError: It has not.
-        """
         super().verify_()
         uses = sum(1 for _ in self.token.uses)
         if uses != 1:
@@ -255,11 +240,6 @@ class NextIterationSinkOp(ExecutorOp):
         return owner if isinstance(owner, NextIterationSourceOp) else None
 
     def verify_(self) -> None:
-        """Checks the common rules, and that source and sink have one type.
-
-        Raises:
-            VerifyError: The token is not defined by a source, or the types differ.
-        """
         super().verify_()
         source = self.source
         if source is None:

@@ -29,11 +29,6 @@ class _TerminatorOp(ExecutorOp):
     TRAITS = frozenset({Trait.TERMINATOR})
 
     def verify_(self) -> None:
-        """Checks the common rules, and that the op ends its block.
-
-        Raises:
-            VerifyError: It does not.
-        """
         super().verify_()
         if self.parent is not None and self.next_op is not None:
             raise VerifyError(f"{self.name} must be the last op of its block, found {self.next_op.name} after it")
@@ -141,11 +136,6 @@ class GraphOp(_BodyOp):
         return cls.create(result_types=results, attributes=attributes, regions=(region,), location=location)
 
     def verify_(self) -> None:
-        """Checks that the graph holds executor ops only, none before what it uses, and has the fetch's types.
-
-        Raises:
-            VerifyError: It does not.
-        """
         super().verify_()
         parent = self.parent_op()
         if isinstance(parent, GraphOp):
@@ -214,9 +204,12 @@ class IslandOp(_BodyOp):
         last = region.blocks[0].last_op if len(region.blocks) == 1 else None
         kinds: list[Attribute] = [value.type for value in last.operands] if isinstance(last, YieldOp) else []
         return cls.create(
-            operands=controls, result_types=[*kinds, CONTROL], attributes=attributes, regions=(region,),
+            operands=controls,
+            result_types=[*kinds, CONTROL],
+            attributes=attributes,
+            regions=(region,),
             location=location,
-        )  # fmt: skip
+        )
 
     @classmethod
     def wrap(cls, op: Operation, controls: Sequence[Value], location: Location = UNKNOWN_LOC) -> Self:
@@ -240,11 +233,6 @@ class IslandOp(_BodyOp):
         return first if tuple(self.terminator.operands) == tuple(first.results) else None
 
     def verify_(self) -> None:
-        """Checks that the island ends in a yield of its data results' types.
-
-        Raises:
-            VerifyError: It does not.
-        """
         super().verify_()
         self.check_body(YieldOp)
         self.check_results(self.terminator.operands, self.outputs)

@@ -1,0 +1,208 @@
+"""Jobs run in processes of their own, within limits; what becomes of one concerns no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import tfconvert
+from tests.batch.models import ENDLESS, RELU, UNKNOWN, write
+from tfconvert.batch.job import Job, JobLimits
+from tfconvert.batch.pool import CANCELLED, Pool
+
+LIMITS = JobLimits(seconds=60)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with Pool() as pool:
+        yield pool
+
+
+def endless(folder: Path) -> Job:
+    rules = folder / "endless.py"
+    rules.write_text(ENDLESS)
+    output = os.fspath(folder / "endless.tflite")
+    return Job(os.fspath(write(folder, "endless")), output, {"patterns": [os.fspath(rules)]})
+
+
+def is_gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def children_of(process: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_job_gives_the_same_file_as_the_function(pool: Pool, tmp_path: Path) -> None:
+    model = write(tmp_path, "relu")
+    stages: list[str] = []
+    job = Job(
+        os.fspath(model),
+        os.fspath(tmp_path / "x.tflite"),
+        {"verify": True},
+        os.fspath(tmp_path / "x.json"),
+        os.fspath(tmp_path / "x.html"),
+    )
+    ending = pool.run(job, LIMITS, stages.append)
+    assert ending.problem is None
+    assert ending.code == ending.message == ""
+    assert {"open", "legalize", "export", "verify", "write"} <= set(stages)
+    same = tfconvert.convert(model, verify=True)
+    same.save(tmp_path / "same.tflite")
+    assert (tmp_path / "x.tflite").read_bytes() == (tmp_path / "same.tflite").read_bytes()
+    assert ending.summary["size"] == same.report.size == (tmp_path / "x.tflite").stat().st_size
+    assert json.loads((tmp_path / "x.json").read_text())["operators"] == same.report.to_dict()["operators"]
+    assert "<html" in (tmp_path / "x.html").read_text()
+    assert ending.peak > 1 << 20
+
+
+def test_failures_are_told(pool: Pool, tmp_path: Path) -> None:
+    output = os.fspath(tmp_path / "x.tflite")
+    ending = pool.run(Job(os.fspath(write(tmp_path, "unknown", UNKNOWN)), output), LIMITS)
+    assert ending.code == "unsupported-op"
+    assert not ending.is_lost
+    assert ending.problem is not None
+    assert ending.problem["errors"][0]["op"] == "tf.Nonsense"
+    assert pool.run(Job("/nowhere", output), LIMITS).code == "not-a-saved-model"
+    assert pool.run(Job("/nowhere", output, {"batch": "x"}), LIMITS).code == "bad-config"
+    assert not Path(output).exists()
+
+
+def test_time_is_limited_also_that_of_what_a_job_starts(pool: Pool, tmp_path: Path) -> None:
+    pool.start()
+    assert pool.process is not None
+    before = time.monotonic()
+    ending = pool.run(endless(tmp_path), JobLimits(seconds=2))
+    assert ending.code == "job-timeout"
+    assert "2 s" in ending.message
+    assert time.monotonic() - before < 20
+    assert children_of(pool.process) == []
+
+
+def test_memory_is_limited(pool: Pool, tmp_path: Path) -> None:
+    job = Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
+    ending = pool.run(job, JobLimits(seconds=60, memory=1 << 20))
+    assert ending.code in ("job-memory", "worker-lost")
+    assert pool.run(job, LIMITS).problem is None
+
+
+def test_output_is_limited(pool: Pool, tmp_path: Path) -> None:
+    job = Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
+    assert pool.run(job, LIMITS._replace(output=100)).code == "output-not-writable"
+    assert [path.name for path in tmp_path.iterdir()] == ["relu.mlir"]
+
+
+def test_cancelled_jobs_end(pool: Pool, tmp_path: Path) -> None:
+    started: list[int] = []
+    with ThreadPoolExecutor() as threads:
+        task = threads.submit(pool.run, endless(tmp_path), LIMITS, lambda stage: None, started.append)
+        wait_until(lambda: started)
+        pool.cancel(started[0])
+        assert task.result(20).code == CANCELLED
+    pool.cancel(started[0])  # It is over; nothing happens.
+
+
+def test_a_killed_process_is_a_failure_of_its_job_alone(pool: Pool, tmp_path: Path) -> None:
+    pool.start()
+    assert pool.process is not None
+    zygote = pool.process
+    with ThreadPoolExecutor() as threads:
+        task = threads.submit(pool.run, endless(tmp_path), LIMITS)
+        wait_until(lambda: children_of(zygote))
+        (child,) = children_of(zygote)
+        os.kill(child, signal.SIGKILL)
+        ending = task.result(20)
+    assert ending.code == "worker-lost"
+    assert "SIGKILL" in ending.message
+    assert ending.is_lost
+    assert pool.process == zygote
+    assert pool.run(Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite")), LIMITS).problem is None
+
+
+def test_the_process_that_forks_is_started_again(tmp_path: Path) -> None:
+    job = Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
+    with Pool() as pool:
+        pool.start()
+        zygote = pool.process
+        assert zygote is not None
+        with ThreadPoolExecutor() as threads:
+            task = threads.submit(pool.run, endless(tmp_path), LIMITS)
+            wait_until(lambda: children_of(zygote))
+            (child,) = children_of(zygote)
+            os.kill(zygote, signal.SIGKILL)
+            assert task.result(20).code == "worker-lost"
+            wait_until(lambda: is_gone(child))
+        assert pool.run(job, LIMITS).problem is None
+        assert pool.process != zygote
+
+
+def test_nothing_outlives_the_pool(tmp_path: Path) -> None:
+    pool = Pool()
+    pool.start()
+    zygote = pool.process
+    assert zygote is not None
+    with ThreadPoolExecutor() as threads:
+        task = threads.submit(pool.run, endless(tmp_path), LIMITS)
+        wait_until(lambda: children_of(zygote))
+        (child,) = children_of(zygote)
+        pool.stop()
+        assert task.result(20).code == CANCELLED
+    wait_until(lambda: is_gone(child))
+    assert is_gone(zygote)
+    ending = pool.run(endless(tmp_path), LIMITS)
+    assert ending.code == CANCELLED
+
+
+def test_many_jobs_from_many_threads(pool: Pool, tmp_path: Path) -> None:
+    texts = [RELU, UNKNOWN]
+    jobs = [
+        Job(os.fspath(write(tmp_path, f"m{index}", texts[index % 2])), os.fspath(tmp_path / f"{index}.tflite"))
+        for index in range(24)
+    ]
+    with ThreadPoolExecutor(6) as threads:
+        endings = list(threads.map(lambda job: pool.run(job, LIMITS), jobs))
+    assert [ending.code for ending in endings] == ["", "unsupported-op"] * 12
+    assert len({(tmp_path / f"{index}.tflite").read_bytes() for index in range(0, 24, 2)}) == 1
+
+
+def test_what_a_job_prints_goes_to_its_log(pool: Pool, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log"
+    job = Job(
+        os.fspath(write(tmp_path, "relu")),
+        os.fspath(tmp_path / "x.tflite"),
+        {"patterns": [_rules(tmp_path)]},
+        log=os.fspath(log),
+    )
+    assert pool.run(job, LIMITS).problem is None
+    assert log.read_text() == "rules are read\n"
+    assert capfd.readouterr().out == ""
+    assert threading.active_count() < 50
+
+
+def _rules(folder: Path) -> str:
+    path = folder / "rules.py"
+    path.write_text(
+        "from tfconvert.patterns import rule, tfl, value\n\nprint('rules are read', flush=True)\n"
+        "TWICE = rule('twice', tfl.neg(tfl.neg(value('x'))), value('x'))\n"
+    )
+    return os.fspath(path)

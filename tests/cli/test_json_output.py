@@ -1,0 +1,106 @@
+"""Every JSON document that the command prints is as `docs/report.schema.json` says, which leaves out no field."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tfconvert
+from tfconvert.cli.json_output import print_json
+from tfconvert.cli.main import main
+
+jsonschema = pytest.importorskip("jsonschema")
+
+
+def _strict(schema: Any) -> Any:
+    """Returns a schema that allows no field that it doesn't list; readers must expect more, writers must list them."""
+    if isinstance(schema, dict):
+        stricter = {key: _strict(value) for key, value in schema.items()}
+        return {**stricter, "additionalProperties": False} if "required" in schema else stricter
+    return [_strict(item) for item in schema] if isinstance(schema, list) else schema
+
+
+@pytest.fixture(scope="module")
+def schema(root: Path) -> dict[str, Any]:
+    """Returns the published schema, made strict."""
+    read: dict[str, Any] = json.loads((root / "docs" / "report.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(read)
+    strict: dict[str, Any] = _strict(read)
+    return strict
+
+
+def check(schema: dict[str, Any], kind: str, *arguments: str | Path, status: int = 0) -> dict[str, Any]:
+    """Runs the command with `--json`, checks what it prints against one kind of document, and returns it."""
+    result = CliRunner().invoke(main, [*map(str, arguments), "--json"], prog_name="tfconvert")
+    assert result.exit_code == status, result.output
+    data: dict[str, Any] = json.loads(result.stdout, parse_constant=pytest.fail)
+    jsonschema.validate(data, {**schema, "anyOf": [{"$ref": f"#/$defs/{kind}"}]})
+    assert (data["schema_version"], data["tfconvert_version"]) == (1, tfconvert.__version__)
+    return data
+
+
+def test_a_conversion(schema: dict[str, Any], digits_model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "x.tflite"
+    data = check(schema, "report", digits_model, "-o", output, "--verify")
+    assert data["output_file"] == str(output)
+    assert data["min_runtime_version"] == "2.9.0"
+    assert data["operator_versions"].keys() == data["operators"].keys()
+    assert data["functions"][0]["inputs"] == {"pixels": "f32[?,8,8,1]"}
+    assert data["functions"][0]["arguments"] == [{"name": "pixels", "dtype": "float32", "shape": [None, 8, 8, 1]}]
+    assert data["headings"]["optimize"]
+
+
+@pytest.mark.parametrize("mode", ["dynamic", "int8"])
+def test_a_quantization(schema: dict[str, Any], digits_model: Path, tmp_path: Path, mode: str) -> None:
+    samples = tmp_path / "samples.npz"
+    np.savez(samples, pixels=np.random.default_rng(0).random((4, 8, 8, 1), np.float32))
+    arguments: list[str] = ["--samples", str(samples), "--io", "int8"] if mode == "int8" else []
+    arguments += ["--quantize", mode, "--verify"]
+    data = check(schema, "report", digits_model, "-o", tmp_path / "x.tflite", *arguments)
+    assert data["quantization"]["fidelity"]["outputs"]
+    assert bool(data["quantization"]["layers"]) == (mode == "int8")
+    (argument,) = data["functions"][0]["arguments"]
+    assert ("scale" in argument) == (mode == "int8")
+
+
+def test_batches(schema: dict[str, Any], digits_model: Path, tmp_path: Path) -> None:
+    arguments: list[str | Path] = [digits_model, tmp_path / "none", "-o", f"{tmp_path}/{{name}}.tflite"]
+    data = check(schema, "batch", "batch", *arguments, status=1)
+    assert [row["status"] for row in data["models"]] == ["converted", "failed"]
+
+
+def test_errors(schema: dict[str, Any], digits_model: Path, tmp_path: Path) -> None:
+    check(schema, "errors", digits_model, "-o", tmp_path / "x.tflite", "--signature", "none", status=1)
+    check(schema, "errors", "inspect", tmp_path / "none", status=1)
+
+
+def test_inspections(schema: dict[str, Any], digits_model: Path, tmp_path: Path) -> None:
+    check(schema, "inspection", "inspect", digits_model)
+    unsupported = tmp_path / "no.mlir"
+    unsupported.write_text("""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Lgamma"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }""")
+    check(schema, "inspection", "inspect", unsupported, status=1)
+    tfconvert.convert(digits_model).save(tmp_path / "x.tflite")
+    check(schema, "inspection", "inspect", tmp_path / "x.tflite")
+
+
+def test_ops(schema: dict[str, Any]) -> None:
+    check(schema, "ops", "ops")
+
+
+def test_infinite_numbers_are_null(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"snr": math.inf, "all": [math.nan, 1.5], "inside": {"one": -math.inf}})
+    printed = json.loads(capsys.readouterr().out)
+    assert {key: printed[key] for key in ("snr", "all", "inside")} == {
+        "snr": None,
+        "all": [None, 1.5],
+        "inside": {"one": None},
+    }

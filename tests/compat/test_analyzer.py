@@ -1,0 +1,221 @@
+"""`experimental.Analyzer`: rows of files, what it prints, and what it says about GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from tests.support.sample_models import traced
+from tfconvert.compat import gpu
+from tfconvert.compat.gpu import Operand, Use
+from tfconvert.experimental import Analyzer
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tflite.tables import TFLITE
+
+
+@pytest.fixture(scope="module")
+def content(digits_model: Path) -> bytes:
+    return bytes(tfconvert.convert(digits_model))
+
+
+def test_rows_are_what_litert_reads(content: bytes) -> None:
+    found = Analyzer.rows(model_content=content)
+    interpreter = tfconvert.Interpreter(model_content=content)
+    details = interpreter.get_tensor_details()[: len(found.tensors)]
+    assert [(row.number, row.name, row.shape) for row in found.tensors] == [
+        (each["index"], each["name"], tuple(each["shape_signature" if len(each["shape_signature"]) else "shape"]))
+        for each in details
+    ]
+    assert found.size == len(content)
+    assert found.constants == sum(row.size for row in found.tensors)
+    signatures = {row.key: (list(row.inputs), list(row.outputs)) for row in found.signatures}
+    assert signatures == {
+        key: (each["inputs"], each["outputs"]) for key, each in interpreter.get_signature_list().items()
+    }
+    assert found.subgraphs[0].inputs == (interpreter.get_input_details()[0]["index"],)
+    assert not any(row.gpu for row in found.operators)
+
+
+def test_text(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(content)
+    Analyzer.analyze(str(path), gpu_compatibility=True)
+    text = capsys.readouterr().out
+    assert text.startswith(f"=== {path} ===")
+    for line in (
+        "Subgraph#0 main(T#0) -> [T#26]",
+        "  Op#0 CONV_2D(T#0, T#1, T#2) -> [T#3]",
+        "  T#0(pixels) shape:[-1, 8, 8, 1], type:FLOAT32",
+        "  T#2(",
+        ", constant of 96 bytes",
+        "Your model looks compatible with the GPU delegate.",
+        "Signature#0 'serving_default' of Subgraph#0: 'pixels': T#0 -> 'output_0': T#26",
+        f"Model size: {len(content)} bytes",
+    ):
+        assert line in text
+
+
+def test_mlir(content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    Analyzer.analyze(model_content=content, experimental_use_mlir=True)
+    assert '"tfl.conv_2d"' in capsys.readouterr().out
+
+
+def _declined(tf: ModuleType) -> Callable[..., Any]:
+    @traced(tf, tf.TensorSpec([4, 4], tf.float32, name="x"), tf.TensorSpec([1, 8, 8, 2], tf.float32, name="image"))
+    def call(x: Any, image: Any) -> Any:
+        return {
+            "sorted": tf.sort(x),
+            "rows": x[1:, 0],
+            "outer": tf.reshape(x, [4, 1, 4]) * tf.reshape(x, [4, 4, 1]),
+            "flags": tf.cast(x > 1, tf.int32),
+            "padded": tf.pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="SYMMETRIC"),
+            "fine": tf.nn.relu(tf.image.resize(image, (16, 16))),
+        }
+
+    result: Callable[..., Any] = call
+    return result
+
+
+def test_what_a_gpu_does_not_take(tf: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    model = bytes(tfconvert.convert(_declined(tf)))
+    found = Analyzer.rows(model_content=model, gpu_compatibility=True).operators
+    why = {row.name: row.gpu for row in found if row.gpu}
+    assert set(why) == {"TOPK_V2", "STRIDED_SLICE", "MUL", "CAST", "MIRROR_PAD"}
+    assert why["CAST"] == "from BOOL to INT32"
+    Analyzer.analyze(model_content=model, gpu_compatibility=True)
+    text = capsys.readouterr().out
+    assert f"5 of {len(found)} operators don't run on the GPU delegate" in text
+    assert "    GPU COMPATIBILITY WARNING: CAST: from BOOL to INT32" in text
+
+
+def test_the_table_names_operators_of_the_format() -> None:
+    assert set(gpu.ROWS) <= set(TFLITE.enums["BuiltinOperator"])
+
+
+FLOATS, INDICES, FIXED = Operand("FLOAT32", (1, 4, 4, 2)), Operand("INT32", (3,)), Operand("INT32", (2,), True)
+ONE = Operand("FLOAT32", (), True)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "outputs", "why"),
+    [
+        ("TANH", [FLOATS], [FLOATS], ""),
+        ("TANH", [FIXED], [FLOATS], "0 of its inputs are computed, not 1"),
+        ("MAXIMUM", [FLOATS, FIXED], [FLOATS], ""),
+        ("MAXIMUM", [FIXED, FIXED], [FLOATS], "it must have two operands, of which one at least is computed"),
+        ("MEAN", [FLOATS, FIXED], [FLOATS], ""),
+        ("SUM", [FLOATS, INDICES], [FLOATS], "2 of its inputs are computed, not 1"),
+        ("ADD_N", [FLOATS] * 3, [FLOATS], "it has 3 inputs, not 2"),
+        ("DEQUANTIZE", [Operand("INT16", (2,))], [FLOATS], "from INT16"),
+        ("GATHER", [FLOATS, INDICES], [FLOATS], ""),
+        ("GATHER", [INDICES, INDICES], [INDICES], "from INT32"),
+        ("SLICE", [INDICES, FIXED, FIXED], [INDICES], "its input has 1 dimensions, not 3 or 4"),
+        ("PAD", [FLOATS, Operand("INT32", (4, 2), True)], [FLOATS], ""),
+        ("PAD", [FLOATS, Operand("INT32", (2, 2), True)], [FLOATS], "its paddings have the shape [2, 2]"),
+        ("SELECT_V2", [Operand("BOOL", (2,)), INDICES, INDICES], [INDICES], "of INT32 and INT32 by BOOL"),
+        ("CUMSUM", [FLOATS, INDICES], [FLOATS], "its axis an INT32 constant"),
+        ("WHERE", [FLOATS], [INDICES], "no such operator"),
+        ("BATCH_MATMUL", [FLOATS] * 3, [FLOATS], "it has 3 inputs, not 2"),
+        ("MEAN", [FLOATS, INDICES], [FLOATS], "2 of its inputs are computed, not 1"),
+        ("MEAN", [FLOATS], [FLOATS], "0 of its inputs are constants, not 1"),
+        ("CONV_2D", [FLOATS], [FLOATS], "a convolution must have a filter"),
+        ("SUM", [FIXED, INDICES], [FLOATS], "its axes must be constants"),
+        ("SUM", [FLOATS, Operand("INT64", (1,), True)], [FLOATS], "its axes must be INT32, not INT64"),
+        ("FULLY_CONNECTED", [FIXED, FLOATS], [FLOATS], "its input must be computed"),
+        ("GATHER", [FLOATS, Operand("INT32", (1, 1))], [FLOATS], "its indices must be INT32, of one dimension"),
+        ("ONE_HOT", [INDICES, FIXED, ONE, ONE], [FLOATS], "its axis the last"),
+        ("SELECT", [Operand("BOOL", (2,)), FLOATS, Operand("FLOAT32", ())], [FLOATS], ""),
+        ("SELECT", [Operand("BOOL", (2,)), FLOATS, Operand("FLOAT32", (2,))], [FLOATS], "must have the result's shape"),
+        ("SPACE_TO_DEPTH", [FLOATS], [FLOATS], "its blocks must be larger than 1"),
+        ("LSTM", [FLOATS] * 5, [FLOATS], "it has 5 inputs, not 20 or 24"),
+        ("LSTM", [FLOATS] * 24, [FLOATS], "it has another activation"),
+    ],
+)
+def test_conditions(name: str, inputs: list[Operand], outputs: list[Operand], why: str) -> None:
+    found = gpu.objection(Use(name, False, inputs, outputs, None))
+    assert why in found if why else not found
+
+
+def _with_options(tf: ModuleType) -> Callable[..., Any]:
+    shapes: Sequence[Sequence[int]] = ([1, 8, 8, 1], [1, 4], [3, 1, 1], [])
+    kinds = (tf.float32, tf.int32, tf.int32, tf.float32)
+
+    @traced(tf, *(tf.TensorSpec(*spec, name=f"x{i}") for i, spec in enumerate(zip(shapes, kinds, strict=True))))
+    def call(image: Any, places: Any, batch: Any, on: Any) -> Any:
+        return {
+            "a_hot": tf.one_hot(places[:, :1], 5),
+            "b_rows": tf.one_hot(batch, 5),
+            "c_first": tf.one_hot(places[:, :1], 5, axis=0),
+            "d_computed": tf.one_hot(places[:, :1], 5, on_value=on, off_value=0.0),
+            "e_blocks": tf.nn.depth_to_space(tf.nn.space_to_depth(image, 2), 2),
+            "f_one": tf.nn.depthwise_conv2d(image, tf.ones([3, 3, 1, 2]), [1, 1, 1, 1], "SAME"),
+            "g_two": tf.nn.depthwise_conv2d(tf.tile(image, [1, 1, 1, 2]), tf.ones([3, 3, 2, 2]), [1, 1, 1, 1], "SAME"),
+        }
+
+    result: Callable[..., Any] = call
+    return result
+
+
+def test_options_count(tf: ModuleType) -> None:
+    found = Analyzer.rows(model_content=bytes(tfconvert.convert(_with_options(tf))), gpu_compatibility=True).operators
+    names = ("ONE_HOT", "DEPTHWISE_CONV_2D", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+    assert [(row.name, row.gpu) for row in found if row.name in names] == [
+        ("ONE_HOT", ""),
+        ("ONE_HOT", "only the batch and the channels may be larger than 1"),
+        ("ONE_HOT", "its indices must be INT32, and its axis the last"),
+        ("ONE_HOT", "its values must be FLOAT32, and single constants"),
+        ("SPACE_TO_DEPTH", ""),
+        ("DEPTH_TO_SPACE", ""),
+        ("DEPTHWISE_CONV_2D", ""),
+        ("DEPTHWISE_CONV_2D", "a depth multiplier of 2 with 2 channels"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"fused_activation_function": 4}, ""),
+        ({"fused_activation_function": 1}, "not by tanh"),
+        ({"fused_activation_function": 4, "cell_clip": 1.0}, "numbers are clipped"),
+    ],
+)
+def test_the_basic_lstm(options: dict[str, Any], why: str) -> None:
+    stored: Any = {"cell_clip": 0.0, "proj_clip": 0.0, "kernel_type": 1, **options}
+    inputs = [FLOATS, FLOATS, FIXED, FIXED, FLOATS]
+    assert gpu.objection(Use("LSTM", False, inputs, [FLOATS] * 4, stored)) == why
+
+
+def test_custom_operators_are_not_taken() -> None:
+    assert gpu.objection(Use("Mine", True, [FLOATS], [FLOATS], None))
+
+
+def test_errors(tmp_path: Path) -> None:
+    for arguments, code in (
+        ({}, "wrong-option"),
+        ({"model_path": tmp_path / "none"}, "model-not-found"),
+        ({"model_content": b"\0" * 64}, "malformed-tflite"),
+        ({"model_content": b"\0", "no_such_thing": 1}, "wrong-option"),
+    ):
+        with pytest.raises(ConversionError) as caught:
+            Analyzer.analyze(**arguments)
+        assert caught.value.code == code
+
+
+def test_a_converter_for_gpus_warns(digits_model: Path, tf: ModuleType) -> None:
+    function = _declined(tf).get_concrete_function()  # type: ignore[attr-defined]
+    converter = tfconvert.TFLiteConverter.from_concrete_functions([function])
+    converter.target_spec.experimental_supported_backends = ["GPU"]
+    content = converter.convert()
+    assert converter.report is not None
+    warned = [note for note in converter.report.notes if note.code == "not-for-gpu"]
+    assert len(warned) == 5
+    assert np.array(bytearray(content)).size == converter.report.size
+    converter.target_spec.experimental_supported_backends = ["TPU"]
+    with pytest.raises(ConversionError, match="TPU"):
+        converter.convert()

@@ -1,0 +1,91 @@
+"""Where a kernel differs from TensorFlow's op in a corner, the legalization corrects it, declines, or reports it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from tests.converter.targets.litert.legalize.cases import Case, Check, converted
+
+_INT64_MAX = np.iinfo(np.int64).max
+_INT32_MIN = np.iinfo(np.int32).min
+
+_EQUAL = np.tile(np.array([0, 0, 1, 1], np.float32), (4, 1))
+_HALF_OVER = np.array([[0, 0, 1, 1], [0, 0, 1, 0.5], [2, 2, 3, 3], [2, 2, 2.5, 3], [5, 5, 6, 6]], np.float32)
+
+
+def _longs(*values: int) -> Any:
+    return np.array(values, np.int64)
+
+
+def _indices(*values: int) -> Any:
+    return np.array(values, np.int32)
+
+
+CASES = (
+    # The kernel drops boxes that overlap by the threshold, TensorFlow those that overlap by more.
+    Case("NonMaxSuppressionV3", (_HALF_OVER, "f32[5]@0:1", 5, 0.5, 0.0)),
+    Case("NonMaxSuppressionV3", (_HALF_OVER, "f32[5]@0:1", 5, 0.0, 0.0)),
+    Case("NonMaxSuppressionV3", (_HALF_OVER, "f32[5]@0:1", 5, "f32[]@0.5:0.5", 0.0)),
+    Case("NonMaxSuppressionV3", (_EQUAL, "f32[4]@0:1", 5, 0.5, 0.0)),
+    Case("NonMaxSuppressionV5", (_HALF_OVER, "f32[5]@0:1", 5, 0.5, 0.0, 0.5)),
+    # Updates of one place replace each other; scattering adds them up.
+    Case("TensorScatterUpdate", ("f32[4,3]", _indices(1, 1, 3).reshape(3, 1), "f32[3,3]")),
+    Case("TensorScatterUpdate", ("f32[4,3]", "i32[9,1]@0:2", "f32[9,3]")),
+    Case("TensorScatterUpdate", ("f32[?4,3]", "i32[?9,2]@0:2", "f32[?9]")),
+    Case("TensorScatterUpdate", ("i64[4,3,2]", "i64[2,2,2]@0:2", "i64[2,2,2]")),
+    Case("TensorScatterUpdate", ("i1[4,2]", "i32[?0,1]", "i1[?0,2]")),
+    Case("TensorScatterUpdate", ("f32[4,?3]", "i32[2,1]@0:3", "f32[2,?3]")),
+    Case("TensorScatterUpdate", ("f32[4,?3]", _indices(1, 1, 3).reshape(3, 1), "f32[3,?3]")),
+    Case("TensorScatterUpdate", ("f32[?4,?3,2]", "i32[?5,2]@0:2", "f32[?5,2]")),
+    Case("TensorScatterUpdate", ("f32[?4,?3,?2,?3]", "i32[?5,2]@0:2", "f32[?5,?2,?3]")),
+    Case("TensorScatterMax", ("f32[?4,?3,?2]", "i32[?5,1]@0:2", "f32[?5,?3,?2]")),
+    # Bounds that don't fit 32 bits.
+    Case("StridedSlice", ("f32[6,5]", "i64[2]@0:2", _longs(_INT64_MAX, _INT64_MAX), _longs(1, 1))),
+    Case("StridedSlice", ("f32[6,5]", _longs(0, 1), "i64[2]@9000000000:9100000000", _longs(1, 1))),
+    # Sizes that have no positive counterpart.
+    Case("TruncateMod", (f"i32[2]@{_INT32_MIN}:{_INT32_MIN}", "i32[2]@3:5")),
+    Case("TruncateMod", ("i64[20]@-9:9", _longs(3))),
+    Case("Mod", ("i32[20]@-9:9", _indices(-3))),
+    # Squares that overflow.
+    Case("Asinh", ("f32[9]@-100000000000000000000000:100000000000000000000000",)),
+    Case("Acosh", ("f32[9]@1:100000000000000000000000",)),
+    # Swapped bounds.
+    Case("ClipByValue", ("f32[9]", 1.0, -1.0)),
+    Case("ClipByValue", ("f32[9]", 6.0, 0.0)),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_corner(case: Case, check: Check) -> None:
+    check(case)
+
+
+DECLINED = (
+    (Case("NonMaxSuppressionV3", (_EQUAL, "f32[4]", 5, 1.0, 0.0)), "equal boxes"),
+    (Case("Cast", ("f32[4]",), {"DstT": np.float16, "Truncate": True}), "truncates"),
+    (Case("MirrorPad", ("f32[4]", [[1, 1]]), {"mode": "EXPLICIT"}), "EXPLICIT"),
+)
+
+
+@pytest.mark.parametrize(("case", "reason"), DECLINED, ids=str)
+def test_what_no_kernel_computes_is_declined(case: Case, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(tfconvert.ConversionError, match=reason):
+        converted(case, tmp_path)
+
+
+NOTED = (
+    (Case("NonMaxSuppressionV5", (_HALF_OVER, "f32[5]", 5, 0.5, 0.0, 0.5)), "NonMaxSuppressionV5: boxes equal"),
+    (Case("CheckNumerics", ("f32[4]",), {"message": "no"}), "CheckNumerics"),
+)
+
+
+@pytest.mark.parametrize(("case", "text"), NOTED, ids=str)
+def test_what_may_show_is_noted(case: Case, text: str, tmp_path: Path) -> None:
+    (note,) = converted(case, tmp_path).report.notes
+    assert note.message.startswith(text)
+    assert note.severity == "warning"

@@ -1,0 +1,223 @@
+"""Constants that meet in chains, and ops that do nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from tests.converter.targets.litert.optimize.graph import Graph, check, i32, random
+from tests.support.litert import RunTFLite
+from tests.support.sample_models import traced
+from tfconvert.api import convert
+from tfconvert.schema.dialects import tfl, types
+
+SHAPE = (2, 3, 4)
+
+
+@pytest.mark.parametrize("name", ["add", "mul"])
+def test_chains_become_one_op(name: str, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    value = graph.op(name, graph.op(name, graph.inputs[0], random(4)), 0.5)
+    graph.returns(graph.op(name, graph.constant(random(1, 4)), value, shape=SHAPE))
+    check(graph, [name], run_tflite)
+
+
+def test_a_second_user_stops_a_chain(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    value = graph.op("add", graph.inputs[0], random(4))
+    graph.returns(graph.op("add", value, 0.5), value)
+    check(graph, ["add", "add"], run_tflite)
+
+
+def test_constants_that_would_grow_stay_apart(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    graph.returns(graph.op("mul", graph.op("mul", graph.inputs[0], random(4)), random(3, 1)))
+    check(graph, ["mul", "mul"], run_tflite)
+
+
+@pytest.mark.parametrize(("name", "constant"), [("add", 0.0), ("sub", 0.0), ("mul", 1.0), ("div", 1.0)])
+def test_neutral_constants_vanish(name: str, constant: float, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    graph.returns(graph.op("relu", graph.op(name, graph.op("neg", graph.inputs[0]), constant)))
+    check(graph, ["neg", "relu"], run_tflite)
+
+
+def test_a_neutral_constant_that_broadcasts_stays(run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 4))
+    graph.returns(graph.op("add", graph.inputs[0], np.zeros((3, 4), np.float32), shape=(3, 4)))
+    check(graph, ["add"], run_tflite)
+
+
+def test_a_constant_minus_a_value_stays(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    graph.returns(graph.op("sub", graph.constant(random(4)), graph.inputs[0], shape=SHAPE))
+    check(graph, ["sub"], run_tflite)
+
+
+@pytest.mark.parametrize(("shape", "name"), [((128, 130), "sub"), ((1, 20_000), "add"), ((8, 130), "add")])
+def test_a_large_constant_is_not_negated(shape: tuple[int, int], name: str, run_tflite: RunTFLite) -> None:
+    # Another function may have it, and the file would hold it twice.
+    graph = Graph(shape)
+    graph.returns(graph.op("sub", graph.inputs[0], random(*shape)))
+    check(graph, [name], run_tflite)
+
+
+def test_one_constant_in_two_signatures_is_stored_once(tf: ModuleType, tmp_path: Path) -> None:
+    spec, weight = tf.TensorSpec([128, 256], tf.float32, name="x"), tf.constant(random(128, 256))
+    functions = {
+        name: traced(tf, spec)(function)
+        for name, function in (("plus", lambda x: x + weight), ("minus", lambda x: x - weight))
+    }
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=functions)
+    assert len(bytes(convert(tmp_path))) < 1.1 * 4 * 128 * 256
+
+
+@pytest.mark.parametrize("divisor", [0.0, 1e-39, 3e38])
+def test_a_divisor_without_a_good_reciprocal_stays(divisor: float, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    graph.returns(graph.op("div", graph.inputs[0], divisor))
+    graph.optimize()
+    assert graph.names == ["div"]
+
+
+def test_constant_arithmetic_is_folded(run_tflite: RunTFLite) -> None:
+    graph = Graph((4,))
+    scale = graph.op("rsqrt", graph.op("add", graph.constant(np.abs(random(4))), 1e-3))
+    graph.returns(graph.op("mul", graph.inputs[0], graph.op("mul", scale, 2.0)))
+    check(graph, ["mul"], run_tflite)
+
+
+def test_integer_arithmetic_is_not_folded() -> None:
+    graph = Graph((4,), element=types.I32)
+    graph.returns(graph.op("div", graph.inputs[0], i32([1, 2, 3, 4])))
+    graph.optimize()
+    assert graph.names == ["div"]
+
+
+@pytest.mark.parametrize(
+    ("exponent", "expected"), [(2.0, ["square"]), (0.5, ["sqrt"]), (-0.5, ["rsqrt"]), (1.0, []), (3.0, ["pow"])]
+)
+def test_powers(exponent: float, expected: list[str], run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    graph.returns(graph.op("exp", graph.op("pow", graph.inputs[0], exponent)))
+    check(graph, [*expected, "exp"], run_tflite, np.abs(random(*SHAPE)) + 0.5)
+
+
+def test_what_may_broadcast_is_no_square() -> None:
+    graph = Graph(None)
+    graph.returns(graph.op("exp", graph.op("pow", graph.inputs[0], np.full(3, 2, np.float32))))
+    graph.optimize()
+    assert graph.names == ["pow", "exp"]
+
+
+def test_what_broadcasts_anyway_is_not_broadcast_before(run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 4), SHAPE)
+    wide = graph.op("broadcast_to", graph.inputs[0], [2, 3, 4], shape=SHAPE)
+    tiled = graph.op("tile", graph.inputs[0], [3, 1], shape=(3, 4))
+    graph.returns(graph.op("mul", graph.op("add", wide, graph.inputs[1]), tiled))
+    check(graph, ["add", "mul"], run_tflite)
+
+
+def test_broadcasting_of_both_operands_goes_behind(run_tflite: RunTFLite) -> None:
+    graph = Graph((1, 4), (1, 4))
+    wide = graph.op("broadcast_to", graph.inputs[0], [3, 4], shape=(3, 4))
+    graph.returns(graph.op("add", wide, graph.inputs[1]))
+    check(graph, ["add", "broadcast_to"], run_tflite)
+
+
+def test_a_tile_that_repeats_more_stays(run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 4), (4, 4))
+    tiled = graph.op("tile", graph.inputs[0], [2, 1], shape=(4, 4))
+    graph.returns(graph.op("add", tiled, graph.inputs[1]))
+    check(graph, ["tile", "add"], run_tflite)
+
+
+def _normalized(axis: int, limit: float, *, divide: bool, square: bool) -> Graph:
+    graph = Graph(SHAPE)
+    x = graph.inputs[0]
+    squares = graph.op("square", x) if square else graph.op("mul", x, x)
+    kept = tuple(1 if index == axis % 3 else dim for index, dim in enumerate(SHAPE))
+    total = graph.op("maximum", graph.op("sum", squares, [axis], shape=kept, keep_dims=True), limit)
+    if divide:
+        return graph.returns(graph.op("div", x, graph.op("sqrt", total)))
+    return graph.returns(graph.op("mul", x, graph.op("rsqrt", total)))
+
+
+@pytest.mark.parametrize(("divide", "square", "axis"), [(True, True, -1), (False, True, 2), (False, False, -1)])
+def test_l2_normalization(divide: bool, square: bool, axis: int, run_tflite: RunTFLite) -> None:
+    check(_normalized(axis, 1e-12, divide=divide, square=square), ["l2_normalization"], run_tflite)
+
+
+@pytest.mark.parametrize(("axis", "limit"), [(1, 1e-12), (-1, 1e-3)])
+def test_other_normalizations_stay(axis: int, limit: float, run_tflite: RunTFLite) -> None:
+    graph = _normalized(axis, limit, divide=False, square=True)
+    check(graph, ["square", "sum", "maximum", "rsqrt", "mul"], run_tflite)
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_transposes_go_into_products(flag: bool, run_tflite: RunTFLite) -> None:
+    right = (2, 5, 4) if flag else (2, 4, 5)
+    graph = Graph((2, 4, 3), right)
+    left = graph.op("transpose", graph.inputs[0], [0, 2, 1], shape=(2, 3, 4))
+    other = graph.op("transpose", graph.inputs[1], [0, 2, 1], shape=(right[0], right[2], right[1]))
+    graph.returns(graph.op("batch_matmul", left, other, shape=(2, 3, 5), adj_x=False, adj_y=not flag))
+    check(graph, ["batch_matmul"], run_tflite)
+    assert (tfl.attribute(graph.ops[0], "adj_x"), tfl.attribute(graph.ops[0], "adj_y")) == (True, flag)
+
+
+def test_other_transposes_stay_before_products(run_tflite: RunTFLite) -> None:
+    graph = Graph((3, 2, 4), (2, 4, 5))
+    left = graph.op("transpose", graph.inputs[0], [1, 0, 2], shape=(2, 3, 4))
+    graph.returns(graph.op("batch_matmul", left, graph.inputs[1], shape=(2, 3, 5)))
+    check(graph, ["transpose", "batch_matmul"], run_tflite)
+
+
+def test_gates_of_a_state_of_zeros_vanish(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE, SHAPE)
+    x, other = graph.inputs
+    gate = graph.op("slice", graph.op("logistic", x), [0, 0, 0], [1, 3, 4], shape=(1, 3, 4))
+    state = graph.op("mul", gate, np.zeros((1, 3, 4), np.float32))
+    graph.returns(graph.op("add", state, graph.op("tanh", other)))
+    check(graph, ["tanh", "add"], run_tflite)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (1, 3, 4)])
+def test_zeros_of_what_may_be_infinite_or_of_another_shape_stay(shape: tuple[int, ...]) -> None:
+    graph = Graph(SHAPE)
+    factor = graph.op("exp" if shape == SHAPE else "tanh", graph.inputs[0])
+    graph.returns(graph.op("mul", factor, np.zeros(shape, np.float32)))
+    graph.optimize()
+    assert graph.names[-1] == "mul"
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_the_greater_of_one_value_is_the_value(name: str, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    value = graph.op("neg", graph.inputs[0])
+    graph.returns(graph.op("exp", graph.op(name, value, value)))
+    check(graph, ["neg", "exp"], run_tflite)
+
+
+@pytest.mark.parametrize("name", ["add", "sub"])
+def test_negated_integers_stay(name: str) -> None:
+    graph = Graph((4,), (4,), element=types.I32)
+    graph.returns(graph.op(name, graph.inputs[0], graph.op("neg", graph.inputs[1])))
+    graph.optimize()
+    assert graph.names == ["neg", name]
+
+
+@pytest.mark.parametrize(("name", "other"), [("add", "sub"), ("sub", "add")])
+def test_negation_leaves_the_activation(name: str, other: str, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE, SHAPE)
+    x, y = graph.inputs
+    graph.returns(graph.op(name, x, graph.op("neg", y), fused_activation_function="RELU6"))
+    check(graph, [f"{other}{{RELU6}}"], run_tflite)
+
+
+def test_a_negated_minuend_stays(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE, SHAPE)
+    graph.returns(graph.op("sub", graph.op("neg", graph.inputs[0]), graph.inputs[1]))
+    check(graph, ["neg", "sub"], run_tflite)

@@ -1,0 +1,58 @@
+"""Slices that together are all of a tensor, and those that aren't."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.converter.targets.litert.optimize.graph import Graph, check
+from tests.support.litert import RunTFLite
+from tfconvert.schema.ir.values import Value
+
+
+def _slices(graph: Graph, *parts: tuple[int, int]) -> list[Value]:
+    """Adds slices of the second dimension of the input, every other one as a `strided_slice`."""
+    (x,) = graph.inputs
+    created = []
+    for index, (begin, end) in enumerate(parts):
+        shape = (2, end - begin)
+        if index % 2:
+            created.append(graph.op("slice", x, [0, begin], [-1, end - begin], shape=shape))
+        else:
+            created.append(
+                graph.op("strided_slice", x, [0, begin], [0, end], [1, 1], shape=shape, begin_mask=1, end_mask=1)
+            )
+    return created
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([(0, 2), (2, 4), (4, 6)], ["split"]),
+        ([(4, 6), (0, 2), (2, 4)], ["split"]),
+        ([(0, 3), (3, 6), (0, 3)], ["split"]),
+        ([(0, 1), (1, 6)], ["split_v"]),
+        ([(0, 2), (2, 4)], ["strided_slice", "slice"]),
+        ([(0, 4), (2, 6)], ["strided_slice", "slice"]),
+        ([(1, 3), (3, 6)], ["strided_slice", "slice"]),
+    ],
+)
+def test_slices_of_one_axis(parts: list[tuple[int, int]], expected: list[str], run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 6))
+    graph.returns(*(graph.op("neg", part) for part in _slices(graph, *parts)))
+    check(graph, [*expected, *["neg"] * len(parts)], run_tflite)
+
+
+def test_slices_of_two_axes_stay(run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 6))
+    (x,) = graph.inputs
+    parts = [graph.op("slice", x, [row, 3 * row], [1, 3], shape=(1, 3)) for row in range(2)]
+    graph.returns(*(graph.op("neg", part) for part in parts))
+    check(graph, ["slice", "slice", "neg", "neg"], run_tflite)
+
+
+def test_steps_are_no_parts(run_tflite: RunTFLite) -> None:
+    graph = Graph((6,))
+    (x,) = graph.inputs
+    parts = [graph.op("strided_slice", x, [begin], [6], [2], shape=(3,)) for begin in range(2)]
+    graph.returns(*(graph.op("neg", part) for part in parts))
+    check(graph, ["strided_slice", "strided_slice", "neg", "neg"], run_tflite)

@@ -1,0 +1,69 @@
+"""A quantization of weights that changes nothing says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tfconvert
+from tfconvert.cli.main import main
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+
+def _model(op: str, weight: np.ndarray[Any, Any]) -> pb.GraphDef:
+    graph = pb.GraphDef()
+    kind = pb.DT_FLOAT if weight.dtype == np.float32 else pb.DT_INT32
+    x = graph.node.add(name="x", op="Placeholder")
+    x.attr["dtype"].type = kind
+    for size in (1, weight.shape[0]):
+        x.attr["shape"].shape.dim.add(size=size)
+    w = graph.node.add(name="w", op="Const")
+    w.attr["dtype"].type = kind
+    tensor = w.attr["value"].tensor
+    tensor.dtype = kind
+    tensor.tensor_content = weight.tobytes()
+    for size in weight.shape:
+        tensor.tensor_shape.dim.add(size=size)
+    y = graph.node.add(name="y", op=op, input=["x", "w"])
+    y.attr["T"].type = kind
+    return graph
+
+
+def _weights(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+LARGE = _weights(32, 64)
+
+
+@pytest.mark.parametrize(
+    ("op", "weight", "quantize", "reason"),
+    [
+        ("MatMul", _weights(8, 27), "dynamic", "the largest tensor has 216 elements, 1024 are needed"),
+        ("MatMul", _weights(8, 27), "weights", "the largest tensor has 216 elements, 1024 are needed"),
+        ("MatMul", _weights(3, 2), "float16", "the largest tensor has 6 elements, 64 are needed"),
+        ("MatMul", LARGE, tfconvert.Quantize("dynamic", exclude=["FULLY_CONNECTED"]), "1 tensor of excluded operators"),
+        ("MatMul", LARGE * np.float32("inf"), "dynamic", "1 tensor with elements that are not finite"),
+        ("AddV2", _weights(2048), "dynamic", "1 tensor of operators that take them as floats only (ADD)"),
+        ("AddV2", np.arange(2048, dtype=np.int32), "dynamic", "the model has no constants of 32-bit floats"),
+    ],
+)
+def test_the_reason_is_told(op: str, weight: np.ndarray[Any, Any], quantize: Any, reason: str) -> None:
+    report = tfconvert.convert(_model(op, weight), quantize=quantize).report
+    (note,) = [note for note in report.notes if note.code == "nothing-quantized"]
+    assert (note.severity, note.message) == ("note", f"quantized weights: none: {reason}")
+
+
+def test_the_command_tells_it(tmp_path: Path) -> None:
+    (tmp_path / "m.pb").write_bytes(_model("MatMul", _weights(4, 4)).SerializeToString())
+    command = [str(tmp_path / "m.pb"), "-o", str(tmp_path / "m.tflite"), "--quantize", "dynamic"]
+    assert "note: quantized weights: none: the largest" in CliRunner().invoke(main, command).stdout
+
+
+def test_nothing_is_told_of_what_was_quantized() -> None:
+    notes = tfconvert.convert(_model("MatMul", LARGE), quantize="dynamic").report.notes
+    assert "nothing-quantized" not in {note.code for note in notes}

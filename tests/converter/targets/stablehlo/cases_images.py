@@ -1,0 +1,345 @@
+"""Cases of windows and images for the legalizations to StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+
+from tests.converter.targets.stablehlo.group import Case, Group, Input, Tensor
+
+
+def _strided_windows(tf: ModuleType) -> Group:
+    raw, nn = tf.raw_ops, tf.nn
+    return Group(
+        [Input("float32", ("n", "h", "w", 4))],
+        {
+            "same": lambda x: nn.conv2d(x, kernel(tf, 3, 3, 4, 5), 2, "SAME"),
+            "same_even": lambda x: nn.conv2d(x, kernel(tf, 2, 4, 4, 3), (3, 2), "SAME"),
+            "pointwise": lambda x: nn.conv2d(x, kernel(tf, 1, 1, 4, 3), 2, "SAME"),
+            "residual": lambda x: (
+                nn.conv2d(x, kernel(tf, 1, 1, 4, 3), 2, "VALID")
+                + nn.conv2d(x, kernel(tf, 3, 3, 4, 3), 2, "SAME")
+                + nn.conv2d(tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), kernel(tf, 3, 3, 4, 3), 2, "VALID")
+            ),
+            "dilated": lambda x: nn.conv2d(x, kernel(tf, 2, 2, 4, 5), 1, "VALID", dilations=(2, 3)),
+            "grouped": lambda x: nn.conv2d(x, kernel(tf, 3, 3, 2, 6), 2, "SAME"),
+            "depthwise": lambda x: nn.depthwise_conv2d(x, kernel(tf, 3, 3, 4, 2), (1, 2, 2, 1), "SAME"),
+            "dilated_depthwise": lambda x: nn.depthwise_conv2d(
+                x, kernel(tf, 2, 2, 4, 1), (1, 1, 1, 1), "SAME", dilations=(2, 2)
+            ),
+            "separable": lambda x: nn.separable_conv2d(
+                x, kernel(tf, 2, 2, 4, 1), kernel(tf, 1, 1, 4, 3), (1, 2, 2, 1), "SAME"
+            ),
+            "line": lambda x: nn.conv1d(x[:, 0], kernel(tf, 3, 4, 5), 2, "SAME"),
+            "max": lambda x: nn.max_pool2d(x, 3, 2, "SAME"),
+            "max_v2": lambda x: raw.MaxPoolV2(
+                input=x, ksize=[1, 2, 2, 1], strides=[1, 2, 1, 1], padding="SAME", data_format="NHWC"
+            ),
+            "max_explicit": lambda x: nn.max_pool2d(x, 3, 2, [[0, 0], [1, 0], [1, 1], [0, 0]]),
+            "max_depth": lambda x: raw.MaxPool(input=x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID"),
+            "mean": lambda x: nn.avg_pool2d(x, 3, 2, "SAME"),
+            "mean_valid": lambda x: nn.avg_pool2d(x, (2, 3), (1, 2), "VALID"),
+            "dilation2d": lambda x: nn.max_pool1d(x[:, 1], 2, 2, "SAME"),
+        },
+    )
+
+
+def _argmax_of_windows(tf: ModuleType) -> Group:
+    raw, nn = tf.raw_ops, tf.nn
+    numbers = {"scale": [1.0, 2.0, 3.0, 4.0], "offset": [0.0, 1.0, 0.0, 1.0]}
+    return Group(
+        [Input("float32", ("n", "h", "w", 3))],
+        {
+            **{
+                f"argmax_{padding}_{batch}": _argmax(tf, padding, batch)
+                for padding in ("SAME", "VALID")
+                for batch in (False, True)
+            },
+            "lrn": lambda x: nn.local_response_normalization(x, 1, 1.0, 0.3, 0.7),
+            "lrn_wide": nn.lrn,
+            "norm": lambda x: (
+                raw.FusedBatchNormV3(
+                    x=x,
+                    scale=numbers["scale"][:3],
+                    offset=numbers["offset"][:3],
+                    mean=[0.1, 0.2, 0.3],
+                    variance=[1.0, 2.0, 3.0],
+                    is_training=False,
+                ).y
+            ),
+            **{f"training_{index}": _trained(tf, index) for index in range(3)},
+        },
+    )
+
+
+def _channels_first(tf: ModuleType) -> Group:
+    raw, nn = tf.raw_ops, tf.nn
+    numbers = {"scale": [1.0, 2.0, 3.0, 4.0], "offset": [0.0, 1.0, 0.0, 1.0]}
+    return Group(
+        [Input("float32", ("n", 4, "h", "w"))],
+        {
+            "same": _compiled(tf, lambda x: nn.conv2d(x, kernel(tf, 3, 3, 4, 5), 2, "SAME", "NCHW")),
+            "explicit": _compiled(
+                tf, lambda x: nn.conv2d(x, kernel(tf, 3, 3, 4, 2), 2, [[0, 0], [0, 0], [1, 2], [0, 1]], "NCHW")
+            ),
+            "depthwise": _compiled(
+                tf, lambda x: nn.depthwise_conv2d(x, kernel(tf, 3, 3, 4, 2), (1, 1, 2, 2), "SAME", "NCHW")
+            ),
+            "max": _compiled(tf, lambda x: nn.max_pool2d(x, 3, 2, "SAME", "NCHW")),
+            "mean": _compiled(tf, lambda x: nn.avg_pool2d(x, 3, 2, "SAME", "NCHW")),
+            "norm": _compiled(
+                tf,
+                lambda x: (
+                    raw.FusedBatchNormV3(
+                        x=x,
+                        **numbers,
+                        mean=[0.1, 0.2, 0.3, 0.4],
+                        variance=[1.0, 2.0, 3.0, 4.0],
+                        is_training=False,
+                        data_format="NCHW",
+                    ).y
+                ),
+            ),
+            "bias": lambda x: nn.bias_add(x, tf.constant([1.0, 2.0, 3.0, 4.0]), "NCHW"),
+        },
+    )
+
+
+def _volumes(tf: ModuleType) -> Group:
+    nn = tf.nn
+    return Group(
+        [Input("float32", ("n", "d", "h", "w", 2))],
+        {
+            "same": lambda x: nn.conv3d(x, kernel(tf, 2, 3, 2, 2, 3), (1, 2, 2, 2, 1), "SAME"),
+            "valid": lambda x: nn.conv3d(x, kernel(tf, 2, 2, 1, 2, 3), (1, 1, 1, 1, 1), "VALID"),
+            "max": lambda x: nn.max_pool3d(x, 2, 2, "SAME"),
+            "mean": lambda x: nn.avg_pool3d(x, 2, 2, "SAME"),
+            "transposed": lambda x: nn.conv3d_transpose(
+                x, kernel(tf, 2, 2, 2, 3, 2), tf.shape(x) * [1, 2, 2, 2, 1] + [0, 0, 0, 0, 1], 2, "SAME"
+            ),
+        },
+    )
+
+
+def _gradients_of_windows(tf: ModuleType) -> Group:
+    raw, nn = tf.raw_ops, tf.nn
+    return Group(
+        [Input("float32", ("n", "h", "w", 4))],
+        {
+            "same": _transposed(tf, 3, 2, "SAME"),
+            "same_wide": _transposed(tf, 5, 2, "SAME"),
+            "small": _transposed(tf, 2, 3, "SAME"),
+            "valid": _transposed(tf, 3, 2, "VALID"),
+            "small_valid": _transposed(tf, 2, 3, "VALID"),
+            "plain": _transposed(tf, 3, 1, "SAME"),
+            "explicit": lambda x: raw.Conv2DBackpropInput(
+                input_sizes=tf.shape(x) * [1, 2, 2, 1] + [0, -1, 0, 1],
+                filter=kernel(tf, 3, 3, 5, 4),
+                out_backprop=x,
+                strides=[1, 2, 2, 1],
+                padding="EXPLICIT",
+                explicit_paddings=[0, 0, 1, 1, 0, 1, 0, 0],
+            ),
+            "rows_and_columns": lambda x: raw.Conv2DBackpropInput(
+                input_sizes=tf.shape(x)[1:3] * 2 - 1,
+                filter=kernel(tf, 3, 2, 5, 4),
+                out_backprop=x,
+                strides=[1, 2, 2, 1],
+                padding="SAME",
+            ),
+            "odd": lambda x: nn.conv2d_transpose(
+                x, kernel(tf, 3, 3, 5, 4), tf.concat([tf.shape(x)[:1], tf.shape(x)[1:3] * 2 - 1, [5]], 0), 2, "SAME"
+            ),
+        },
+    )
+
+
+def _blocks(tf: ModuleType) -> Group:
+    raw = tf.raw_ops
+    return Group(
+        [Input("float32", ("n", 6, "h", 4)), Input("float32", ("n", "h", 8, "d", 2))],
+        {
+            "to_batch": lambda x, v: tf.space_to_batch(x, [2, 1], [[1, 1], [0, 0]]),
+            "to_batch_3d": lambda x, v: tf.space_to_batch(v, [1, 2], [[0, 0], [1, 3]]),
+            "from_batch": lambda x, v: tf.batch_to_space(tf.tile(x, [4, 1, 1, 1]), [2, 2], [[1, 2], [0, 1]]),
+            "old_to_batch": lambda x, v: raw.SpaceToBatch(input=x[:, :, :6], paddings=[[1, 1], [0, 0]], block_size=2),
+            "old_from_batch": lambda x, v: raw.BatchToSpace(
+                input=tf.tile(x, [4, 1, 1, 1]), crops=[[1, 1], [0, 0]], block_size=2
+            ),
+            "to_depth": lambda x, v: tf.nn.space_to_depth(tf.tile(x, [1, 1, 2, 1]), 2),
+            "from_depth": lambda x, v: tf.nn.depth_to_space(x, 2),
+            "to_depth_first": _compiled(
+                tf, lambda x, v: tf.nn.space_to_depth(tf.transpose(tf.tile(x, [1, 1, 2, 1]), [0, 3, 1, 2]), 2, "NCHW")
+            ),
+            "from_depth_first": _compiled(
+                tf, lambda x, v: tf.nn.depth_to_space(tf.transpose(x, [0, 3, 1, 2]), 2, "NCHW")
+            ),
+            "patches": lambda x, v: tf.image.extract_patches(x, [1, 3, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "SAME"),
+            "patches_valid": lambda x, v: tf.image.extract_patches(
+                x, [1, 2, 3, 1], [1, 1, 2, 1], [1, 2, 1, 1], "VALID"
+            ),
+            "volume_patches": lambda x, v: tf.extract_volume_patches(v, [1, 2, 2, 1, 1], [1, 2, 3, 1, 1], "SAME"),
+            "pad": lambda x, v: tf.pad(x, [[0, 0], [1, tf.shape(x)[0]], [1, 0], [0, 0]], constant_values=2.0),
+            "pad_to": lambda x, v: tf.pad(x, [[0, 0], [0, 0], [0, 10 - tf.shape(x)[2]], [0, 0]]),
+            "reflect": lambda x, v: tf.pad(x, [[0, 0], [2, 1], [1, 2], [0, 0]], "REFLECT"),
+            "symmetric": lambda x, v: tf.pad(x, [[0, 0], [0, 0], [2, 3], [0, 1]], "SYMMETRIC"),
+            "symmetric_by": lambda x, v: tf.pad(x, [[0, 0], [1, tf.shape(x)[2] // 3], [2, 0], [0, 0]], "SYMMETRIC"),
+        },
+    )
+
+
+def _resized_images(tf: ModuleType) -> Group:
+    return Group(
+        [Input("float32", ("n", "h", "w", 3)), Input("uint8", ("n", 5, "h", 2), 0, 200)],
+        {
+            **{
+                f"{kind}_{align}_{half}_{index}": _resized(tf, kind, (align, half), size)
+                for kind in ("ResizeNearestNeighbor", "ResizeBilinear", "ResizeBicubic")
+                for align, half in ((False, False), (False, True), (True, False))
+                for index, size in enumerate((lambda x: [9, 4], lambda x: tf.shape(x)[1:3] * 2 - 3))
+            },
+            "area": _resized(tf, "ResizeArea", (False, None), lambda x: [3, 11]),
+            "area_by": _resized(tf, "ResizeArea", (False, None), lambda x: tf.shape(x)[1:3] * 2 - 3),
+            "bytes": lambda x, y: tf.image.resize(y, [8, 3]),
+            "near_bytes": lambda x, y: tf.image.resize(y, tf.shape(y)[1:3] * 2, "nearest"),
+            "as_another": lambda x, y: tf.image.resize(tf.cast(y, tf.float32), tf.shape(x)[1:3]),
+        },
+        on_buffers=False,
+    )
+
+
+def _colours(tf: ModuleType) -> Group:
+    return Group(
+        [Input("float32", ("n", "h", "w", 3), 0, 1)],
+        {
+            "contrast": lambda x: tf.image.adjust_contrast(x, 1.7),
+            "to_hsv": tf.image.rgb_to_hsv,
+            "to_rgb": tf.image.hsv_to_rgb,
+            "hue": lambda x: tf.image.adjust_hue(x, 0.3),
+            "saturation": lambda x: tf.image.adjust_saturation(x, 1.8),
+        },
+    )
+
+
+def _fake_quantization(tf: ModuleType) -> Group:
+    raw = tf.raw_ops
+    return Group(
+        [Input("float32", ("n", "h", 3), -4, 4)],
+        {
+            "args": lambda x: tf.quantization.fake_quant_with_min_max_args(x, -1.3, 2.9, 6),
+            "vars": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, -3.1, 2.2, narrow_range=True),
+            "empty": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, 0.0, 0.0),
+            "channels": lambda x: tf.quantization.fake_quant_with_min_max_vars_per_channel(
+                x, [-1.0, 0.0, -2.5], [1.5, 3.0, 2.0], 5
+            ),
+            "given": lambda x: tf.quantization.quantize_and_dequantize_v2(x, -2.5, 3.0, num_bits=6, range_given=True),
+            "own_of_each": lambda x: raw.QuantizeAndDequantizeV2(
+                input=x, input_min=[0.0] * 3, input_max=[0.0] * 3, range_given=False, axis=2
+            ),
+            "own": lambda x: tf.quantization.quantize_and_dequantize_v2(x, 0.0, 0.0, num_bits=5, round_mode="HALF_UP"),
+            "unsigned": lambda x: raw.QuantizeAndDequantizeV3(
+                input=x, input_min=0.0, input_max=3.5, num_bits=4, signed_input=False, range_given=True
+            ),
+        },
+    )
+
+
+def _narrow_images(tf: ModuleType) -> Group:
+    raw, nn = tf.raw_ops, tf.nn
+    numbers = {"scale": [1.0, 2.0, 3.0, 4.0], "offset": [0.0, 1.0, 0.0, 1.0]}
+    return Group(
+        [
+            Input("float16", ("n", "h", "w", 4)),
+            Input("bfloat16", ("n", "h", "w", 4)),
+            Input("float64", ("n", "h", "w", 4)),
+        ],
+        {
+            **{
+                f"conv_{index}": _of(index, lambda x: nn.conv2d(x, tf.cast(kernel(tf, 3, 3, 4, 5), x.dtype), 2, "SAME"))
+                for index in range(3)
+            },
+            **{f"mean_{index}": _of(index, lambda x: nn.avg_pool2d(x, 3, 2, "SAME")) for index in range(3)},
+            **{f"max_{index}": _of(index, lambda x: nn.max_pool2d(x, 3, 2, "SAME")) for index in range(3)},
+            "norm": lambda x, y, z: (
+                raw.FusedBatchNormV3(
+                    x=x, **numbers, mean=[0.1, 0.2, 0.3, 0.4], variance=[1.0, 2.0, 3.0, 4.0], is_training=False
+                ).y
+            ),
+        },
+    )
+
+
+def kernel(tf: ModuleType, *shape: int) -> Tensor:
+    """Returns a constant of different numbers."""
+    count = 1
+    for size in shape:
+        count *= size
+    return tf.constant([((7 * index) % 11 - 5) / 10 for index in range(count)], tf.float32, shape)
+
+
+def _compiled(tf: ModuleType, run: Case) -> Case:
+    """Returns a case that TensorFlow runs in XLA, as its own kernels don't have it."""
+    compiled: Case = tf.function(run, jit_compile=True, autograph=False)
+    return compiled
+
+
+def _of(index: int, run: Case) -> Case:
+    return lambda *inputs: run(inputs[index])
+
+
+def _resized(tf: ModuleType, kind: str, options: tuple[bool, bool | None], size: Case) -> Case:
+    align, half = options
+    more = {} if half is None else {"half_pixel_centers": half}
+
+    def run(x: Tensor, y: Tensor) -> Tensor:
+        return getattr(tf.raw_ops, kind)(images=x, size=size(x), align_corners=align, **more)
+
+    return run
+
+
+def _argmax(tf: ModuleType, padding: str, has_batch: bool) -> Case:
+    def run(x: Tensor) -> Tensor:
+        found = tf.nn.max_pool_with_argmax(x, 3, 2, padding, "NHWC", tf.int64, has_batch)
+        return found[1] + tf.cast(found[0], tf.int64)
+
+    return run
+
+
+def _trained(tf: ModuleType, index: int) -> Case:
+    def run(x: Tensor) -> Tensor:
+        return tf.raw_ops.FusedBatchNormV3(
+            x=x,
+            scale=[1.0, 2.0, 3.0],
+            offset=[0.5, 1.0, 2.0],
+            mean=[0.1, 0.2, 0.3],
+            variance=[1.0, 2.0, 3.0],
+            is_training=True,
+            exponential_avg_factor=0.7,
+        )[index]
+
+    return run
+
+
+def _transposed(tf: ModuleType, size: int, stride: int, padding: str) -> Case:
+    def run(x: Tensor) -> Tensor:
+        shape = tf.shape(x)
+        more = max(size - stride, 0) if padding == "VALID" else 0
+        wanted = tf.stack([shape[0], shape[1] * stride + more, shape[2] * stride + more, 5])
+        return tf.nn.conv2d_transpose(x, kernel(tf, size, size, 5, 4), wanted, stride, padding)
+
+    return run
+
+
+GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
+    "strided windows": _strided_windows,
+    "argmax of windows": _argmax_of_windows,
+    "channels first": _channels_first,
+    "volumes": _volumes,
+    "gradients of windows": _gradients_of_windows,
+    "blocks": _blocks,
+    "resized images": _resized_images,
+    "colours": _colours,
+    "fake quantization": _fake_quantization,
+    "narrow images": _narrow_images,
+}
+"""The groups by their names."""

@@ -1,0 +1,80 @@
+"""A service's store in a folder of its own, without a server."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+
+from tests.batch.models import RELU
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.connection import Database
+from tfconvert.service.database.opening import open_database
+from tfconvert.service.folders import Folders
+from tfconvert.service.job_state import Submission
+from tfconvert.service.leases import Lease
+from tfconvert.service.store import JobStore
+
+SERVER = "TFCONVERT_TEST_POSTGRESQL"
+"""The variable with the URL of a PostgreSQL; without it the tests run on SQLite."""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> ServiceConfig:
+    url = _new_database(os.environ[SERVER]) if SERVER in os.environ else ""
+    return ServiceConfig(tmp_path / "data", url, workers=2, most_active=8, most_queued=10, seconds=60)
+
+
+def _new_database(server: str) -> str:
+    """Returns the URL of a new database of a PostgreSQL."""
+    name = f"test_{os.urandom(8).hex()}"
+    engine = create_engine(make_url(server).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return make_url(server).set(database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def folders(config: ServiceConfig) -> Folders:
+    folders = Folders(config.data)
+    folders.create()
+    return folders
+
+
+@pytest.fixture
+def database(config: ServiceConfig, folders: Folders) -> Iterator[Database]:
+    database = open_database(config, folders)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def store(database: Database, config: ServiceConfig, folders: Folders) -> JobStore:
+    return JobStore(database, config, folders)
+
+
+@pytest.fixture
+def lease(database: Database, folders: Folders) -> Iterator[Lease]:
+    lease = Lease(database, folders)
+    lease.begin()
+    yield lease
+    lease.end()
+
+
+@pytest.fixture
+def submission(folders: Folders) -> Callable[..., Submission]:
+    """Returns a function that uploads a text and returns the submission of a job for it."""
+
+    def make(text: str = RELU, **fields: Any) -> Submission:
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        folders.model(digest).write_text(text)
+        given = {"owner": "me", "settings": {}, "model_name": "relu.mlir", "model_sha256": digest, "size_in": len(text)}
+        return Submission(**{**given, **fields})
+
+    return make

@@ -1,0 +1,112 @@
+"""A database is opened if it is whole, up to date, and belongs to the folder; nothing is overwritten otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.connection import Database
+from tfconvert.service.database.opening import migrate, open_database
+from tfconvert.service.database.tables import METADATA
+from tfconvert.service.folders import Folders
+from tfconvert.service.job_state import Submission
+from tfconvert.service.store import JobStore
+
+
+def refused(config: ServiceConfig, folders: Folders) -> ConversionError:
+    with pytest.raises(ConversionError) as caught:
+        open_database(config, folders)
+    return caught.value
+
+
+def test_the_migrations_make_the_tables(database: Database) -> None:
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        if connection.dialect.name == "sqlite":
+            assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+
+
+def test_what_is_up_to_date_stays(database: Database) -> None:
+    with database.write(is_exclusive=True) as connection:
+        connection.execute(text("CREATE TABLE extra (x INTEGER)"))
+        migrate(connection)
+        assert connection.execute(text("SELECT count(*) FROM extra")).scalar() == 0
+
+
+def test_a_database_of_a_newer_version_is_left_alone(
+    database: Database, config: ServiceConfig, folders: Folders
+) -> None:
+    with database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'future'"))
+    problem = refused(config, folders)
+    assert problem.code == "bad-database"
+    assert "another version" in str(problem)
+    with database.read() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "future"
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"x" * 4096 + data[4096:], lambda data: data[:8192] + b"\xff" * 8192])
+def test_a_damaged_database_is_left_alone(
+    config: ServiceConfig,
+    folders: Folders,
+    store: JobStore,
+    submission: Callable[..., Submission],
+    damage: Callable[[bytes], bytes],
+) -> None:
+    store.submit(submission())
+    store.database.close()
+    assert not folders.database.with_name("service.db-wal").exists()
+    folders.database.write_bytes(damage(folders.database.read_bytes()))
+    before = {path: path.read_bytes() for path in folders.data.rglob("*") if path.is_file()}
+    problem = refused(config, folders)
+    assert problem.code == "bad-database"
+    assert "damaged" in str(problem)
+    after = {path: path.read_bytes() for path in folders.data.rglob("*") if path.is_file() and path in before}
+    assert after == before
+
+
+def test_files_of_another_database_are_not_taken_for_left_over(
+    config: ServiceConfig, folders: Folders, store: JobStore, submission: Callable[..., Submission]
+) -> None:
+    store.submit(submission())
+    store.database.close()
+    kept = folders.database.rename(folders.data / "kept")
+    assert "don't belong together" in str(refused(config, folders))
+    folders.database.unlink()
+    kept.rename(folders.database)
+    open_database(config, folders).close()
+
+
+def test_an_empty_folder_takes_any_database(config: ServiceConfig, folders: Folders, database: Database) -> None:
+    database.close()
+    folders.database.unlink()
+    open_database(config, folders).close()
+    (folders.data / "installation").unlink()
+    open_database(config, folders).close()
+    assert (folders.data / "installation").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("mysql://me:secret@host/x", "bad-config"),
+        ("secret", "bad-config"),
+        ("sqlite+secret:///x", "bad-config"),
+        ("postgresql://me:secret@127.0.0.1:1/x", "database-away"),
+        ("sqlite:////none/x", "database-away"),
+    ],
+)
+def test_urls_that_can_not_be_used_are_told(
+    url: str, code: str, config: ServiceConfig, folders: Folders, tmp_path: Path
+) -> None:
+    problem = refused(config._replace(database=url), folders)
+    assert problem.code == code
+    assert "secret" not in str(problem)
+    assert not (folders.data / "installation").exists()

@@ -1,0 +1,166 @@
+"""The server itself: health, metrics, the table of ops, the description of its interface, the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.serving import Serving, refusal
+from tfconvert import supported_ops
+from tfconvert.schema.diagnostics import error
+from tfconvert.service.http import system
+from tfconvert.service.workers import WorkerPool
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Serving:
+    return Serving(tmp_path / "data")
+
+
+def test_health(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkerPool, "is_alive", property(lambda pool: True))
+    assert server.client.get("/healthz").json()["status"] == "ok"
+    assert server.client.get("/readyz").json()["checks"] == dict.fromkeys(
+        ("server", "database", "workers", "disk"), "ok"
+    )
+
+
+def test_a_server_that_can_not_work_is_not_ready(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "_ROOM", 1 << 62)
+    response = server.client.get("/readyz")
+    assert refusal(response) == (503, "service-not-ready")
+    assert "disk: full" in response.json()["detail"]
+    assert response.headers["Retry-After"]
+
+
+def test_a_database_that_is_away_is_told(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*arguments: Any) -> Any:
+        raise error("database-away", "the database can't be used")
+
+    monkeypatch.setattr(server.service.store, "get", away)
+    monkeypatch.setattr(server.service.database, "check", away)
+    response = server.client.get(f"/v1/jobs/{'0' * 32}")
+    assert refusal(response) == (503, "database-away")
+    assert response.headers["Retry-After"]
+    assert "database: database-away" in server.client.get("/readyz").json()["detail"]
+
+
+def test_a_stopping_server_takes_no_jobs(server: Serving) -> None:
+    job = server.submitted()
+    server.service.is_stopping = True
+    assert refusal(server.submit()) == (503, "service-stopping")
+    assert refusal(server.client.post(f"/v1/jobs/{job}/retry")) == (503, "service-stopping")
+    assert server.client.get(f"/v1/jobs/{job}").status_code == 200
+    assert refusal(server.client.get("/readyz")) == (503, "service-not-ready")
+    assert "event: end" not in server.client.get(f"/v1/jobs/{job}/events").text
+
+
+def test_mistakes_are_not_told_to_strangers(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*arguments: Any) -> Any:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(server.service.store, "get", wrong)
+    response = server.client.get(f"/v1/jobs/{'0' * 32}")
+    assert refusal(response) == (500, "internal-error")
+    assert "secret" not in response.text
+
+
+def test_metrics(server: Serving) -> None:
+    server.submitted()
+    server.client.get("/nowhere/at/all")
+    text = server.client.get("/metrics").text
+    assert 'tfconvert_jobs{state="queued"} 1.0' in text
+    assert 'tfconvert_jobs_submitted_total{is_cached="false"} 1.0' in text
+    assert 'tfconvert_requests_total{method="POST",route="/v1/jobs",status="202"} 1.0' in text
+    assert 'tfconvert_requests_total{method="GET",route="other",status="404"} 1.0' in text
+    assert "process_resident_memory_bytes" in text
+    assert "nowhere" not in text
+
+
+def test_ops(server: Serving) -> None:
+    found = server.client.get("/v1/ops").json()
+    assert len(found["ops"]) > 1000
+    assert found["functions"]
+    (conv,) = server.client.get("/v1/ops?pattern=Conv2D*").json()["ops"][:1]
+    assert conv["op"] == "Conv2D"
+    assert conv["how"] == "builtin"
+    assert server.client.get("/v1/ops?pattern=NoSuchOp").json()["ops"] == []
+    assert callable(supported_ops)
+
+
+def test_the_interface_is_described(server: Serving) -> None:
+    document = server.client.get("/openapi.json").json()
+    operations = {
+        (path, method): each for path, of_path in document["paths"].items() for method, each in of_path.items()
+    }
+    ids = [each["operationId"] for each in operations.values()]
+    assert sorted(ids) == sorted(
+        {
+            "submit_job",
+            "list_jobs",
+            "get_job",
+            "delete_job",
+            "cancel_job",
+            "retry_job",
+            "follow_job",
+            "get_result",
+            "get_report",
+            "get_report_page",
+            "get_log",
+            "list_tokens",
+            "create_token",
+            "revoke_token",
+            "get_health",
+            "get_part",
+            "get_readiness",
+            "get_metrics",
+            "list_ops",
+        }
+    )
+    for (path, _), each in operations.items():
+        assert each["summary"]
+        assert each["tags"]
+        is_open = path in ("/healthz", "/readyz")
+        assert is_open or each["security"], path
+        assert is_open or {"401", "429"} <= each["responses"].keys()
+        for status, told in each["responses"].items():
+            assert told["description"]
+            if int(status) >= 400 and status != "416":
+                assert list(told["content"]) == ["application/problem+json"], (path, status)
+    form = document["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["multipart/form-data"]
+    assert form["schema"]["properties"].keys() == {"model", "place", "options", "calibration"}
+    assert "patterns" not in form["schema"]["properties"]["options"]["properties"]
+    assert form["examples"]
+    for name in ("JobView", "Problem", "NewToken"):
+        assert document["components"]["schemas"][name]["examples"]
+    _references_exist(document)
+
+
+def _references_exist(document: Any) -> None:
+    text = json.dumps(document)
+    wanted = {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]}
+    assert wanted <= document["components"]["schemas"].keys()
+
+
+def test_what_is_not_there(server: Serving) -> None:
+    assert refusal(server.client.get("/v2/jobs")) == (404, "not-found")
+    assert refusal(server.client.get("/docs")) == (404, "not-found")
+    assert refusal(server.client.get("/page/../config.py")) == (404, "not-found")
+    assert refusal(server.client.get("/page/%2e%2e%2fconfig.py")) == (404, "not-found")
+    response = server.client.request("PUT", "/v1/jobs")
+    assert refusal(response) == (405, "method-not-allowed")
+    assert response.headers["Allow"]
+
+
+def test_the_page_is_served(server: Serving) -> None:
+    page = server.client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert server.client.get("/page/service.js").headers["content-type"].startswith("text/javascript")
+    frame = server.client.get("/page/frame.html").headers
+    assert "sandbox" in frame["content-security-policy"]
+    assert frame["x-frame-options"] == "SAMEORIGIN"
+    assert "<h2 id=bad-request>" in server.client.get("/errors").text

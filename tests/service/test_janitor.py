@@ -1,0 +1,186 @@
+"""What nobody needs is removed, and nothing else, not even what is about to be needed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from tests.batch.models import RELU, UNKNOWN
+from tfconvert.batch.job import Ending
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.connection import Database
+from tfconvert.service.database.tables import JOBS, SERVERS
+from tfconvert.service.events import EventLog
+from tfconvert.service.folders import Folders
+from tfconvert.service.janitor import PATIENCE, Janitor
+from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.leases import Lease
+from tfconvert.service.store import JobStore
+
+Submit = Callable[..., Submission]
+
+
+class Clock:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def janitor(store: JobStore, folders: Folders, config: ServiceConfig, lease: Lease, clock: Clock) -> Janitor:
+    return Janitor(store, folders, config, lease, clock)
+
+
+def orphans(folders: Folders) -> list[Path]:
+    """Leaves over what a server may leave when it dies; returns the files and folders."""
+    made = [
+        folders.incoming / "a" / "model.part",
+        folders.model("0" * 64),
+        folders.attempt("1" * 32, 1) / "out" / "x",
+        folders.result("2" * 32, 1) / "x",
+        folders.result("3" * 32, 1).with_name("1.part") / "x",
+        folders.progress("4" * 32),
+        folders.lock("5" * 32),
+    ]
+    for path in made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    (folders.results / ("6" * 32)).mkdir()
+    return [*made, folders.results / ("6" * 32)]
+
+
+def finished(store: JobStore, lease: Lease, folders: Folders, state: JobState = JobState.SUCCEEDED) -> JobRecord:
+    job = store.claim(lease.server)
+    assert job is not None
+    folders.result(job.id, 1).mkdir(parents=True)
+    (folders.result(job.id, 1) / "x").touch()
+    assert store.finish(job, state, Ending(None))
+    return store.get(job.id, None)
+
+
+def files(folders: Folders) -> set[Path]:
+    return {path for path in folders.data.rglob("*") if path.is_file() and not path.name.startswith("service.db")}
+
+
+def test_what_is_left_over_goes_at_the_start(janitor: Janitor, folders: Folders) -> None:
+    before = files(folders)
+    made = orphans(folders)
+    assert janitor.clean(is_start=True) == len(made)
+    assert files(folders) == before
+    assert not any(any(folder.iterdir()) for folder in (folders.jobs, folders.results, folders.incoming))
+
+
+def test_while_others_live_it_takes_a_while(
+    janitor: Janitor, folders: Folders, clock: Clock, database: Database
+) -> None:
+    made = orphans(folders)
+    with database.write() as connection:
+        connection.execute(SERVERS.insert().values(id="other", host="elsewhere", pid=1, beat=1, started=0.0))
+    assert janitor.clean(is_start=True) == 0
+    clock.now += PATIENCE - 1
+    assert janitor.clean() == 0
+    clock.now += 1
+    assert janitor.clean() == len(made) - 1  # An upload may be under way for longer.
+    assert made[0].exists()
+    clock.now += 3600
+    made[0].write_text("more of it")
+    assert janitor.clean() == 0
+    clock.now += 3600
+    assert janitor.clean() == 1
+
+
+def test_what_jobs_need_stays(
+    janitor: Janitor, store: JobStore, folders: Folders, lease: Lease, submission: Submit, clock: Clock
+) -> None:
+    folders.model("c" * 64).touch()
+    store.submit(submission())
+    done = finished(store, lease, folders)
+    store.submit(submission(UNKNOWN))
+    failed = finished(store, lease, folders, JobState.FAILED)
+    running, _ = store.submit(submission(f"{RELU} "))
+    store.claim(lease.server)
+    queued, _ = store.submit(submission(f"{RELU}  ", calibration_sha256="c" * 64))
+    for attempt in (1, 2):
+        (folders.attempt(running.id, attempt) / "out").mkdir(parents=True)
+        (folders.result(running.id, attempt)).mkdir(parents=True)
+    for _ in range(2):
+        janitor.clean()
+        clock.now += 2 * PATIENCE
+    expected = {folders.model(job.model_sha256) for job in (failed, running, queued)} | {folders.model("c" * 64)}
+    assert set(folders.models.iterdir()) == expected
+    assert folders.result(done.id, 1).exists()
+    assert folders.result(failed.id, 1).exists()
+    assert [path.name for path in (folders.jobs / running.id).iterdir()] == ["1"]
+    assert [path.name for path in (folders.results / running.id).iterdir()] == ["1"]
+    assert folders.lock(lease.server).exists()
+    assert len(list(folders.events.iterdir())) == 4
+
+
+def test_what_is_uploaded_again_stays(
+    janitor: Janitor, store: JobStore, folders: Folders, lease: Lease, submission: Submit, clock: Clock
+) -> None:
+    job, _ = store.submit(submission())
+    finished(store, lease, folders)
+    model = folders.model(job.model_sha256)
+    janitor.clean()
+    clock.now += PATIENCE
+    os.utime(model, ns=(1, 1))
+    janitor.clean()
+    assert model.exists()
+    store.submit(submission(settings={"batch": 1}))
+    clock.now += PATIENCE
+    janitor.clean()
+    assert model.exists()
+
+
+def test_what_is_needed_in_the_last_moment_stays(
+    janitor: Janitor, store: JobStore, folders: Folders, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted = submission()
+    is_alone = janitor._lease.is_alone
+
+    def submits_first() -> bool:
+        store.submit(submitted)
+        return is_alone()
+
+    monkeypatch.setattr(janitor._lease, "is_alone", submits_first)
+    janitor.clean(is_start=True)
+    assert folders.model(submitted.model_sha256).exists()
+
+
+def test_old_jobs_are_forgotten(
+    janitor: Janitor,
+    store: JobStore,
+    folders: Folders,
+    config: ServiceConfig,
+    lease: Lease,
+    clock: Clock,
+    submission: Submit,
+) -> None:
+    store.submit(submission())
+    old = finished(store, lease, folders)
+    waiting, _ = store.submit(submission(UNKNOWN))
+    recent, _ = store.submit(submission())
+    with store.database.write() as connection:
+        connection.execute(update(JOBS).where(JOBS.c.id != recent.id).values(created=0.0))
+        connection.execute(update(JOBS).where(JOBS.c.id == old.id).values(finished=time.time() - 31 * 86400))
+    Janitor(store, folders, config._replace(keep_days=0), lease, clock).clean()
+    assert {job.id for job in store.list(None)[0]} == {old.id, waiting.id, recent.id}
+    janitor.clean()
+    assert {job.id for job in store.list(None)[0]} == {waiting.id, recent.id}
+    assert not folders.result(old.id, 1).exists()
+    assert not EventLog(folders).read(old.id)

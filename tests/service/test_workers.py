@@ -1,0 +1,376 @@
+"""Workers run jobs as far as they go, and give back what they don't end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import update
+
+import tfconvert
+from tests.batch.models import ENDLESS, RELU, UNKNOWN
+from tfconvert.batch.pool import Pool
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.service import result_files, workers
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.connection import Database
+from tfconvert.service.database.tables import JOBS, SERVERS
+from tfconvert.service.events import STAGE, STATE, EventLog
+from tfconvert.service.folders import LOG, PAGE, REPORT, Folders, result_name
+from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.store import JobStore
+from tfconvert.service.workers import WorkerPool
+
+Submit = Callable[..., Submission]
+Start = Callable[..., WorkerPool]
+
+
+RULES = """
+from tfconvert.patterns import rule, tf, value
+PATTERNS = [rule("acme", tf.Elu(value("x")), tf.Relu(value("x")))]
+"""
+
+
+class Shared(Pool):
+    """A pool of processes that several servers use, one after the other: starting one takes seconds."""
+
+    def stop(self) -> None:
+        for number in list(self._running):
+            self.cancel(number)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Shared]:
+    shared = Shared()
+    shared.start()
+    yield shared
+    Pool.stop(shared)
+
+
+@pytest.fixture
+def start(
+    store: JobStore, folders: Folders, config: ServiceConfig, shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Start]:
+    started: list[WorkerPool] = []
+    monkeypatch.setattr(workers, "Pool", lambda: shared)
+
+    def make(**settings: Any) -> WorkerPool:
+        started.append(WorkerPool(store, folders, config._replace(**settings)))
+        started[-1].start()
+        return started[-1]
+
+    yield make
+    for pool in started:
+        pool.stop(0)
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> str:
+    rules = tmp_path / "endless.py"
+    rules.write_text(ENDLESS)
+    return os.fspath(rules)
+
+
+def wait_for(store: JobStore, job: JobRecord, *states: JobState) -> JobRecord:
+    end = time.monotonic() + 60
+    while (found := store.get(job.id, None)).state not in (states or tuple(s for s in JobState if s.is_final)):
+        assert time.monotonic() < end, found
+        time.sleep(0.02)
+    return found
+
+
+def until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def left_over(folders: Folders) -> list[Path]:
+    return [path for folder in (folders.incoming, folders.jobs) for path in folder.iterdir()]
+
+
+def code(job: JobRecord) -> str:
+    assert job.problem is not None
+    return str(job.problem["errors"][0]["code"])
+
+
+def test_jobs_are_converted_once(start: Start, store: JobStore, folders: Folders, submission: Submit) -> None:
+    pool = start()
+    job, _ = store.submit(submission())
+    twin, _ = store.submit(submission())
+    wrong, _ = store.submit(submission(UNKNOWN, model_name="unknown.mlir"))
+    pool.wake()
+    # Which of the two is converted is left to the database.
+    done, same = sorted((wait_for(store, job), wait_for(store, twin)), key=lambda each: each.is_cached)
+    assert (done.state, done.attempt, done.result_attempt, done.is_cached) == ("succeeded", 1, 1, False)
+    assert (same.state, same.is_cached) == ("succeeded", True)
+    result = folders.result(done.id, 1)
+    expected = tfconvert.convert(_write(folders.data.parent / "same.mlir"))
+    expected.save(folders.data.parent / "same.tflite")
+    assert (result / result_name({})).read_bytes() == (folders.data.parent / "same.tflite").read_bytes()
+    assert done.summary["size"] == expected.report.size
+    assert json.loads((result / REPORT).read_text())["operators"] == expected.report.to_dict()["operators"]
+    assert "<html" in (result / PAGE).read_text()
+    assert " export" in (result / LOG).read_text()
+    for path in (REPORT, PAGE, LOG):
+        assert os.fspath(folders.data) not in (result / path).read_text()
+    told = EventLog(folders).read(done.id)
+    assert [event.name for event in told if event.type == STATE] == ["queued", "running", "succeeded"]
+    assert {"unpack", "open", "legalize", "write"} <= {event.name for event in told if event.type == STAGE}
+    assert [event.n for event in told] == list(range(1, len(told) + 1))
+    assert (folders.result(same.id, same.result_attempt) / result_name({})).samefile(result / result_name({}))
+    failed = wait_for(store, wrong)
+    assert (failed.state, code(failed), failed.result_attempt) == ("failed", "unsupported-op", 1)
+    kept = folders.result(wrong.id, 1)
+    assert [path.name for path in kept.iterdir()] == [LOG]
+    assert "unsupported-op" in (kept / LOG).read_text()
+    until(lambda: not left_over(folders))
+    assert pool.is_alive
+
+
+def _write(path: Path) -> Path:
+    path.write_text(RELU)
+    return path
+
+
+def test_a_model_elsewhere_is_looked_at_again(
+    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path
+) -> None:
+    """It is changed before a job is begun, and while another is converted, as that one's own rules see to."""
+    path, rules = tmp_path / "models" / "net.mlir", tmp_path / "rules.py"
+    path.parent.mkdir()
+    rules.write_text(f"{RULES}\nimport pathlib\npathlib.Path({str(path)!r}).touch()\n")
+    given: dict[str, Any] = {"roots": (str(path.parent),)}
+
+    def submit() -> JobRecord:
+        named = submission(place=os.fspath(path), model_sha256="", model_name=path.name, size_in=0)
+        return store.submit(named)[0]
+
+    def operators(job: JobRecord) -> list[str]:
+        return list(json.loads((folders.result(job.id, job.result_attempt) / REPORT).read_text())["operators"])
+
+    path.write_text(RELU)
+    late = submit()
+    path.write_text(RELU.replace("tf.Relu", "tf.Elu"))
+    pool = start(**given)
+    ended = [wait_for(store, late), wait_for(store, submit())]
+    pool.stop(0)
+    path.write_text(RELU)
+    waiting = [submit(), submit()]
+    pool = start(**given)
+    ended += sorted((wait_for(store, job) for job in waiting), key=lambda each: each.is_cached)
+    pool.stop(0)
+    path.touch()
+    start(**given, patterns=(os.fspath(rules),))
+    ended += [wait_for(store, submit()), wait_for(store, submit())]
+    assert [(each.state, each.is_cached, operators(each)) for each in ended] == [
+        ("succeeded", False, ["ELU"]),
+        ("succeeded", True, ["ELU"]),
+        ("succeeded", False, ["RELU"]),
+        ("succeeded", True, ["RELU"]),
+        ("succeeded", False, ["RELU"]),
+        ("succeeded", False, ["RELU"]),
+    ]
+
+
+def test_samples_and_plug_ins_reach_the_job(
+    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.py"
+    rules.write_text(RULES)
+    start(patterns=(os.fspath(rules),))
+    np.savez(tmp_path / "samples.npz", x=np.ones((2, 2), np.float32))
+    folders.model("0" * 64).write_bytes((tmp_path / "samples.npz").read_bytes())
+    settings = {"quantize": {"mode": "int8", "io": "int8"}}
+    job, _ = store.submit(submission(settings=settings, calibration_sha256="0" * 64))
+    done = wait_for(store, job)
+    assert done.settings == settings
+    assert done.state is JobState.SUCCEEDED, done.problem
+
+
+def test_what_is_no_model_fails(start: Start, store: JobStore, submission: Submit) -> None:
+    start()
+    job, _ = store.submit(submission("not a model", model_name="model.zip"))
+    assert code(wait_for(store, job)) == "unknown-model"
+
+
+def test_a_running_job_is_cancelled(
+    start: Start, store: JobStore, submission: Submit, folders: Folders, endless: str
+) -> None:
+    start(patterns=(endless,), workers=1)
+    job, _ = store.submit(submission())
+    wait_for(store, job, JobState.RUNNING)
+    store.cancel(job.id, "me")
+    done = wait_for(store, job)
+    assert (done.state, done.problem) == (JobState.CANCELLED, None)
+    until(lambda: not left_over(folders))
+
+
+def test_a_job_that_takes_too_long_fails(start: Start, store: JobStore, submission: Submit, endless: str) -> None:
+    start(patterns=(endless,), seconds=0.5)
+    job, _ = store.submit(submission())
+    assert code(wait_for(store, job)) == "job-timeout"
+
+
+def test_running_jobs_go_back_to_the_queue_at_the_end(
+    start: Start, store: JobStore, submission: Submit, folders: Folders, endless: str
+) -> None:
+    pool = start(patterns=(endless,), workers=1)
+    job, _ = store.submit(submission())
+    wait_for(store, job, JobState.RUNNING)
+    pool.stop(0.1)
+    assert not pool.is_alive
+    waiting = store.get(job.id, None)
+    assert (waiting.state, waiting.attempt, waiting.server) == (JobState.QUEUED, 1, "")
+    assert not left_over(folders)
+    assert not list(folders.servers.iterdir())
+    start()
+    done = wait_for(store, job)
+    assert (done.state, done.attempt, done.result_attempt) == (JobState.SUCCEEDED, 2, 2)
+    assert [path.name for path in (folders.results / job.id).iterdir()] == ["2"]
+
+
+def test_jobs_survive_the_process_that_forks(start: Start, store: JobStore, submission: Submit, endless: str) -> None:
+    pool = start(patterns=(endless,))
+    job, _ = store.submit(submission())
+    wait_for(store, job, JobState.RUNNING)
+    until(lambda: any(run.number for run in pool._runs.values()))
+    process = pool._pool.process
+    assert process is not None
+    Path(endless).write_text(RULES)
+    os.kill(process, signal.SIGKILL)
+    done = wait_for(store, job)
+    assert (done.state, done.attempt) == (JobState.SUCCEEDED, 2)
+
+
+def test_a_result_of_a_job_that_was_lost_is_thrown_away(
+    start: Start, store: JobStore, submission: Submit, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = result_files.publish
+
+    def late(folders: Folders, job: JobRecord, **options: bool) -> None:
+        publish(folders, job, **options)
+        with store.database.write() as connection:  # Another server has taken this one for dead.
+            connection.execute(update(JOBS).values(server="other"))
+
+    monkeypatch.setattr(result_files, "publish", late)
+    pool = start(workers=1)
+    job, _ = store.submit(submission())
+    until((folders.results / job.id).exists)
+    until(lambda: not left_over(folders) and not pool._runs)
+    assert not folders.result(job.id, 1).exists()
+
+
+def test_how_a_job_ended_is_written_when_the_database_is_back(
+    start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_AGAIN", 0.01)
+    finish = store.finish
+    refused: list[int] = []
+
+    def away(*arguments: Any, **options: Any) -> bool:
+        if len(refused) < 3:
+            refused.append(1)
+            raise error("database-away", "it is away")
+        return finish(*arguments, **options)
+
+    monkeypatch.setattr(store, "finish", away)
+    start()
+    job, _ = store.submit(submission())
+    assert wait_for(store, job).state is JobState.SUCCEEDED
+    assert len(refused) == 3
+
+
+def test_a_full_disk_fails_the_job(
+    start: Start, store: JobStore, submission: Submit, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any, **options: Any) -> None:
+        raise error("storage-failed", "the server can't keep files: No space left on device")
+
+    monkeypatch.setattr(result_files, "publish", full)
+    start()
+    job, _ = store.submit(submission())
+    done = wait_for(store, job)
+    assert (code(done), done.result_attempt) == ("storage-failed", 0)
+    until(lambda: not left_over(folders))
+
+
+def test_a_mistake_of_ours_fails_only_its_job(
+    start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = result_files.publish
+    wrong: list[int] = []
+
+    def broken(*arguments: Any, **options: Any) -> None:
+        if not wrong:
+            wrong.append(1)
+            raise KeyError("x")
+        publish(*arguments, **options)
+
+    monkeypatch.setattr(result_files, "publish", broken)
+    pool = start(workers=1)
+    first, _ = store.submit(submission())
+    assert code(wait_for(store, first)) == "internal-error"
+    assert wait_for(store, store.retry(first.id, None)).state is JobState.SUCCEEDED
+    assert pool.is_alive
+
+
+def test_jobs_of_a_dead_server_are_taken_over(
+    start: Start, store: JobStore, submission: Submit, folders: Folders, database: Database
+) -> None:
+    job, _ = store.submit(submission())
+    with database.write() as connection:
+        connection.execute(SERVERS.insert().values(id="dead", host="here", pid=1, beat=1, started=0.0))
+    assert store.claim("dead") is not None
+    with database.write() as connection:
+        connection.execute(SERVERS.delete())
+    (folders.attempt(job.id, 1) / "out").mkdir(parents=True)
+    start()
+    done = wait_for(store, job)
+    assert (done.state, done.attempt) == (JobState.SUCCEEDED, 2)
+    until(lambda: not left_over(folders))
+
+
+@pytest.mark.parametrize(
+    ("failures", "code", "expected"), [(2, "worker-lost", 3), (3, "worker-lost", 3), (1, "no-workers", 1)]
+)
+def test_the_process_that_forks_may_be_killed_at_the_start(
+    start: Start, shared: Shared, monkeypatch: pytest.MonkeyPatch, failures: int, code: str, expected: int
+) -> None:
+    tried: list[int] = []
+
+    def killed() -> None:
+        tried.append(1)
+        if len(tried) <= failures:
+            raise error(code, "it was killed")
+
+    monkeypatch.setattr(shared, "start", killed)
+    if failures < expected:
+        assert start().is_alive
+    else:
+        with pytest.raises(ConversionError, match="it was killed"):
+            start()
+    assert len(tried) == expected
+
+
+def test_a_server_may_run_no_jobs(start: Start, store: JobStore, submission: Submit) -> None:
+    pool = start(workers=0)
+    assert pool.is_alive
+    job, _ = store.submit(submission())
+    pool.wake()
+    assert store.get(job.id, None).state is JobState.QUEUED
+
+
+def test_a_pool_that_was_not_started_can_be_stopped(store: JobStore, folders: Folders, config: ServiceConfig) -> None:
+    before = threading.active_count()
+    WorkerPool(store, folders, config).stop(1)
+    assert threading.active_count() == before

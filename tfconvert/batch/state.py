@@ -1,0 +1,103 @@
+"""The finished part of a batch, in a file that is appended to after each model: the next run skips it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from tfconvert.batch import places
+from tfconvert.batch.entries import Entry
+from tfconvert.batch.job import Ending
+from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.versions import own_version
+
+
+class State:
+    """The results of former runs, by what went into them; several threads must not use it at once.
+
+    Args:
+        path: The file, which need not exist.
+
+    Raises:
+        ConversionError: It can't be read, or is none of ours (`bad-config`).
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._done: dict[str, Ending] = {}
+        try:
+            lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True) if self._path.exists() else []
+        except (OSError, UnicodeDecodeError) as problem:
+            raise error("bad-config", f"can't read the state {path}: {problem}") from None
+        for number, line in enumerate(lines, start=1):
+            if not line.endswith("\n"):
+                break  # The last run was ended in the middle of it.
+            self._learn(line, number)
+        self._ends_whole = not lines or lines[-1].endswith("\n")
+
+    def find(self, entry: Entry) -> Ending | None:
+        """Returns how an entry ended in a former run, if it went well and nothing has changed since."""
+        ending = self._done.get(fingerprint(entry))
+        if ending is None:
+            return None
+        files = [places.beside(entry.output, part) for part in (*ending.summary.get("beside", ()), "")]
+        return ending if all(map(places.exists, files)) else None
+
+    def add(self, entry: Entry, ending: Ending) -> None:
+        """Notes that an entry went well.
+
+        Raises:
+            ConversionError: The file can't be written (`output-not-writable`).
+        """
+        key = fingerprint(entry)
+        self._done[key] = ending
+        line = json.dumps(
+            {
+                "key": key,
+                "name": entry.name,
+                "output": entry.output,
+                "summary": ending.summary,
+                "seconds": round(ending.seconds, 3),
+                "peak": ending.peak,
+            }
+        )
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n" if self._ends_whole else f"\n{line}\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as problem:
+            raise error("output-not-writable", f"can't write the state {self._path}: {problem.strerror}") from None
+        self._ends_whole = True
+
+    def _learn(self, line: str, number: int) -> None:
+        if not line.strip():
+            return
+        try:
+            row = json.loads(line)
+            self._done[row["key"]] = Ending(None, row["summary"], float(row["seconds"]), int(row["peak"]))
+        except (ValueError, KeyError, TypeError):
+            if number == 1:
+                raise error(
+                    "bad-config",
+                    f"{self._path} is not the state of a batch",
+                    hint="name another file with --state, or delete this one",
+                ) from None
+            # A line that a run was ended in the middle of: its model is converted again.
+
+
+def fingerprint(entry: Entry) -> str:
+    """Returns what changes when the result of an entry may: names, sizes and times of its files, settings, versions."""
+    if places.is_url(entry.model):
+        files = places.state_of(entry.model)
+    else:
+        try:
+            stats = [(os.fspath(path), path.stat()) for path in Source(entry.model).files()]
+            files = " ".join(f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in stats)
+        except (OSError, ConversionError):
+            files = ""  # Converting tells what is wrong with it.
+    parts = [own_version(), entry.model, entry.output, json.dumps(entry.settings, sort_keys=True), files]
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()

@@ -1,0 +1,108 @@
+"""The verb `bench`: measures a .tflite file in LiteRT."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from tfconvert.cli.options import CONTEXT, ShapeOption, show
+from tfconvert.schema.diagnostics import ConversionError
+
+if TYPE_CHECKING:
+    from tfconvert.tools.bench import Measurement
+
+_MAX = 20
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert bench model.tflite
+  tfconvert bench model.tflite --threads 4 --runs 200
+  tfconvert bench model.tflite --input-shape image=8,224,224,3 --json
+"""
+
+
+@click.command("bench", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--runs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="How many runs to measure, after three that are not.",
+)
+@click.option(
+    "--threads",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many threads LiteRT may use.",
+)
+@click.option(
+    "--input-shape",
+    "shapes",
+    type=ShapeOption(),
+    multiple=True,
+    help="The shape of an input; repeatable. Default: the file's, 1 where a size is open.",
+)
+@click.option("--whole", is_flag=True, help="Measure the file as a whole only, not each operator.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def bench(
+    file: str, runs: int, threads: int, shapes: tuple[tuple[str, list[int]], ...], whole: bool, as_json: bool
+) -> None:
+    """Measure a .tflite FILE in LiteRT: latency, memory, and the time of each operator.
+
+    The first subgraph runs in a process of its own, on random numbers; integers are 0. An operator's time is that of
+    a model of this operator alone, on the values that it gets in the file: calls cost a few microseconds each, and a
+    delegate that takes several operators at once gains nothing, so the sum is not the time of the whole.
+
+    Exit status: 0 if it was measured, 1 if LiteRT can't run the file, 2 if the command line is wrong.
+    """
+    from tfconvert.tools.bench import measure
+
+    try:
+        found = measure(file, runs=runs, threads=threads, shapes=dict(shapes), by_operator=not whole)
+    except ConversionError as problem:
+        show(problem.diagnostics)
+        sys.exit(1 if problem.code in ("runtime-error", "litert-timeout", "litert-missing") else 2)
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"file": file, **found.to_dict()}, indent=2))
+    else:
+        _print(file, found)
+
+
+def _print(file: str, found: Measurement) -> None:
+    times = found.latency
+    click.echo(
+        f"{file}: {found.size} bytes, {found.threads} thread{'s' if found.threads > 1 else ''}, "
+        f"{found.runs} runs on {', '.join(found.inputs) or 'no inputs'}"
+    )
+    click.echo(
+        f"  latency: median {times.median:.3f} ms, mean {times.mean:.3f}, least {times.least:.3f}, "
+        f"90% within {times.p90:.3f}, 99% within {times.p99:.3f}"
+    )
+    click.echo(f"  loading: {found.loading:.1f} ms; memory: {found.memory / 1e6:.1f} MB")
+    measured = sorted(
+        (each for each in found.operators if each.milliseconds is not None), key=lambda each: -(each.milliseconds or 0)
+    )
+    if not measured:
+        return
+    total = sum(each.milliseconds or 0 for each in measured)
+    click.echo(f"  operators, each measured alone (sum {total:.3f} ms):")
+    width = max(len(each.operator) for each in measured)
+    for each in measured[:_MAX]:
+        share = (each.milliseconds or 0) / total if total else 0
+        click.echo(
+            f"    {each.operator:<{width}}  {each.milliseconds:9.4f} ms  {share:6.1%}  {each.node.partition(';')[0]}"
+        )
+    if len(measured) > _MAX:
+        click.echo(f"    ... and {len(measured) - _MAX} more (--json has all)")
+    alone = [each.operator for each in found.operators if each.milliseconds is None]
+    if alone:
+        click.echo(f"  not measured, as they work on variables or tables: {', '.join(dict.fromkeys(alone))}")

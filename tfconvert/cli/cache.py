@@ -1,0 +1,248 @@
+"""A folder of results by what they were made from, so that the same conversion again is a copy.
+
+An entry is the files of the result, and a note with their checksums and the report of the conversion. Each appears
+whole, under a name that follows from its contents' origin: several processes may fill one folder, and an entry with a
+wrong checksum is made again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib.metadata import entry_points
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from tfconvert.converter.composites.registry import ENTRY_POINTS
+from tfconvert.converter.targets.output_form import Form
+from tfconvert.exporters.output_file import Parts, Write, places_of, write_whole
+from tfconvert.exporters.safetensors import PARAMETERS
+from tfconvert.importers.source import Source
+from tfconvert.report.report import Report
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.files import open_file, read_file
+from tfconvert.schema.versions import own_version, version_of
+from tfconvert.settings.options import Options
+
+# Of an entry; entries of another form are made again.
+_FORM = 2
+
+_BLOCK = 1 << 20
+
+# The field that doesn't change a result.
+_BESIDE = "progress"
+
+State = tuple[tuple[int, int, int], ...]
+"""Which files there are, and when they were changed."""
+
+
+class CachedReport(NamedTuple):
+    """The report of the conversion that made an entry.
+
+    Attributes:
+        source: The path of the model.
+        data: The report as data.
+        texts: The report as text, the short and the long one, without the line of the files' names.
+    """
+
+    source: str
+    data: Mapping[str, Any]
+    texts: Sequence[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the report as plain data, with `cached` in it."""
+        return {**self.data, "source": self.source, "cached": True}
+
+    def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
+        """Returns the report as text for a terminal."""
+        head = f"{self.source} -> {output_file}" if output_file else self.source
+        return f"{head}\n  from the cache; the conversion that made it:\n{self.texts[verbose]}"
+
+
+class Found(NamedTuple):
+    """A result that is in the cache; a context manager, which closes its files.
+
+    Attributes:
+        streams: Its files, open and checked, by their endings.
+        report: The report of the conversion that made it.
+    """
+
+    streams: Mapping[str, BufferedReader]
+    report: CachedReport
+
+    @property
+    def parts(self) -> Parts:
+        """How its files are written elsewhere."""
+        return {ending: partial(copy, stream) for ending, stream in self.streams.items()}
+
+    @property
+    def size(self) -> int:
+        """The size of the result's own file."""
+        return os.fstat(self.streams[""].fileno()).st_size
+
+    def __enter__(self) -> Found:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        for stream in self.streams.values():
+            stream.close()
+
+
+class Entry(NamedTuple):
+    """The place of a result.
+
+    Attributes:
+        file: The result's own file; those beside it have other endings.
+        note: What is known about them.
+    """
+
+    file: Path
+    note: Path
+
+    def find(self, source: str) -> Found | None:
+        """Returns the result, open and checked; `None` if the entry isn't there or is damaged.
+
+        Args:
+            source: The path of the model, for the report.
+        """
+        with ExitStack() as opened:
+            try:
+                note = json.loads(read_file(self.note))
+                checksums: dict[str, str] = note["sha256"]
+                if note["form"] != _FORM or not all(map(_is_ending, checksums)):
+                    return None
+                report = CachedReport(source, dict(note["report"]), [str(text) for text in note["texts"]])
+                streams: dict[str, BufferedReader] = {}
+                for ending, place in zip(checksums, places_of(self.file, checksums), strict=True):
+                    streams[ending] = opened.enter_context(os.fdopen(open_file(place), "rb"))
+                    if hashlib.file_digest(streams[ending], "sha256").hexdigest() != checksums[ending]:
+                        return None
+                    streams[ending].seek(0)
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                return None
+            if "" not in streams or len(report.texts) != 2:
+                return None
+            opened.pop_all()
+        return Found(streams, report)
+
+    def store(self, parts: Parts, report: Report) -> None:
+        """Makes the entry.
+
+        Args:
+            parts: The files of the result.
+            report: The report of the conversion.
+        """
+        checksums = {}
+        for ending, place in zip(parts, places_of(self.file, parts), strict=True):
+            checksum = hashlib.sha256()
+            write_whole(place, partial(_write_hashed, parts[ending], checksum))
+            checksums[ending] = checksum.hexdigest()
+        texts = [report.to_text(verbose=verbose).partition("\n")[2] for verbose in (False, True)]
+        note = {"form": _FORM, "sha256": checksums, "report": report.to_dict(), "texts": texts}
+        write_whole(self.note, lambda stream: stream.writelines([json.dumps(note).encode()]))
+
+
+def _is_ending(text: str) -> bool:
+    return text in ("", PARAMETERS, ".mlir")
+
+
+def _write_hashed(write: Write, checksum: Any, stream: BinaryIO) -> None:
+    write(_Hashed(stream, checksum))  # type: ignore[arg-type]  # only `write` of it is used
+
+
+class _Hashed(NamedTuple):
+    """A file whose checksum is worked out while it is written."""
+
+    stream: BinaryIO
+    checksum: Any
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Writes a block."""
+        self.checksum.update(data)
+        return self.stream.write(data)
+
+
+def copy(source: BinaryIO, target: BinaryIO) -> None:
+    """Copies an open file, a block at a time."""
+    while block := source.read(_BLOCK):
+        target.write(block)
+
+
+def copy_file(path: Path, target: BinaryIO) -> None:
+    """Copies a file, a block at a time."""
+    with path.open("rb") as source:
+        copy(source, target)
+
+
+def state_of(files: Iterable[Path]) -> State:
+    """Returns what changes when a file does, without reading any."""
+    found = [file.stat() for file in files]
+    return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
+
+
+def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry | None:
+    """Returns the place of a conversion's result in a folder; `None` if the result doesn't follow from files alone.
+
+    Args:
+        folder: The folder.
+        source: The model.
+        options: The settings.
+        files: All files that the conversion reads.
+    """
+    # Not the model's path, but the contents of its files make the result.
+    settings = _plain([source._replace(model=None)._asdict(), options._asdict()])
+    is_made = source.temporary is not None
+    has_code = options.patterns or options.composites
+    writes_ranges = options.quantize is not None and options.quantize.calibration and options.quantize.samples
+    # The compiler's flags can name files, and its code for this machine is none for another.
+    is_elsewhere = options.iree is not None and (options.iree.flags or options.iree.cpu == "host")
+    if settings is None or not files or writes_ranges or has_code or is_made or is_elsewhere:
+        return None
+    points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
+    made_by = [_FORM, own_version(), *_tools(options)]
+    key = hashlib.sha256(json.dumps([*made_by, points, settings], sort_keys=True).encode())
+    for file in files:
+        with os.fdopen(open_file(file), "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        key.update(json.dumps([file.name, digest]).encode())
+    place = Path(folder, key.hexdigest())
+    ending = Form(options.target, options.mlir_artifact).ending
+    return Entry(place.with_suffix(ending), place.with_suffix(".json"))
+
+
+def _tools(options: Options) -> list[object]:
+    """Returns what changes with the programs of others that make a result."""
+    if options.mlir_artifact:
+        return [version_of("jaxlib")]
+    if options.target != "iree":
+        return []
+    from tfconvert.converter.targets.iree import compiler
+
+    try:
+        program = Path(compiler.find()).stat()
+    except ConversionError:
+        return []  # Converting tells that it is missing.
+    return [program.st_size, program.st_mtime_ns]
+
+
+def _plain(value: object) -> Any:
+    """Returns settings as plain data, `None` if there is code of the user's among them."""
+    if value is None or isinstance(value, str | int | float):
+        return [value]
+    if isinstance(value, os.PathLike):
+        return [os.fspath(value)]
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value) if field.name != _BESIDE]
+        value = {name: getattr(value, name) for name in names}
+    if isinstance(value, Mapping):
+        value = [[str(name), each] for name, each in value.items()]
+    if not isinstance(value, list | tuple):
+        return None
+    parts = [_plain(each) for each in value]
+    return None if None in parts else parts

@@ -1,0 +1,75 @@
+"""The verb `completion`, which prints what a shell needs to complete the command, and what is completed by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tfconvert.cli.options import CONTEXT
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_SHELLS = ("bash", "zsh", "fish")
+_NAME = "tfconvert"
+# The variable by which the shell's function asks the command for completions; click derives it from the name.
+_VARIABLE = "_TFCONVERT_COMPLETE"
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert completion bash > ~/.local/share/bash-completion/completions/tfconvert
+  tfconvert completion zsh > "${fpath[1]}/_tfconvert"
+  tfconvert completion fish > ~/.config/fish/completions/tfconvert.fish
+"""
+
+
+@click.command("completion", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
+@click.argument("shell", type=click.Choice(_SHELLS))
+def completion(shell: str) -> None:
+    """Print the script by which SHELL completes verbs, options and files.
+
+    It takes effect in new shells; bash needs to be 4.4 or later.
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows these shells"
+    # Not the class's own `source`, which starts a shell to find out its version.
+    click.echo(ShellComplete.source(kind(completion, {}, _NAME, _VARIABLE)))
+
+
+def complete_model(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes the command's first word: a verb, or the path of a model."""
+    from click.shell_completion import CompletionItem
+
+    command = context.command
+    verbs = command.commands if isinstance(command, click.Group) else {}
+    found = [
+        CompletionItem(name, help=verb.get_short_help_str())
+        for name, verb in verbs.items()
+        if name.startswith(incomplete)
+    ]
+    if not found:
+        return [CompletionItem(incomplete, type="file")]
+    # A shell completes files itself only where there is nothing else.
+    return [*found, *(CompletionItem(name) for name in _entries(incomplete))]
+
+
+def complete_passes(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes the last of a list of passes."""
+    from click.shell_completion import CompletionItem
+
+    from tfconvert.converter.pipeline.registry import pass_names
+
+    before, comma, last = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{name}") for name in pass_names() if name.startswith(last)]
+
+
+def _entries(prefix: str) -> Sequence[str]:
+    """Returns the files and folders here whose names begin with a text."""
+    found = (path for path in Path().iterdir() if path.name.startswith(prefix) and not path.name.startswith("."))
+    return sorted(f"{path.name}/" if path.is_dir() else path.name for path in found)

@@ -1,0 +1,119 @@
+"""How a failed command ends: what it prints, and the door behind which nothing unexpected is seen as a traceback."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TextIO
+
+import click
+
+from tfconvert.cli.options import show
+from tfconvert.cli.streams import is_full, say, silence
+from tfconvert.converter.process.exhaustion import exhausted
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
+
+BUG = 3
+"""Exit status of a command that has met a mistake of tfconvert's own."""
+
+INTERRUPTED = 130
+"""Exit status after an interrupt from the keyboard."""
+
+DEBUG = "--debug"
+"""The option with which the traceback of such a mistake is printed; any verb takes it."""
+
+
+def show_failure(problem: ConversionError) -> None:
+    """Prints everything that is known about a failure, and where there is more to read."""
+    show(problem.diagnostics)
+    for text in problem.advice:
+        say(f"{click.style('tfconvert: note:', bold=True)} {printable(text)}", sys.stderr)
+    tell_more(problem.code)
+
+
+def tell_more(code: str) -> None:
+    """Prints the last line of a failed command."""
+    say(f"tfconvert explain {code} tells more", sys.stderr)
+
+
+class Door:
+    """A context from which an unexpected exception comes out as a message and an exit status.
+
+    Args:
+        debug: Whether it comes out as it is, with its traceback.
+    """
+
+    __slots__ = ("_debug",)
+
+    def __init__(self, debug: bool) -> None:
+        self._debug = debug
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Ends the process if something unexpected was raised; what ends a process on purpose is left alone."""
+        if not self._debug and isinstance(problem, Exception):
+            if isinstance(problem, ConversionError):
+                show_failure(problem)
+                sys.exit(1)
+            if is_full(problem):
+                silence(sys.stdout)
+            show_failure(ConversionError([unexpected(problem)]))
+            sys.exit(1 if is_full(problem) or isinstance(problem, MemoryError | RecursionError) else BUG)
+
+
+class Documented:
+    """A context within which something unexpected is printed as a JSON document, too, before it reaches the door.
+
+    Args:
+        as_json: Whether documents are wanted.
+        stream: Where they go; `None` if it is closed.
+    """
+
+    __slots__ = ("_as_json", "_stream")
+
+    def __init__(self, as_json: bool, stream: TextIO | None) -> None:
+        self._as_json = as_json
+        self._stream = stream
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Prints the document; what is foreseen is printed by whoever catches it."""
+        if self._as_json and isinstance(problem, Exception) and not isinstance(problem, ConversionError):
+            from tfconvert.cli.json_output import to_json
+
+            say(to_json(ConversionError([unexpected(problem)]).to_dict()), self._stream)
+
+
+def unexpected(problem: Exception) -> Diagnostic:
+    """Returns the diagnostic of an exception that nothing foresaw, or that tells that something is used up."""
+    if isinstance(problem, MemoryError | RecursionError):
+        return exhausted(problem)
+    if is_full(problem):
+        return Diagnostic(
+            "output-not-writable",
+            f"can't write to standard output: {problem.strerror}",
+            hint="check that the disk has room, and that the program that reads it goes on",
+        )
+    stage = next((note for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
+    what = " ".join(f"{type(problem).__name__}: {problem}".split()).removesuffix(":")
+    return Diagnostic("internal-error", f"{stage}: {what}" if stage else what, hint=_hint())
+
+
+def _hint() -> str:
+    import platform
+    from importlib.metadata import version
+
+    python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    versions = f"tfconvert {version('tfconvert')}, {python}"
+    return (
+        f"this is a mistake in tfconvert, not in the model: please report it with this line ({versions}), the model "
+        f"if you can, and what the same command prints with {DEBUG}"
+    )

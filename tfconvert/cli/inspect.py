@@ -1,0 +1,98 @@
+"""The verb `inspect`: tells what is in a model, whether it will convert, and what that will give."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfconvert.cli.failure import Documented
+from tfconvert.cli.options import (
+    CONTEXT,
+    SOURCE_SETTINGS,
+    MemoryOption,
+    recurrent_option,
+    show,
+    source_options,
+    to_source,
+    utf8,
+)
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.settings.options import Options
+
+if TYPE_CHECKING:
+    from tfconvert.importers.source import Source
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert inspect saved_model/
+  tfconvert inspect frozen.pb --output scores -v
+  tfconvert inspect model.tflite --json
+  tfconvert inspect saved_model/ --memory
+"""
+
+
+@click.command("inspect", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
+@click.argument("model", type=click.Path())
+@source_options
+@click.option("--allow-custom-ops", is_flag=True, help="Count ops that LiteRT doesn't have as convertible.")
+@recurrent_option
+@click.option(
+    "--memory",
+    type=MemoryOption(),
+    multiple=True,
+    is_flag=False,
+    flag_value="",
+    help="Tell instead what running the model takes, for inputs of these shapes (repeatable), or as formulas "
+    "of open sizes: memory, operations, products and convolutions.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="List all ops.")
+def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
+    """Tell what is in MODEL, whether it will convert, and what that will give.
+
+    MODEL is anything that can be converted, or a .tflite file. To find out, a conversion is run, but for reading and
+    writing the weights: the sizes and operators of the result are those that it will have.
+
+    Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or can't be read, 2 if the command
+    line is wrong.
+    """
+    from tfconvert.cli.json_output import print_json
+    from tfconvert.tools.inspection import inspect as look
+    from tfconvert.tools.text import to_text
+
+    try:
+        with Documented(as_json, sys.stdout):
+            source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+            if memory:
+                _memory(source, Options(**settings), dict(memory), as_json=as_json, verbose=verbose)
+                return
+            found = look(source, Options(**settings))
+    except ConversionError as problem:
+        if as_json:
+            print_json(problem.to_dict())
+        show(problem.diagnostics)
+        sys.exit(1)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        click.echo(to_text(found, verbose=verbose), file=utf8(sys.stdout))
+    if found.converts is False:
+        sys.exit(1)
+
+
+def _memory(
+    source: Source, options: Options, shapes: Mapping[str, Sequence[int]], *, as_json: bool, verbose: bool
+) -> None:
+    """Prints what running a model takes."""
+    from tfconvert.cli.json_output import print_json
+    from tfconvert.tools.memory import memory_of, to_text
+
+    found = memory_of(source, options, {name: shape for name, shape in shapes.items() if name})
+    if as_json:
+        print_json({"functions": [each.to_dict() for each in found]})
+    else:
+        click.echo(to_text(source.name, found, verbose=verbose), file=utf8(sys.stdout))

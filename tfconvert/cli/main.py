@@ -1,0 +1,266 @@
+"""The `tfconvert` command: a thin caller of `convert`, and the door to the verbs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfconvert.cli.completion import complete_model
+from tfconvert.cli.failure import DEBUG, INTERRUPTED, Documented, Door, show_failure
+from tfconvert.cli.iree_options import IREE_SETTINGS, iree_options, to_iree
+from tfconvert.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
+from tfconvert.cli.options import (
+    CONTEXT,
+    SOURCE_SETTINGS,
+    TARGET_SETTINGS,
+    StatsOption,
+    limits_option,
+    names_option,
+    recurrent_option,
+    rule_options,
+    show,
+    source_options,
+    target_options,
+    to_source,
+    to_target,
+)
+from tfconvert.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
+from tfconvert.cli.progress import Progress
+from tfconvert.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
+from tfconvert.cli.server_options import SERVER_SETTINGS, ServerAddress, server_options, to_server
+from tfconvert.cli.streams import say
+from tfconvert.cli.verbs import Verbs
+from tfconvert.cli.verify_options import VERIFY_SETTINGS, low_fidelity, to_verify, verify_options
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.settings.options import Options
+
+if TYPE_CHECKING:
+    from tfconvert.cli.cache import CachedReport
+    from tfconvert.cli.convert_job import Job
+    from tfconvert.importers.source import Source
+    from tfconvert.report.report import Report
+    from tfconvert.settings.quantization import Quantize
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert saved_model/ -o model.tflite
+  tfconvert saved_model/ -o model.tflite --signature serving_default --verify
+  tfconvert saved_model/ -o model.tflite --verify-data inputs.npz
+  tfconvert saved_model/ -o model.tflite --input-shape image=1,224,224,3
+  tfconvert frozen.pb -o model.tflite --input x --output scores:0
+  tfconvert model.ckpt-100.meta -o model.tflite --output scores
+  tfconvert saved_model/ -o model.tflite --quantize dynamic
+  tfconvert saved_model/ -o model.tflite --quantize int8 --samples samples.npz
+  tfconvert saved_model/ -o model.tflite --json > report.json
+  tfconvert saved_model/ -o model.tflite --report report.html
+  tfconvert saved_model/ -o model.tflite --server http://localhost:8750
+  tfconvert saved_model/ -o model.mlir
+  tfconvert saved_model/ -o model.vmfb --verify
+  tfconvert build tfconvert.toml
+  tfconvert inspect saved_model/
+  tfconvert ops "Resize*"
+  tfconvert opt saved_model/ --pipeline tf-standard
+  tfconvert explain unsupported-op
+
+A model whose name is a verb's is passed with its folder: ./opt
+"""
+
+
+# The beginning of a flag of `tflite_convert`; own ones have no underscores.
+_LIKE_OFFICIAL = re.compile("--[a-z0-9]+_")
+
+
+class MainCommand(click.Group):
+    """A command with a job of its own, which gives way to a verb if the first argument is a verb's name."""
+
+    def main(self, args: Sequence[str] | None = None, *positional: Any, **extra: Any) -> Any:
+        """Runs the command line; nothing unexpected is seen as a traceback, unless that is asked for."""
+        given = list(sys.argv[1:] if args is None else args)
+        rest = [argument for argument in given if argument != DEBUG]
+        with Door(debug=rest != given):
+            return super().main(rest, *positional, **extra)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Returns the context of the verb that is called, or of the main job."""
+        verb = self.commands.get(args[0]) if args else None
+        if verb is not None:
+            return verb.make_context(f"{info_name} {verb.name}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses the main job's arguments; options may follow the model, or be those of `tflite_convert`."""
+        ctx.allow_interspersed_args = True
+        if any(_LIKE_OFFICIAL.match(each) for each in args):
+            from tfconvert.cli import tflite_convert
+
+            if tflite_convert.is_meant(args):
+                args = tflite_convert.rewritten(args)
+        return click.Command.parse_args(self, ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the verb or the main job; an interrupt ends the process with the status that shells give it."""
+        try:
+            return ctx.command.invoke(ctx) if ctx.command is not self else click.Command.invoke(self, ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Returns the main job's arguments; the verbs have a section of their own."""
+        return click.Command.collect_usage_pieces(self, ctx)
+
+
+def _print_versions(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from tfconvert.schema.versions import own_version, versions
+
+        named = {"tfconvert": own_version(), **versions()}
+        lines = [f"{name} {version}" for name, version in named.items()]
+        click.echo("\n".join(lines))
+        context.exit()
+
+
+@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=Verbs())
+@click.argument("model", shell_complete=complete_model)
+@output_options
+@source_options
+@names_option
+@click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
+@click.option(
+    "--allow-flex",
+    is_flag=True,
+    help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.",
+)
+@click.option(
+    "--flex-op",
+    "flex_ops",
+    metavar="PATTERN",
+    multiple=True,
+    help="A name, or a pattern of names, of ops that your Flex delegate takes beside the usual ones; repeatable.",
+)
+@target_options
+@iree_options
+@recurrent_option
+@rule_options
+@quantize_options
+@click.option(
+    "--input-stats",
+    type=StatsOption(),
+    multiple=True,
+    help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
+)
+@metadata_options
+@verify_options
+@click.option(
+    "--target-runtime",
+    metavar="RELEASE",
+    default="",
+    help="Refuse operators that a release of the runtime, as 2.14, doesn't have yet.",
+)
+@click.option(
+    "--check-passes",
+    is_flag=True,
+    help="Run the model before and after each pass on the same random inputs and compare.",
+)
+@limits_option
+@server_options
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print nothing but errors, and that a quantized model differs too much."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
+@click.option(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Show the versions of tfconvert and of what it runs on, and exit.",
+)
+def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
+    """Convert a TensorFlow MODEL to a LiteRT file.
+
+    MODEL is a SavedModel folder, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras file
+    (.keras, .h5; needs the tensorflow extra) or MLIR text (.mlir).
+
+    With -o - or -o /dev/stdout the report goes to the error stream.
+
+    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong, 3 if tfconvert
+    has made a mistake of its own.
+    """
+    if quiet and verbose:
+        raise click.UsageError("-q and -v contradict each other")
+    quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS}, quiet=quiet)
+    verify = to_verify({name: settings.pop(name) for name in VERIFY_SETTINGS})
+    metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
+    iree = to_iree({name: settings.pop(name) for name in IREE_SETTINGS})
+    file = settings["output_file"]
+    output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
+    server = to_server({name: settings.pop(name) for name in SERVER_SETTINGS}, output)
+    source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+    stats = dict(settings.pop("input_stats"))
+    try:
+        settings |= _target({name: settings.pop(name) for name in TARGET_SETTINGS}, file, source)
+    except ConversionError as problem:
+        _print_error(problem, output, as_json)
+        sys.exit(2 if problem.code == "wrong-option" else 1)
+    try:
+        if stats:
+            source = _with_stats(source, stats, quantize)
+        options = Options(
+            **settings, quantize=quantize, verify=verify, metadata=metadata, keep_graphs=output.needs_graphs, iree=iree
+        )
+        with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
+            report = _job(source, output, progress, options, server).run()
+    except ConversionError as problem:
+        _print_error(problem, output, as_json)
+        sys.exit(1)
+    if options.verify is not None and options.quantize is not None:
+        show(low_fidelity(report))
+    if as_json or not quiet:
+        say(_text(report, output, as_json, verbose), output.report_stream)
+
+
+def _with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quantize: Quantize | None) -> Source:
+    from tfconvert.compat.input_stats import ranged
+
+    if quantize is None or not quantize.has_integer_ends:
+        raise click.UsageError("--input-stats goes with --quantize int8 --io int8, or uint8")
+    return ranged(source, stats, next(end for end in quantize.ends if end != "float32"))
+
+
+def _target(values: dict[str, Any], file: str, source: Source) -> dict[str, Any]:
+    try:
+        return to_target(values, file)
+    except ConversionError:
+        source.check_output(file)  # A file that is read has an ending that is none of a result's, and that is worse.
+        raise
+
+
+def _job(source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None) -> Job:
+    from tfconvert.cli.convert_job import Job
+
+    return Job(source, output, options, progress, server)
+
+
+def _print_error(problem: ConversionError, output: Output, as_json: bool) -> None:
+    if as_json:
+        from tfconvert.cli.json_output import to_json
+
+        say(to_json(problem.to_dict()), output.report_stream)
+    show_failure(problem)
+
+
+def _text(report: Report | CachedReport, output: Output, as_json: bool, verbose: bool) -> str:
+    if not as_json:
+        return report.to_text(output.name, verbose=verbose)
+    from tfconvert.cli.json_output import to_json
+
+    return to_json({"output_file": output.name, **report.to_dict()})

@@ -1,0 +1,118 @@
+"""Options of the command that say where the result goes, and in which form."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import click
+
+from tfconvert.exporters.output_file import descriptor_of
+
+STANDARD_OUTPUT = "/dev/stdout"
+"""The file that `-` represents; systems without it have the same meaning."""
+
+_OPTIONS = (
+    click.option(
+        "-o",
+        "--output-file",
+        metavar="FILE",
+        required=True,
+        type=click.Path(),
+        help="The file to write; its ending chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
+        "-: standard output; .cc, .c, .h: a C array for microcontrollers.",
+    ),
+    click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
+    click.option(
+        "--depfile", metavar="FILE", type=click.Path(), help="Write which files were read, for Make and Ninja."
+    ),
+    click.option(
+        "--report", "page", metavar="FILE", type=click.Path(), help="Write the report as a page to look at (HTML)."
+    ),
+    click.option(
+        "--model-explorer",
+        "explorer",
+        metavar="FILE",
+        type=click.Path(),
+        help="Write the graphs before and after for Google's Model Explorer (JSON).",
+    ),
+    click.option(
+        "--cache-dir",
+        metavar="DIR",
+        type=click.Path(),
+        help="Keep results here by the contents of what they are made from.",
+    ),
+    click.option(
+        "--write-through-links",
+        "through_links",
+        is_flag=True,
+        help="Write to what an output that is a link leads to. Default: replace the link.",
+    ),
+)
+
+_WRITTEN = frozenset({"file", "depfile", "page", "explorer"})
+
+OUTPUT_SETTINGS = ("output_file", "array_name", "depfile", "cache_dir", "page", "explorer", "through_links")
+"""The parameters that `output_options` adds to a command."""
+
+Function = Callable[..., Any]
+
+
+class Output(NamedTuple):
+    """Where the result goes.
+
+    Attributes:
+        file: The file to write.
+        array_name: The name of a C array; `None` for one that follows from the file's name.
+        depfile: The file to write dependencies to, if any.
+        cache_dir: The folder of results that were made before, if any.
+        page: The file to write the report to as a page, if any.
+        explorer: The file to write the graphs to for Model Explorer, if any.
+    """
+
+    file: str
+    array_name: str | None = None
+    depfile: str | None = None
+    cache_dir: str | None = None
+    page: str | None = None
+    explorer: str | None = None
+
+    @property
+    def needs_graphs(self) -> bool:
+        """Whether the graphs before and after are written."""
+        return self.page is not None or self.explorer is not None
+
+    @property
+    def name(self) -> str:
+        """The file as the report names it."""
+        return "standard output" if self.file == STANDARD_OUTPUT else self.file
+
+    @property
+    def report_stream(self) -> TextIO | None:
+        """Where the report goes: to standard output, unless the result goes there; `None` if it is closed."""
+        return sys.stderr if descriptor_of(self.file) == 1 else sys.stdout
+
+
+def output_options(function: Function) -> Function:
+    """Adds the options that say where the result goes, in the order in which help shows them."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def to_output(values: Mapping[str, Any]) -> Output:
+    """Returns where the result goes according to the parameters `OUTPUT_SETTINGS`."""
+    paths = {name: values[name] for name in OUTPUT_SETTINGS if name != "through_links"}
+    file = paths.pop("output_file")
+    paths["file"] = STANDARD_OUTPUT if file == "-" else file
+    if values["through_links"]:
+        paths |= {name: _target(path) for name, path in paths.items() if name in _WRITTEN and path is not None}
+    return Output(**paths)
+
+
+def _target(path: str) -> str:
+    """Returns what a link leads to, and any other path as it is."""
+    return os.path.realpath(path) if Path(path).is_symlink() and descriptor_of(path) is None else path

@@ -1,0 +1,109 @@
+"""The verb `verify`: compares a .tflite file, whoever made it, with the model that it was made of."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfconvert.cli.options import CONTEXT, SOURCE_SETTINGS, limits_option, show, source_options, to_source
+from tfconvert.cli.verify_options import limit_options
+from tfconvert.schema.diagnostics import ConversionError, printable
+from tfconvert.schema.limits import Limits, limited
+
+if TYPE_CHECKING:
+    from tfconvert.converter.validation.result_check import Verification
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert verify model.tflite --against saved_model/
+  tfconvert verify model.tflite --against saved_model/ --data inputs.npz
+  tfconvert verify model.tflite --against saved_model/ --compare-layers
+  tfconvert verify model.tflite --against frozen.pb --output scores --json
+"""
+
+
+@click.command("verify", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--against",
+    "model",
+    metavar="MODEL",
+    required=True,
+    help="The TensorFlow model: a SavedModel folder or whatever else can be converted.",
+)
+@click.option(
+    "--data",
+    metavar="PATH",
+    multiple=True,
+    help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones that suit it.",
+)
+@limit_options
+@click.option(
+    "--compare-layers", is_flag=True, help="Find the first operator whose result differs; quantized: list the layers."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@source_options
+@limits_option
+def verify(
+    file: str,
+    model: str,
+    data: tuple[str, ...],
+    min_snr: float | None,
+    min_agreement: float | None,
+    compare_layers: bool,
+    as_json: bool,
+    limits: Limits,
+    **settings: Any,
+) -> None:
+    """Compare a .tflite FILE with the TensorFlow model that it was made of.
+
+    The file runs in LiteRT, the model in this package's reference executor; TensorFlow is not needed. Signatures,
+    inputs and outputs are matched by their names, else by their order. A quantized file is fed and read by its scales,
+    and judged by how near it is.
+
+    Exit status: 0 if the results agree, 1 if they differ or LiteRT can't run the file, 2 if the command line or the
+    data is wrong, or nothing can be compared.
+    """
+    from tfconvert.tools.against import check
+
+    try:
+        source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+        with limited(limits):
+            found = check(
+                source,
+                file,
+                list(data) or None,
+                compare_layers=compare_layers,
+                min_snr=min_snr,
+                min_agreement=min_agreement,
+            )
+    except ConversionError as problem:
+        if as_json:
+            _print_json(problem.to_dict())
+        show(problem.diagnostics)
+        sys.exit(1 if problem.code in ("runtime-error", "litert-timeout", "run-timeout") else 2)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        _print(found)
+    show((*found.notes, *found.problems))
+    sys.exit(1 if found.problems else 0 if found.agrees else 2)
+
+
+def _print(found: Verification) -> None:
+    for each in found.errors:
+        click.echo(
+            f"{each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
+            f"({each.max_relative:.1e} of the largest value)"
+        )
+    for line in found.fidelity.lines(None) if found.fidelity is not None else ():
+        click.echo(printable(line.removeprefix("  ")))
+
+
+def _print_json(data: Any) -> None:
+    import json
+
+    click.echo(json.dumps(data, indent=2))

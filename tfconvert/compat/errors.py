@@ -1,0 +1,60 @@
+"""The errors of the class: `ConversionError`s that scripts also catch as the ones of Python that the official has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+
+
+class ConverterError(ConversionError, ValueError):
+    """An error of the class or of what belongs to it."""
+
+
+class ConverterFileError(ConverterError, OSError):
+    """An error about a file that is missing, can't be read, or is not what it should be."""
+
+
+_OF_FILES = frozenset(
+    (
+        "damaged-saved-model",
+        "missing-index",
+        "missing-shard",
+        "not-a-graph-def",
+        "not-a-keras-model",
+        "not-a-meta-graph",
+        "not-a-saved-model",
+        "truncated-index",
+        "truncated-shard",
+        "unreadable-file",
+    )
+)
+
+# Hints by the code of the error, for what settings of `Quantize` lead to.
+_HINTS = {
+    "stays-float": "add OpsSet.TFLITE_BUILTINS to target_spec.supported_ops",
+    "same-signature": "name both in signature_keys to keep both",
+    "no-samples": "set representative_dataset to a function that yields typical inputs",
+}
+
+
+@contextmanager
+def as_of_the_class() -> Iterator[None]:
+    """Turns errors into those of the class, whose hints name attributes instead of settings; it decorates methods.
+
+    Raises:
+        ConverterError: The block failed.
+    """
+    try:
+        yield
+    except ConverterError:
+        raise
+    except ConversionError as problem:
+        kind = ConverterFileError if problem.code in _OF_FILES else ConverterError
+        raise kind(map(in_its_words, problem.diagnostics), problem.advice) from problem
+
+
+def in_its_words(problem: Diagnostic) -> Diagnostic:
+    """Returns what is told with a hint that names attributes instead of settings."""
+    return problem._replace(hint=_HINTS.get(problem.code, problem.hint))

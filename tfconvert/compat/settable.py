@@ -1,0 +1,58 @@
+"""Objects whose attributes are rows of the table; others may be set too, with a warning."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from tfconvert.compat.row import Row
+from tfconvert.schema.diagnostics import WARNING, Diagnostic
+
+
+class Settable:
+    """Takes any attribute: scripts are written for many versions of the official converter.
+
+    Args:
+        rows: The attributes that are known; each starts with its default value.
+    """
+
+    _rows: Mapping[str, Row]
+    _strangers: dict[str, Diagnostic]
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        set_plainly(self, "_rows", {row.name: row for row in rows})
+        set_plainly(self, "_strangers", {})
+        for name, row in self._rows.items():
+            # A property has no value of its own.
+            if not hasattr(type(self), name):
+                set_plainly(self, name, copy.copy(row.default))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._rows and name not in self._strangers:
+            note = _stranger(name, self._rows)
+            self._strangers[name] = note
+            warnings.warn(f"{note.message}; {note.hint}" if note.hint else note.message, stacklevel=2)
+        set_plainly(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for type checkers, and what was never set: attributes that are there don't come here.
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def strangers(self) -> list[Diagnostic]:
+        """Returns a warning for each attribute that was set and isn't known."""
+        return list(self._strangers.values())
+
+
+def set_plainly(target: object, name: str, value: Any) -> None:
+    """Sets an attribute that is not the user's."""
+    object.__setattr__(target, name, value)
+
+
+def _stranger(name: str, rows: Iterable[str]) -> Diagnostic:
+    near = get_close_matches(name, rows, n=3, cutoff=0.7)
+    hint = f"did you mean {' or '.join(near)}?" if near else ""
+    message = f"there is no attribute {name!r}, so setting it has no effect"
+    return Diagnostic("unknown-attribute", message, hint=hint, severity=WARNING)

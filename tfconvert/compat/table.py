@@ -1,0 +1,87 @@
+"""The table of attributes as the documentation has it; run as a module, it writes the table into the page again.
+
+python -m tfconvert.compat.table docs/tflite_converter.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from tfconvert.compat.attributes import ROWS, TARGET, TARGET_ROWS, V1_ROWS
+from tfconvert.compat.flags import FLAGS
+from tfconvert.compat.row import Effect, Row
+from tfconvert.compat.surface import NAMES
+
+BEGIN, END = "<!-- table of attributes -->", "<!-- end of the table -->"
+"""The lines of a page between which the table is."""
+
+_TITLES: dict[Effect, str] = {
+    "maps": "Attributes that map to arguments",
+    "no effect": "Attributes without effect",
+    "refused": "Attributes that are refused",
+}
+_WAYS: dict[Effect, str] = {"maps": "here", "no effect": "why", "refused": "why, and what to do instead"}
+
+
+def markdown() -> str:
+    """Returns the tables: names, attributes (one part an effect), flags."""
+    target = [row._replace(name=f"{TARGET}{row.name}") for row in TARGET_ROWS]
+    old = [row._replace(name=f"{row.name} (v1)") for row in V1_ROWS if row not in ROWS]
+    parts = ["\n".join(_part(effect, [*ROWS, *target, *old])) for effect in _TITLES]
+    return "\n\n".join(("\n".join(_names()), *parts, "\n".join(_flags())))
+
+
+def update(page: str) -> str:
+    """Returns a page with the table as it is now."""
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    return f"{before}{BEGIN}\n\n{markdown()}\n\n{END}{after}"
+
+
+def _names() -> Iterator[str]:
+    yield "### Names\n"
+    yield "| name | here |"
+    yield "| --- | --- |"
+    for row in NAMES:
+        text = row.text if row.is_here else f"not here: {row.text}"
+        yield f"| `{row.name}`{' (v1)' if row.is_old else ''} | {text} |"
+
+
+def _flags() -> Iterator[str]:
+    yield "### Flags of the command `tflite_convert`\n"
+    yield "| flag | here |"
+    yield "| --- | --- |"
+    for name, flag in FLAGS.items():
+        text = flag.text if flag.effect == "maps" else f"{flag.effect}: {flag.text}"
+        yield f"| `--{name}` | {text} |"
+
+
+def _part(effect: Effect, rows: Sequence[Row]) -> Iterator[str]:
+    yield f"### {_TITLES[effect]}\n"
+    yield f"| attribute | default | {_WAYS[effect]} |"
+    yield "| --- | --- | --- |"
+    for row in rows:
+        if row.effect == effect:
+            name, _, old = row.name.partition(" ")
+            text = f"{row.text}; {row.hint}" if row.hint else row.text
+            yield f"| `{name}`{' ' + old if old else ''} | `{_shown(row.default)}` | {text} |"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(map(_shown, value))}}}"
+    return str(value) if isinstance(value, Enum) else repr(value)
+
+
+def main() -> None:
+    """Writes the table into the page that the command line names."""
+    page = Path(sys.argv[1])
+    page.write_text(update(page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,365 @@
+"""One conversion: load, open, run the stages, export, report.
+
+Some imports are late, so that printing help or reporting a wrong option costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tfconvert.converter.pipeline.opened import as_functions, is_uncut
+from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.pipeline.stage import Instrument
+from tfconvert.converter.pipeline.stage_name import InStage
+from tfconvert.converter.target import LITERT, Imported, Target, target_of
+from tfconvert.importers.source import Source
+from tfconvert.report.report import Recorder, Report, StageTime
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
+from tfconvert.schema.limits import NOT_FOLDED, budget, limited
+from tfconvert.settings.options import TARGETS, Options
+
+if TYPE_CHECKING:
+    from tfconvert.converter.ir.interface import Interface
+    from tfconvert.converter.target import ConvertedFile
+    from tfconvert.exporters.tflite.model import TFLiteFile
+    from tfconvert.report.keep_graphs import KeepGraphs
+    from tfconvert.schema.ir.builtin import ModuleOp
+
+CUSTOM_OPERATORS = "custom-operators"
+"""Code of the warning about operators that the app must register."""
+
+Result = TypeVar("Result")
+
+_CUT = "cut"
+_SOURCE_LINE = re.compile(r":\d+")
+_HOW_TO_LOCATE = (
+    "the model doesn't hold the lines of its source: convert the object in memory, or save it with "
+    "tf.saved_model.save(model, folder, options=tf.saved_model.SaveOptions(save_debug_info=True))"
+)
+
+
+def instruments(options: Options) -> list[Instrument]:
+    """Returns the instruments that the settings require; none, usually."""
+    instruments: list[Instrument] = []
+    if options.check_passes:
+        from tfconvert.converter.pipeline.instruments import CheckPasses
+        from tfconvert.converter.validation.pass_check import check
+
+        checking = CheckPasses(check)
+        if options.patterns:
+            from tfconvert.converter.pipeline.blame import blamed
+
+            checking.blame = partial(blamed, options=options, check=check)
+        instruments.append(checking)
+    if options.verify_each:
+        from tfconvert.converter.pipeline.instruments import VerifyEach
+
+        instruments.append(VerifyEach())
+    return instruments
+
+
+def _graph_keeper(options: Options) -> KeepGraphs | None:
+    if not options.keep_graphs:
+        return None
+    from tfconvert.report.keep_graphs import KeepGraphs
+
+    return KeepGraphs()
+
+
+def resolved(options: Options) -> Options:
+    """Returns settings with the patterns and fusions that names in them stand for."""
+    if not _has_names(options.patterns) and not _has_names(options.composites):
+        return options
+    from tfconvert.converter.composites.fusion import Fusion
+    from tfconvert.converter.pipeline import plugins
+    from tfconvert.converter.rewrite.pattern import Pattern
+
+    if _has_names(options.patterns):
+        options = options._replace(patterns=plugins.resolved(options.patterns, plugins.PATTERNS, Pattern, "patterns"))
+    if _has_names(options.composites):
+        found = plugins.resolved(options.composites, plugins.COMPOSITES, Fusion, "fusions")
+        options = options._replace(composites=found)
+    return options
+
+
+def _has_names(given: Any) -> bool:
+    # A single pattern is a tuple of another class; whatever isn't a list is refused later.
+    return type(given) in (list, tuple) and any(isinstance(each, str | PathLike) for each in given)
+
+
+def check_options(options: Options) -> None:
+    """Checks the user's patterns, fusions and metadata, and how to quantize.
+
+    Raises:
+        ConversionError: One of them is not a pattern, or not a fusion, or settings contradict each other
+            (`wrong-option`); or the metadata can't be read (`bad-metadata`).
+    """
+    _check_target(options)
+    if options.flex_ops and not options.allow_flex:
+        raise error(
+            "wrong-option", "flex_ops has no effect without allow_flex", hint="set allow_flex (--allow-flex), too"
+        )
+    if options.quantize is not None:
+        from tfconvert.settings import quantization
+
+        quantization.check(options.quantize)
+    if options.verify is not None:
+        options.verify.check()
+        if options.verify.judges and options.quantize is None:
+            raise error(
+                "wrong-option",
+                "min_snr and min_agreement are for quantized models",
+                hint="leave them out: other models have to agree but for rounding",
+            )
+    if options.patterns:
+        from tfconvert.converter.rewrite.user_patterns import check_custom, of_dialect
+
+        of_dialect(options.patterns, "tf.")
+        check_custom(options.patterns, options.allow_custom_ops)
+    if options.composites:
+        from tfconvert.converter.composites.registry import checked
+
+        checked(options.composites, "composites")
+    if options.target_runtime:
+        from tfconvert.schema.tflite.versions import parse_release
+
+        if parse_release(options.target_runtime) is None:
+            raise error(
+                "wrong-option", f"target_runtime can't be {options.target_runtime!r}", hint="name a release, as 2.14"
+            )
+    if options.metadata is not None:
+        from tfconvert.converter.targets.litert.model_metadata import read_metadata
+
+        read_metadata(options.metadata)
+
+
+# Settings that only LiteRT's files know.
+_LITERTS_OWN = (
+    "allow_custom_ops",
+    "quantize",
+    "metadata",
+    "target_runtime",
+    "allow_flex",
+    "composites",
+    "names",
+    "recurrent",
+)
+
+# Settings that only texts know.
+_MLIRS_OWN = ("mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact")
+
+
+def _check_target(options: Options) -> None:
+    if options.target != "stablehlo":
+        for name in _MLIRS_OWN:
+            if getattr(options, name) != Options._field_defaults[name]:
+                raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
+    if options.target != TARGETS[0]:
+        own = [name for name in _LITERTS_OWN if getattr(options, name) not in (None, Options._field_defaults[name])]
+        if options.verify is not None and options.verify.compare_layers:
+            own.append("compare_layers")
+        if own:
+            raise error(
+                "wrong-option",
+                f"{own[0]} is for LiteRT's files only",
+                hint="leave it out, or convert to LiteRT (.tflite)",
+            )
+    _check_iree(options)
+
+
+def _check_iree(options: Options) -> None:
+    if options.iree is not None:
+        if options.target != "iree":
+            raise error("wrong-option", "how IREE compiles is for its programs only", hint="set the target to iree")
+        options.iree.check()
+    if options.target == "iree" and not (options.iree is not None and options.iree.keep_mlir):
+        # Before the model is read: without the compiler, only a text that is to be kept could come of it.
+        from tfconvert.converter.targets.iree import compiler
+
+        compiler.find()
+
+
+def run(
+    source: Source,
+    options: Options,
+    on_stage: Callable[[str], None] = lambda name: None,
+    target: Target | None = None,
+    on_import: Callable[[ModuleOp], None] = lambda module: None,
+) -> tuple[ConvertedFile, Report]:
+    """Converts a model: import, the passes, the file's tables.
+
+    Args:
+        source: The model.
+        options: The settings.
+        on_stage: Called with each stage's name before it runs.
+        target: The target to convert to, by default the one that the settings name.
+        on_import: Called with the imported module before anything is done to it.
+    """
+    check_options(options)
+    with limited(options.limits):
+        return _run(source, options, on_stage, target or target_of(options), on_import)
+
+
+def run_litert(
+    source: Source,
+    options: Options,
+    on_stage: Callable[[str], None] = lambda name: None,
+    on_import: Callable[[ModuleOp], None] = lambda module: None,
+) -> tuple[TFLiteFile, Report]:
+    """Converts a model to LiteRT; see `run`.
+
+    Args:
+        source: The model.
+        options: The settings.
+        on_stage: Called with each stage's name before it runs.
+        on_import: Called with the imported module before anything is done to it.
+    """
+    from tfconvert.exporters.tflite.model import TFLiteFile as File
+
+    file, report = run(source, options, on_stage, LITERT, on_import)
+    assert isinstance(file, File)
+    return file, report
+
+
+def _run(
+    source: Source,
+    options: Options,
+    on_stage: Callable[[str], None],
+    target: Target,
+    on_import: Callable[[ModuleOp], None],
+) -> tuple[ConvertedFile, Report]:
+    recorder = Recorder()
+    loading = 0.0
+
+    def timed(name: str, work: Callable[[], Result]) -> Result:
+        on_stage(name)
+        start = time.perf_counter()
+        with InStage(name):
+            result = work()
+        recorder.stages.append(StageTime(name, time.perf_counter() - start))
+        return result
+
+    keep = _graph_keeper(options)
+    watching = instruments(options) if keep is None else [*instruments(options), keep]
+    timed("load", lambda: _load(target))
+    module = timed("import", lambda: source.open(functional=True))
+
+    def begin() -> None:
+        on_import(module)
+        _check(module)
+
+    try:
+        if not is_uncut(module):
+            begin()
+        for done in run_stages(module, target.stages, options, watching, on_stage):
+            recorder.add(done.name, done.result)
+            recorder.stages.append(StageTime(done.name, done.seconds))
+            loading += done.loading
+            if done.name == _CUT:
+                begin()  # What is cut off is not looked at.
+    except ConversionError as problem:
+        explained = _explained(problem, [*recorder.notes, *budget().notes()])
+        raise _with_cuts(explained, source) from problem.__cause__
+    imported = Imported(source, recorder.operations)
+    file = timed("export", lambda: target.export(module, options, imported))
+    for name, finish in target.finish.items():
+        recorder.add(name, timed(name, partial(finish, file)))
+    interfaces, names, input_notes = _interfaces(module, source.batch, options.target)
+    recorder.notes += [*names, *budget().notes(), *target.notes(file), *_custom_notes(file.custom_operators)]
+    recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
+    report = recorder.report(source.name)._replace(
+        interfaces=interfaces,
+        input_notes=input_notes,
+        size=file.size,
+        operators=file.operators,
+        bytes_by_operator=file.bytes_by_operator,
+        operator_versions=file.versions,
+        min_runtime_version=file.min_runtime_version,
+        custom_operators=file.custom_operators,
+        graphs=None if keep is None else keep.graphs(module),
+    )
+    return file, report
+
+
+def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:
+    """Returns what the report says about the operators that the app must register; nothing if there are none."""
+    if not custom:
+        return []
+    names = ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in custom.items())
+    message = (
+        f"the app that runs this file must register {len(custom)} custom operator{'s'[: len(custom) > 1]}: {names}"
+    )
+    hint = "add a kernel for each to the app's op resolver (AddCustom); without it the file doesn't load"
+    return [Diagnostic(CUSTOM_OPERATORS, message, hint=hint, severity=WARNING)]
+
+
+def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:
+    """Returns an error that also names what would have removed what fails: fusion of functions, folding.
+
+    Where ops of the graph are reported without their source lines, it says how to get these.
+    """
+    from tfconvert.converter.composites.marks import KEPT
+
+    nodes = [each for each in problem.diagnostics if each.op and each.node]
+    is_unlocated = bool(nodes) and not any(_SOURCE_LINE.search(each.location) for each in nodes)
+    kept = (note for note in notes if note.code in (KEPT, NOT_FOLDED))
+    return ConversionError(
+        [*problem.diagnostics, *kept], [*problem.advice, *([_HOW_TO_LOCATE] if is_unlocated else [])]
+    )
+
+
+def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
+    """Returns an error that also says how to cut off the ops in it that belong outside of a model."""
+    from tfconvert.converter.targets.litert.legalize.advice import is_about_text, side_of
+
+    failing = {each.op for each in problem.diagnostics if each.op}
+    found = [
+        each
+        for each in problem.diagnostics
+        if (side_of(each.op) or is_about_text(each.hint)) and "--input" not in each.hint
+    ]
+    if not found or not source.can_be_cut:
+        return problem
+    from tfconvert.converter.cutting.advice import options_that_cut_off
+
+    try:
+        original = as_functions(source._replace(inputs=None, outputs=None, input_shapes=None, rename=None))
+        options = options_that_cut_off(original, as_functions(source), failing, side_of)
+    except ConversionError:
+        return problem  # There is more to mend in the model than that.
+    if options is None:
+        return problem
+    how = f"cut it off: {options}"
+    diagnostics = [
+        each._replace(hint=f"{each.hint}; or {how}" if each.hint else how) if each in found else each
+        for each in problem.diagnostics
+    ]
+    return ConversionError(diagnostics, problem.advice)
+
+
+def _interfaces(
+    module: ModuleOp, batch: int | None, target: str
+) -> tuple[tuple[Interface, ...], list[Diagnostic], tuple[Diagnostic, ...]]:
+    """Returns the interfaces of a module's functions, notes on their names, and on the sizes of their inputs."""
+    from tfconvert.converter.ir.interface import input_notes, interfaces, signature_notes
+
+    found = tuple(interfaces(module))
+    return found, signature_notes(found), tuple(input_notes(found, batch, has_delegates=target == TARGETS[0]))
+
+
+def _check(module: ModuleOp) -> None:
+    from tfconvert.converter.pipeline.refusals import check_graphs
+
+    check_graphs(module)
+
+
+def _load(target: Target) -> None:
+    """Imports what every conversion needs, so that the report separates import time from the work's."""
+    import tfconvert.importers.saved_model  # noqa: F401
+
+    target.load()

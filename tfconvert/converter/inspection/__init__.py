@@ -1,1 +1,0 @@
-"""Inspects a model without converting it: its contents, whether it will convert, and the expected result."""

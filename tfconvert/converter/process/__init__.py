@@ -1,0 +1,1 @@
+"""Processes: children, stack room, memory and signals."""

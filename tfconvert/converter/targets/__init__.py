@@ -1,0 +1,1 @@
+"""The targets that a module is lowered to: LiteRT, StableHLO and IREE."""

@@ -1,0 +1,344 @@
+"""Sizes and other small integers as numbers of type `index`, computed beside the program, not in tensors.
+
+What StableHLO computes with tensors of one number becomes arithmetic on numbers; equal sizes become the same value, so
+that it is known that they are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from tfconvert.converter.targets.iree.rewrites.emit import Emit, Index, constant_ints
+from tfconvert.converter.targets.iree.rewrites.origins import carried_from, int_of, ints_of, product_of, source_of
+from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import DenseArrayAttr
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
+from tfconvert.schema.ir.values import OpResult, Value
+
+# How long a computation is followed.
+_DEEPEST = 64
+
+_BINARY = {
+    "stablehlo.add": "addi",
+    "stablehlo.subtract": "subi",
+    "stablehlo.multiply": "muli",
+    "stablehlo.maximum": "maxsi",
+    "stablehlo.minimum": "minsi",
+}
+NUMERIC = frozenset({"stablehlo.get_dimension_size", *_BINARY})
+"""Ops that make a size, or a number of numbers."""
+
+_OF_TRUTHS = {"stablehlo.and": "arith.andi", "stablehlo.or": "arith.ori"}
+_COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
+
+# The operand that holds the result's sizes.
+_SHAPE_OPERAND = {"stablehlo.dynamic_broadcast_in_dim": 1, "stablehlo.dynamic_iota": 0, "stablehlo.dynamic_reshape": 1}
+
+
+class Numbers:
+    """The numbers of a module, each computed once, right after what it depends on.
+
+    Attributes:
+        has_quotients: Whether one is a quotient of others, for which IREE knows no bound.
+    """
+
+    __slots__ = ("_before", "_dims", "_elements", "_factors", "has_quotients")
+
+    def __init__(self) -> None:
+        self.has_quotients = False
+        self._dims: dict[tuple[Value, int], Index] = {}
+        self._elements: dict[tuple[Value, int], Index] = {}
+        self._factors: dict[Value, tuple[Index, Index]] = {}
+        self._before: dict[Value, Index] = {}
+
+    # Sizes.
+
+    def sizes(self, value: Value) -> list[Index]:
+        """Returns a value's sizes."""
+        shape = types.shape_of(value.type)
+        assert shape is not None
+        return [self.size(value, axis) for axis in range(len(shape))]
+
+    def size(self, value: Value, axis: int) -> Index:
+        """Returns a size."""
+        shape = types.shape_of(value.type)
+        assert shape is not None
+        if shape[axis] >= 0:
+            return shape[axis]
+        found = self._dims.get((value, axis))
+        if found is None:
+            found = self._size(value, axis)
+            self._dims[value, axis] = found
+        return found
+
+    def _size(self, value: Value, axis: int) -> Index:
+        origin, place = value, axis
+        while (known := self._dims.get((origin, place))) is None and isinstance(origin, OpResult):
+            op = origin.op
+            if op.name in _SHAPE_OPERAND:
+                return self.element(op.operands[_SHAPE_OPERAND[op.name]], place)
+            if op.name in _SIZE_OPERANDS:
+                shape = types.shape_of(origin.type)
+                assert shape is not None
+                return op.operands[_SIZE_OPERANDS[op.name](op) + sum(dim < 0 for dim in shape[:place])]
+            source = source_of(origin, place)
+            if source is None:
+                break
+            origin, place = source
+            static = types.shape_of(origin.type)
+            if static is not None and static[place] >= 0:
+                return static[place]
+        return self._read(origin, place) if known is None else known
+
+    def _read(self, value: Value, axis: int) -> Value:
+        emit = after(value)
+        held = bits(value, emit) if is_unsigned(value) else value
+        found = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
+        self._dims[value, axis] = found
+        before = carried_from(value, axis) or product_of(value, axis)
+        if before is not None:
+            self._before[found] = self.size(*before)
+        return found
+
+    def before(self, size: Index) -> Index:
+        """Returns an equal size that is known earlier, for checks.
+
+        IREE 3.13 runs the ops of a loop's step before their operands are there, or loses buffers that the loop
+        carries, if a check stands among them. Other ops get the sizes where they are: it fails on those from outside.
+        """
+        while isinstance(size, Value) and size in self._before:
+            size = self._before[size]
+        return size
+
+    # Elements.
+
+    def elements(self, vector: Value) -> list[Index]:
+        """Returns the elements of a vector of integers."""
+        shape = types.shape_of(vector.type)
+        assert shape is not None
+        assert min(shape, default=0) >= 0, shape
+        return [self.element(vector, at) for at in range(math.prod(shape))]
+
+    def element(self, value: Value, at: int = 0, depth: int = 0) -> Index:
+        """Returns an element of a tensor of integers.
+
+        Args:
+            value: The tensor, whose sizes are known.
+            at: The element's number, row by row.
+            depth: How far away what it is needed for is.
+        """
+        found = self._elements.get((value, at))
+        if found is None:
+            found = self._element(value, at, depth + 1) if depth < _DEEPEST else None
+            if found is None:
+                emit = after(value)
+                number = emit.element(value, *_places(value, at))
+                found = number if number.type is INDEX else emit.one("arith.index_cast", (number,), INDEX)
+            self._elements[value, at] = found
+        return found
+
+    def _element(self, value: Value, at: int, depth: int) -> Index | None:
+        known = constant_ints(value)
+        if known is not None:
+            return known[at]
+        if not isinstance(value, OpResult) or not _is_integer(value):
+            return None
+        op = value.op
+        if op.name == "tensor.from_elements":
+            return _before_cast(op.operands[at])
+        if op.name == "stablehlo.get_dimension_size":
+            return self.size(op.operands[0], int_of(op, "dimension"))
+        if op.name in _BINARY or op.name == "stablehlo.divide":
+            if types.shape_of(op.operands[0].type) != types.shape_of(value.type):
+                return None
+            one, other = (self.element(operand, at, depth) for operand in op.operands)
+            return self._computed(value, one, other)
+        if op.name == "stablehlo.select":
+            return self._chosen(op, at, depth)
+        rule = _ELEMENTS.get(op.name)
+        source = rule(op, at) if rule is not None else None
+        return None if source is None else self.element(*source, depth)
+
+    def _computed(self, value: Value, one: Index, other: Index) -> Index:
+        op = value.owner
+        assert isinstance(op, Operation)
+        emit = after(value)
+        if op.name == "stablehlo.multiply":
+            return self._product(one, other, emit)
+        if op.name != "stablehlo.divide":
+            return emit.compute(_BINARY[op.name], one, other)
+        (count, some), (divisor, more) = self.factors(one), self.factors(other)
+        if divisor and more and count % divisor == 0 and not more - some:
+            # What is left of the elements of a reshape is a size that is known, so that it is the same value.
+            found: Index = count // divisor
+            for factor in (some - more).elements():
+                found = self._product(found, factor, emit)
+            return found
+        if isinstance(other, int) and isinstance(one, int) and other > 0 <= one:
+            return one // other
+        if isinstance(other, int) and other > 0:
+            return one if other == 1 else emit.one("arith.divsi", (emit.index(one), emit.index(other)), INDEX)
+        self.has_quotients = True
+        # A divisor of zero would be undefined; StableHLO's result is of no use either.
+        by = emit.index(other)
+        safe = emit.choose(emit.is_(0, by, emit.index(0)), emit.index(1), by)
+        return emit.one("arith.divsi", (emit.index(one), safe), INDEX)
+
+    def _product(self, one: Index, other: Index, emit: Emit) -> Index:
+        found = emit.compute("muli", one, other)
+        if isinstance(found, Value) and found is not one and found is not other:
+            self._factors.setdefault(found, (one, other))
+        return found
+
+    def _chosen(self, op: Operation, at: int, depth: int) -> Index:
+        condition, *cases = op.operands
+        one, other = (self.element(case, at, depth) for case in cases)
+        if one is other or (isinstance(one, int) and one == other):
+            return one
+        place = at if types.shape_of(condition.type) else 0
+        truth = self.truth(condition, place, depth)
+        emit = after(op.results[0])
+        return emit.choose(truth, emit.index(one), emit.index(other))
+
+    def truth(self, condition: Value, at: int = 0, depth: int = 0) -> Value:
+        """Returns an element of a tensor of truth values."""
+        emit = after(condition)
+        op = condition.owner
+        if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _DEEPEST:
+            direction = op.properties["comparison_direction"]
+            assert isinstance(direction, EnumeratorAttr)
+            if all(_is_signed(operand) for operand in op.operands):
+                one, other = (emit.index(self.element(operand, at, depth + 1)) for operand in op.operands)
+                return emit.is_(_COMPARISONS[direction.value], one, other)
+        if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _DEEPEST:
+            first, second = (self.truth(operand, at, depth + 1) for operand in op.operands)
+            return emit.one(_OF_TRUTHS[op.name], (first, second), types.I1)
+        return emit.element(condition, *_places(condition, at))
+
+    def factors(self, number: Index) -> tuple[int, Counter[Value]]:
+        """Returns a number as a product: of a number that is known, and of values that are not products."""
+        if isinstance(number, int):
+            return number, Counter()
+        pair = self._factors.get(number)
+        if pair is None:
+            return 1, Counter((number,))
+        (one, some), (other, more) = (self.factors(each) for each in pair)
+        return one * other, some + more
+
+
+def _second_group_end(op: Operation) -> int:
+    """Returns the number of the first operand behind the second group: offsets of a slice, sizes before a reshape."""
+    counts = op.properties["operandSegmentSizes"]
+    assert isinstance(counts, DenseArrayAttr)
+    return 1 + int(counts.values[1])
+
+
+# The number of the first of the operands that are the result's open sizes.
+_SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
+    "flow.tensor.reshape": _second_group_end,
+    "flow.tensor.tie_shape": lambda op: 1,
+    "tensor.empty": lambda op: 0,
+    "tensor.expand_shape": lambda op: 1,
+    "tensor.extract_slice": _second_group_end,
+}
+
+
+def after(value: Value) -> Emit:
+    """Returns what inserts right after a value is defined."""
+    owner = value.owner
+    if isinstance(owner, Operation):
+        assert owner.next_op is not None
+        emit = Emit(owner.next_op)
+        emit.location = owner.location
+        return emit
+    return Emit(owner.first_op)
+
+
+def _places(value: Value, at: int) -> list[Index]:
+    """Returns the index along each axis of an element that is known by its number."""
+    shape = types.shape_of(value.type)
+    assert shape is not None
+    places: list[Index] = []
+    for dim in reversed(shape):
+        at, place = divmod(at, dim)
+        places.insert(0, place)
+    return places
+
+
+def _before_cast(number: Value) -> Value | None:
+    """Returns a number as it is of type `index`, `None` if it never was."""
+    if number.type is INDEX:
+        return number
+    op = number.owner
+    is_cast = isinstance(op, Operation) and op.name == "arith.index_cast" and op.operands[0].type is INDEX
+    return op.operands[0] if isinstance(op, Operation) and is_cast else None
+
+
+def is_number(value: Value) -> bool:
+    """Returns whether a scalar is a number that the host has: a constant, or one that was made a tensor."""
+    op = value.owner
+    if not isinstance(op, Operation):
+        return False
+    if op.name == "tensor.from_elements":
+        return _before_cast(op.operands[0]) is not None
+    return op.name == "stablehlo.constant"
+
+
+def _is_signed(value: Value) -> bool:
+    element = types.element_of(value.type)
+    return isinstance(element, IntegerType) and element.width >= 32 and element.signedness is Signedness.SIGNLESS
+
+
+def _is_integer(value: Value) -> bool:
+    element = types.element_of(value.type)
+    return element is INDEX or isinstance(element, IntegerType)
+
+
+def _reshaped(op: Operation, at: int) -> tuple[Value, int]:
+    return op.operands[0], at
+
+
+def _part(op: Operation, at: int) -> tuple[Value, int] | None:
+    starts, strides = ints_of(op, "start_indices"), ints_of(op, "strides")
+    return (op.operands[0], starts[0] + at * strides[0]) if len(starts) == 1 else None
+
+
+def _piece(op: Operation, at: int) -> tuple[Value, int] | None:
+    for operand in op.operands:
+        shape = types.shape_of(operand.type)
+        if shape is None or len(shape) != 1 or shape[0] < 0:
+            return None
+        if at < shape[0]:
+            return operand, at
+        at -= shape[0]
+    return None
+
+
+def _converted(op: Operation, at: int) -> tuple[Value, int] | None:
+    operand = op.operands[0]
+    is_wide = isinstance(kind := types.element_of(operand.type), IntegerType) and kind.width >= 16
+    return (operand, at) if is_wide and not _is_narrow(types.element_of(op.results[0].type)) else None
+
+
+def _is_narrow(kind: Attribute) -> bool:
+    return not isinstance(kind, IntegerType) or kind.width < 32
+
+
+def _spread(op: Operation, at: int) -> tuple[Value, int] | None:
+    return (op.operands[0], 0) if types.shape_of(op.operands[0].type) == () else None
+
+
+# Where the elements of small tensors come from.
+_ELEMENTS: Mapping[str, Callable[[Operation, int], tuple[Value, int] | None]] = {
+    "stablehlo.broadcast_in_dim": _spread,
+    "stablehlo.concatenate": _piece,
+    "stablehlo.convert": _converted,
+    "stablehlo.reshape": _reshaped,
+    "stablehlo.slice": _part,
+}

@@ -1,0 +1,141 @@
+"""Fourier transforms, as products with matrices: IREE has those of one axis, of powers of two and known sizes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
+from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
+from tfconvert.converter.targets.iree.rewrites.products import multiply_add
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import stablehlo, tensor_data, types
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import ComplexType
+from tfconvert.schema.ir.values import Value
+
+# The longest transform that becomes a product: its matrices have as many rows and columns.
+_LONGEST = 4096
+
+Parts = tuple[Value, Value | None]
+"""Real and imaginary parts; real numbers have only those."""
+
+
+def fft(op: Operation, context: Context) -> Value | None:
+    """Returns a transform axis by axis.
+
+    Raises:
+        ConversionError: It is too long (`unsupported-op`).
+    """
+    (value,) = op.operands
+    kind, lengths = op.properties["fft_type"], axes(op, "fft_length")
+    assert isinstance(kind, EnumeratorAttr)
+    is_power = len(lengths) == 1 and lengths[0] & (lengths[0] - 1) == 0
+    if is_power and not is_open(value) and kind.value in ("FFT", "RFFT"):
+        return None
+    if max(lengths) > _LONGEST:
+        raise error(
+            "unsupported-op",
+            f"{op.name} can't be compiled: IREE has transforms of one axis of known sizes, a power of two long, and "
+            f"{max(lengths)} is too long for a product",
+            hint=f"transform at most {_LONGEST} numbers, or fix the sizes (--input-shape)",
+        )
+    work = _Transform(context)
+    last = len(shape_of(value)) - 1
+    others = [(last - 1 - at, length) for at, length in enumerate(reversed(lengths[:-1]))]
+    if kind.value == "RFFT":
+        found = work.real(value, last, lengths[-1])
+        return work.joined(work.complex(found, others, is_inverse=False), op)
+    parts = work.split(value)
+    if kind.value == "IRFFT":
+        return work.to_real(work.complex(parts, others, is_inverse=True), last, lengths[-1])
+    return work.joined(work.complex(parts, [(last, lengths[-1]), *others], is_inverse=kind.value == "IFFT"), op)
+
+
+class _Transform:
+    """Inserts the ops of one transform.
+
+    Args:
+        context: Where they are inserted.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def split(self, value: Value) -> Parts:
+        """Returns the parts of complex numbers."""
+        kind = types.element_of(value.type)
+        assert isinstance(kind, ComplexType)
+        part = types.tensor(kind.element_type, shape_of(value))
+        real, imaginary = (self._context.emit.one(f"stablehlo.{name}", (value,), part) for name in ("real", "imag"))
+        return real, imaginary
+
+    def joined(self, parts: Parts, op: Operation) -> Value:
+        """Returns complex numbers of parts, as an op returns them."""
+        real, imaginary = parts
+        assert imaginary is not None
+        return self._context.emit.one("stablehlo.complex", (real, imaginary), op.results[0].type)
+
+    def complex(self, parts: Parts, places: Sequence[tuple[int, int]], *, is_inverse: bool) -> Parts:
+        """Returns parts that are transformed along axes of lengths."""
+        real, imaginary = parts
+        for axis, length in places:
+            assert imaginary is not None
+            angles = _angles(length, length)
+            scale = 1 / length if is_inverse else 1.0
+            cosine, sine = np.cos(angles) * scale, np.sin(angles) * (scale if is_inverse else -scale)
+            real, imaginary = (
+                self._pair("subtract", (real, cosine), (imaginary, sine), axis),
+                self._pair("add", (real, sine), (imaginary, cosine), axis),
+            )
+        return real, imaginary
+
+    def real(self, value: Value, axis: int, length: int) -> Parts:
+        """Returns the parts of the transform of real numbers, whose other half is the conjugate."""
+        angles = _angles(length, length // 2 + 1)
+        return self._product(value, np.cos(angles), axis), self._product(value, -np.sin(angles), axis)
+
+    def to_real(self, parts: Parts, axis: int, length: int) -> Value:
+        """Returns the real numbers of which parts are the transform's half."""
+        real, imaginary = parts
+        assert imaginary is not None
+        angles = _angles(length // 2 + 1, length, length)
+        # All but the first one, and the middle one of an even length, stand for their conjugates too.
+        weights = np.full((length // 2 + 1, 1), 2 / length)
+        weights[0] = 1 / length
+        if length % 2 == 0:
+            weights[-1] = 1 / length
+        return self._pair("subtract", (real, np.cos(angles) * weights), (imaginary, np.sin(angles) * weights), axis)
+
+    def _pair(self, name: str, one: tuple[Value, Array], other: tuple[Value, Array], axis: int) -> Value:
+        """Returns the sum or the difference of two products."""
+        first, second = (self._product(*each, axis) for each in (one, other))
+        return self._context.emit.one(f"stablehlo.{name}", (first, second), first.type)
+
+    def _product(self, value: Value, matrix: Array, axis: int) -> Value:
+        """Returns the product of an axis with a matrix."""
+        emit, element = self._context.emit, types.element_of(value.type)
+        factor = emit.insert(stablehlo.constant(_constant(matrix, element))).results[0]
+        shape, sizes = list(shape_of(value)), self._context.numbers.sizes(value)
+        shape[axis] = sizes[axis] = matrix.shape[1]
+        rank = len(shape)
+        into = emit.filled(emit.scalar(0, element), element, sizes, tuple(shape))
+        everything = list(range(rank))
+        read = [rank if at == axis else at for at in everything]
+        return emit.loops(
+            [(value, read), (factor, [rank, axis])], (into, everything), "p" * rank + "r", multiply_add(element)
+        )
+
+
+def _constant(matrix: Array, element: Attribute) -> tensor_data.Constant:
+    return tensor_data.of_array(matrix.astype(types.numpy_dtype(element)), element)
+
+
+def _angles(rows: int, columns: int, length: int = 0) -> Array:
+    """Returns the angles by which the numbers of a transform turn each other."""
+    turns = np.outer(np.arange(rows), np.arange(columns)) % (length or rows)
+    return np.asarray(turns * (2 * np.pi / (length or rows)))

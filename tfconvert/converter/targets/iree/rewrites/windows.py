@@ -1,0 +1,293 @@
+"""Convolutions, and how windows lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.targets.iree.rewrites import slices
+from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
+from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
+from tfconvert.converter.targets.iree.rewrites.emit import DYNAMIC, Emit, Index, segments
+from tfconvert.converter.targets.iree.rewrites.products import is_number, multiply_add
+from tfconvert.converter.targets.iree.rewrites.shapes import reshape
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr
+from tfconvert.schema.ir.attributes import IntegerAttr
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+class _Layout(NamedTuple):
+    """Where the dimensions of a convolution are.
+
+    Attributes:
+        batch: The axis of the batch in the operand.
+        feature: That of the channels.
+        spatial: Those of the image.
+        kernel: The axes of the kernel's image, its input and its output channels.
+        result: Those of the result's batch and channels, and of its image.
+    """
+
+    batch: int
+    feature: int
+    spatial: Sequence[int]
+    kernel: Sequence[int]
+    result: Sequence[int]
+
+
+def _layout(op: Operation) -> _Layout:
+    numbers = op.properties["dimension_numbers"]
+    assert isinstance(numbers, ConvAttr)
+    lhs, rhs, result = numbers.layouts
+    image = [str(number) for number in range(len(lhs) - 2)]
+    return _Layout(
+        lhs.index("b"),
+        lhs.index("f"),
+        [lhs.index(each) for each in image],
+        [rhs.index(each) for each in (*image, "i", "o")],
+        [result.index(each) for each in ("b", "f", *image)],
+    )
+
+
+def _groups(op: Operation, name: str) -> int:
+    value = op.properties.get(name)
+    return value.value if isinstance(value, IntegerAttr) else 1
+
+
+def padding_of(op: Operation, rank: int) -> list[tuple[int, int]]:
+    """Returns the amounts of padding of each dimension."""
+    value = op.properties.get("padding")
+    if not tensor_data.is_constant(value):
+        return [(0, 0)] * rank
+    return [(int(low), int(high)) for low, high in tensor_data.to_array(value).reshape(-1, 2)]
+
+
+def convolution(op: Operation, context: Context) -> Value | None:
+    """Returns a convolution that pads first, as `linalg` has it; IREE takes those of an open batch alone."""
+    value, kernel = op.operands[:2]
+    layout = _layout(op)
+    shape = shape_of(value)
+    is_plain = min(shape[axis] for axis in layout.spatial) >= 0 and _groups(op, "feature_group_count") == 1
+    element = types.element_of(op.results[0].type)
+    if op.name == "stablehlo.convolution" and (is_plain or not is_open(value, kernel)):
+        return None
+    if is_open(kernel) or _groups(op, "batch_group_count") != 1 or not is_number(element):
+        return None
+    count = len(layout.spatial)
+    if op.name == "stablehlo.convolution":
+        amounts: list[tuple[Index, Index]] = [*padding_of(op, count)]
+    else:
+        flat = context.numbers.elements(op.operands[2])
+        amounts = list(zip(flat[::2], flat[1::2], strict=True))
+    zero = context.emit.scalar(0, types.element_of(value.type))
+    between = [each - 1 for each in axes(op, "lhs_dilation") or (1,) * count]
+    wide, sizes = padded(value, zero, layout.spatial, amounts, between, context)
+    kernel = _turned(op, kernel, layout, context.emit)
+    return _Convolution(op, wide, kernel, layout, sizes, context).emit()
+
+
+def _turned(op: Operation, kernel: Value, layout: _Layout, emit: Emit) -> Value:
+    """Returns a kernel in the order of its image, input and output channels, reversed where the op says so."""
+    turned = axes(op, "window_reversal")
+    backwards = tuple([layout.kernel[at] for at, is_turned in enumerate(turned) if is_turned])
+    if backwards:
+        kernel = emit.one("stablehlo.reverse", (kernel,), kernel.type, {"dimensions": backwards})
+    if list(layout.kernel) == list(range(len(layout.kernel))):
+        return kernel
+    shape = shape_of(kernel)
+    kind = types.tensor(types.element_of(kernel.type), tuple([shape[axis] for axis in layout.kernel]))
+    return emit.one("stablehlo.transpose", (kernel,), kind, {"permutation": tuple(layout.kernel)})
+
+
+def padded(
+    value: Value,
+    filling: Value,
+    places: Sequence[int],
+    amounts: Sequence[tuple[Index, Index]],
+    between: Sequence[int],
+    context: Context,
+) -> tuple[Value, list[Index]]:
+    """Returns a value with padding along some axes, and its sizes."""
+    emit, rank = context.emit, len(shape_of(value))
+    sizes = context.numbers.sizes(value)
+    low: list[Index] = [0] * rank
+    high: list[Index] = [0] * rank
+    inside = [0] * rank
+    for axis, (before, after), more in zip(places, amounts, between, strict=True):
+        low[axis], high[axis], inside[axis] = before, after, more
+        size = sizes[axis]
+        if more:
+            last = emit.compute("maxsi", emit.compute("subi", size, 1), 0)
+            size = emit.compute("addi", size, emit.compute("muli", last, more))
+        both = emit.compute("addi", before, after)
+        sizes[axis] = emit.compute("addi", size, both)
+    known = [each for each in (*low, *high) if isinstance(each, int)]
+    if len(known) == 2 * rank and min(known, default=0) >= 0:
+        if any(known) or any(inside):
+            shape = tuple(
+                [
+                    -1 if dim < 0 or not isinstance(size, int) else size
+                    for dim, size in zip(shape_of(value), sizes, strict=True)
+                ]
+            )
+            properties = {
+                "edge_padding_low": tuple(known[:rank]),
+                "edge_padding_high": tuple(known[rank:]),
+                "interior_padding": tuple(inside),
+            }
+            kind = types.tensor(types.element_of(value.type), shape)
+            value = emit.one("stablehlo.pad", (value, filling), kind, properties)
+        return value, sizes
+    value = slices.spread(value, filling, inside, emit)
+    shape = tuple([size if isinstance(size, int) else -1 for size in sizes])
+    return slices.pad(value, emit.element(filling), low, high, shape, context), sizes
+
+
+class _Convolution:
+    """A convolution of a padded operand.
+
+    Args:
+        op: The op.
+        value: Its operand, padded.
+        kernel: The kernel, image first, then input and output channels.
+        layout: Where the dimensions are.
+        sizes: The sizes of the operand.
+        context: Where it is inserted.
+    """
+
+    def __init__(
+        self, op: Operation, value: Value, kernel: Value, layout: _Layout, sizes: Sequence[Index], context: Context
+    ) -> None:
+        self._op, self._value, self._kernel, self._layout, self._sizes = op, value, kernel, layout, sizes
+        self._context = context
+        count = len(layout.spatial)
+        self._strides = axes(op, "window_strides") or (1,) * count
+        self._dilations = axes(op, "rhs_dilation") or (1,) * count
+        self._window = shape_of(kernel)[:count]
+        self._element = types.element_of(op.results[0].type)
+        self._groups = _groups(op, "feature_group_count")
+        self._image = [
+            slid(sizes[axis], (size - 1) * dilation + 1, stride, context.emit)
+            for axis, size, dilation, stride in zip(
+                layout.spatial, self._window, self._dilations, self._strides, strict=True
+            )
+        ]
+
+    def emit(self) -> Value:
+        """Returns the result."""
+        layout, rank = self._layout, len(self._sizes)
+        is_last = (
+            layout.batch == 0
+            and layout.feature == rank - 1
+            and list(layout.result) == [0, rank - 1, *range(1, rank - 1)]
+        )
+        is_same = types.element_of(self._value.type) is self._element
+        if is_last and is_same and self._groups == 1 and rank - 2 in _NAMED:
+            return self._named(_NAMED[rank - 2], self._kernel)
+        inputs, outputs = shape_of(self._kernel)[-2:]
+        if is_last and is_same and rank == 4 and inputs == 1 and self._groups == outputs:
+            kind = types.tensor(types.element_of(self._kernel.type), (*self._window, outputs))
+            flat = self._context.emit.one("stablehlo.reshape", (self._kernel,), kind)
+            return self._named("linalg.depthwise_conv_2d_nhwc_hwc", flat)
+        return self._loops()
+
+    def _into(self, sizes: Sequence[Index], shape: types.Shape) -> Value:
+        emit = self._context.emit
+        return emit.filled(emit.scalar(0, self._element), self._element, sizes, shape)
+
+    def _result_sizes(self, channels: Sequence[Index]) -> list[Index]:
+        """Returns the sizes of the result, with some dimensions in the place of the channels."""
+        batch, feature, *image = self._layout.result
+        placed: dict[int, Sequence[Index]] = {
+            batch: [self._sizes[self._layout.batch]],
+            feature: channels,
+            **{axis: [size] for axis, size in zip(image, self._image, strict=True)},
+        }
+        return [size for axis in sorted(placed) for size in placed[axis]]
+
+    def _named(self, name: str, kernel: Value) -> Value:
+        """Inserts one of `linalg`'s convolutions."""
+        emit, shape = self._context.emit, shape_of(self._op.results[0])
+        into = self._into(self._result_sizes([shape[-1]]), shape)
+        block = Block(arg_types=(self._element,) * 3)
+        inside = Emit.at_block_end(block, emit.location)
+        inside.op("linalg.yield", (multiply_add(self._element)(inside, block.args),), ())
+        properties: dict[str, attrs.Value] = {
+            "strides": _vector(self._strides),
+            "dilations": _vector(self._dilations),
+            "operandSegmentSizes": segments(2, 1),
+        }
+        return emit.one(name, (self._value, kernel, into), into.type, properties, (Region(block),))
+
+    def _loops(self) -> Value:
+        """Inserts a loop nest: batch, image and channels of the result by group, then the window and its channels."""
+        context, count, groups = self._context, len(self._window), self._groups
+        outputs = shape_of(self._kernel)[-1]
+        emit, layout = context.emit, self._layout
+        value = _split(self._value, layout.feature, groups, self._sizes, context)
+        kernel = _split(self._kernel, count + 1, groups, list(shape_of(self._kernel)), context)
+        rank = count + 3
+        # Loops: 0 the batch, 1 the group, 2 the channel in it, 3... the image; then the window, its input channels.
+        image = [
+            f"d{3 + at} * {stride} + d{rank + at} * {dilation}"
+            for at, (stride, dilation) in enumerate(zip(self._strides, self._dilations, strict=True))
+        ]
+        read: dict[int, list[int | str]] = {layout.batch: [0], layout.feature: [1, rank + count]}
+        read.update({axis: [text] for axis, text in zip(layout.spatial, image, strict=True)})
+        written: dict[int, list[int | str]] = {layout.result[0]: [0], layout.result[1]: [1, 2]}
+        written.update({axis: [3 + at] for at, axis in enumerate(layout.result[2:])})
+        shape = list(shape_of(self._op.results[0]))
+        shape[layout.result[1] : layout.result[1] + 1] = [groups, outputs // groups]
+        into = self._into(self._result_sizes([groups, outputs // groups]), tuple(shape))
+        weights: list[int | str] = [*range(rank, rank + count), rank + count, 1, 2]
+        found = emit.loops(
+            [(value, _flat(read)), (kernel, weights)],
+            (into, _flat(written)),
+            "p" * rank + "r" * (count + 1),
+            multiply_add(self._element),
+        )
+        joined = reshape(found, self._result_sizes([outputs]), shape_of(self._op.results[0]), context)
+        assert joined is not None
+        return joined
+
+
+_NAMED = {1: "linalg.conv_1d_nwc_wcf", 2: "linalg.conv_2d_nhwc_hwcf", 3: "linalg.conv_3d_ndhwc_dhwcf"}
+
+
+def slid(size: Index, extent: int, stride: int, emit: Emit) -> Index:
+    """Returns how many windows fit."""
+    room = emit.compute("subi", size, extent) if not isinstance(size, int) else max(size - extent, -stride)
+    return emit.compute("addi", emit.quotient(room, stride), 1)
+
+
+def _split(value: Value, axis: int, groups: int, sizes: Sequence[Index], context: Context) -> Value:
+    """Returns a value whose channels are split into groups, the first of two dimensions."""
+    shape = list(shape_of(value))
+    wanted: list[Index] = [*sizes]
+    parts_of_axis = [groups, shape[axis] // groups]
+    shape[axis : axis + 1] = parts_of_axis
+    wanted[axis : axis + 1] = parts_of_axis
+    emit, open_ = context.emit, [size for size, dim in zip(wanted, shape, strict=True) if dim < 0]
+    parts: list[list[int]] = []
+    for at in range(len(sizes)):
+        start = at + (at > axis)
+        parts.append([start, start + 1] if at == axis else [start])
+    properties: dict[str, attrs.Value] = {
+        "reassociation": attrs.of(parts),
+        "static_output_shape": tuple([DYNAMIC if dim < 0 else dim for dim in shape]),
+    }
+    kind = types.tensor(types.element_of(value.type), tuple(shape))
+    return emit.one("tensor.expand_shape", (value, *[emit.index(each) for each in open_]), kind, properties)
+
+
+def _flat(places: dict[int, list[int | str]]) -> list[int | str]:
+    return [each for axis in sorted(places) for each in places[axis]]
+
+
+def _vector(numbers: Sequence[int]) -> tensor_data.Constant:
+    return tensor_data.of_array(np.array(numbers, np.int64))

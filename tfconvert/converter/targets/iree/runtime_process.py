@@ -1,0 +1,96 @@
+"""IREE in a process of its own: it doesn't check sizes where the program doesn't, and may end the process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+
+from tfconvert.converter.process.child_process import Child, ChildError
+from tfconvert.converter.targets.iree.program_file import IreeFile
+from tfconvert.exporters.output_file import write_parts
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.limits import budget
+
+_NAME = "model.vmfb"
+_CHILD = "tfconvert.converter.targets.iree.runtime_child"
+
+
+class Runtime:
+    """IREE in another process, as validation runs files in LiteRT; a context manager.
+
+    Each run has a session of its own, so that variables begin anew, as the reference's do.
+
+    Args:
+        file: The program.
+    """
+
+    name = "IREE"
+    """Its name in diagnostics."""
+
+    def __init__(self, file: IreeFile) -> None:
+        self._file = file
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._program = ""
+        self._child = Child(_CHILD, budget().limits.run_seconds)
+
+    def __enter__(self) -> Runtime:
+        """Writes the program and its weights to a temporary folder.
+
+        Raises:
+            ConversionError: IREE's runtime is not installed (`iree-missing`), or the program was not compiled.
+        """
+        if not _is_installed():
+            raise error(
+                "iree-missing",
+                "programs are run in IREE's runtime, which is not installed",
+                hint="pip install 'tfconvert[iree]'",
+            )
+        self._file.check()
+        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
+        self._program = str(Path(self._folder.name, _NAME))
+        try:
+            write_parts(self._program, self._file.parts)
+        except ConversionError:
+            self._folder.cleanup()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends the process and removes the folder."""
+        self._child.stop()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        """Runs the program.
+
+        Args:
+            content: Not looked at: the program is the one of this object.
+            key: The signature; empty for the only function, whose inputs and outputs are taken in order.
+            inputs: The values, by input name.
+            outputs: The names of the outputs.
+
+        Raises:
+            ConversionError: The program can't be loaded, fails or crashes (`runtime-error`), or hangs (`run-timeout`).
+        """
+        header = {"path": self._program, "key": key, "outputs": list(outputs)}
+        try:
+            answer, results = self._child.ask(header | {"inputs": list(inputs)}, list(inputs.values()))
+        except ChildError as crash:
+            if crash.seconds:
+                raise error("run-timeout", f"IREE has not answered within {crash.seconds:g} s") from crash
+            raise error("runtime-error", f"IREE has crashed (status {crash.status})") from crash
+        if answer["code"]:
+            raise error("runtime-error", f"IREE refuses the program: {answer['problem']}")
+        return results
+
+
+def _is_installed() -> bool:
+    """Returns whether IREE's runtime is installed; it is not loaded into this process."""
+    return find_spec("iree") is not None and find_spec("iree.runtime") is not None

@@ -1,0 +1,116 @@
+"""Notes on operators whose kernels may compute something else than TensorFlow for some numbers or sizes.
+
+What depends on a number that only the run tells can't be refused: most models never have it. There is one note for all
+operators of a kind, and none where constants or shapes show that it can't happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.schema.diagnostics import NOTE, Diagnostic
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+CODE = "runtime-difference"
+
+
+class Difference(NamedTuple):
+    """A difference between a kernel of the runtime and TensorFlow's.
+
+    Attributes:
+        may_occur: Returns whether it may, for an operator.
+        message: What it is.
+        hint: How to avoid it; empty if nothing has to be done.
+    """
+
+    may_occur: Callable[[Operation], bool]
+    message: str
+    hint: str = ""
+
+
+def _may_divide_by_zero(op: Operation) -> bool:
+    divisor = _known(op.operands[1])
+    return _is_float(op.operands[0]) and (divisor is None or not divisor.all())
+
+
+def _may_overflow(op: Operation) -> bool:
+    return types.element_of(op.operands[0].type) == types.I32
+
+
+def _may_have_larger_window(op: Operation) -> bool:
+    """Returns whether an image may be smaller than the window; XNNPACK takes it to have one."""
+    shape = types.shape_of(op.operands[0].type)
+    return tfl.attribute(op, "padding") == "VALID" and any(
+        dim < 0 and tfl.attribute(op, f"filter_{name}") > 1
+        for dim, name in zip((shape or (-1,) * 4)[1:3], ("height", "width"), strict=True)
+    )
+
+
+def _has_unknown_rank(op: Operation) -> bool:
+    return any(types.shape_of(operand.type) is None for operand in op.operands)
+
+
+def _is_float(value: Value) -> bool:
+    row = types.from_mlir(types.element_of(value.type))
+    return row is not None and row.dtype.kind in "fV"
+
+
+def _known(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None:
+    """Returns the elements of a small constant, `None` if a value is not one."""
+    constant = tensor_data.constant_of(value)
+    return None if constant is None or not tensor_data.is_small(constant) else tensor_data.to_array(constant)
+
+
+DIFFERENCES: Mapping[str, Difference] = {
+    "tfl.floor_div": Difference(
+        _may_divide_by_zero,
+        "LiteRT stops with an error where a divisor is zero; TensorFlow's result is infinite there, or no number",
+        "make sure that divisors are not zero, or take the floor of a true division",
+    ),
+    "tfl.pow": Difference(_may_overflow, "powers that don't fit 32 bits are cut off; TensorFlow takes their low bits"),
+    **dict.fromkeys(
+        ("tfl.average_pool_2d", "tfl.max_pool_2d"),
+        Difference(
+            _may_have_larger_window,
+            "an image smaller than the window gives a result all the same; TensorFlow's has no elements",
+        ),
+    ),
+    "tfl.select_v2": Difference(
+        _has_unknown_rank,
+        "the ranks of its operands are not known, so LiteRT may drop dimensions of one element",
+        "declare the shapes of the inputs",
+    ),
+    "tfl.where": Difference(
+        lambda op: True, "its result has no elements if no condition holds, which some of LiteRT's kernels refuse"
+    ),
+    "tfl.pseudo_const": Difference(
+        lambda op: True,  # The pass has looked.
+        "the model computes with numbers that are infinite, or none; some of LiteRT's kernels, such as those that "
+        "choose the largest number or convolve, treat them otherwise than TensorFlow's",
+    ),
+}
+"""Differences by operator."""
+
+
+def notes(ops: Iterable[Operation]) -> list[Diagnostic]:
+    """Returns a note for every kind of op among those of which one may differ; it names the first node.
+
+    Args:
+        ops: Ops of `NOTED`; of the constants those that are not finite.
+    """
+    found: dict[str, Operation] = {}
+    for op in ops:
+        if op.name not in found and DIFFERENCES[op.name].may_occur(op):
+            found[op.name] = op
+    return [
+        Diagnostic(
+            CODE, DIFFERENCES[name].message, name, node_of(op.location), hint=DIFFERENCES[name].hint, severity=NOTE
+        )
+        for name, op in found.items()
+    ]

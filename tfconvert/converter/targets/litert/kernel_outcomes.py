@@ -1,0 +1,119 @@
+"""The outcomes of a module's ops in LiteRT's kernels; quick for ops that every kernel takes."""
+
+from __future__ import annotations
+
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects.tfl_calls import call_of, is_constant
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import TensorType
+from tfconvert.schema.tflite import kernels
+from tfconvert.schema.tflite.kernel_conditions import is_plain
+from tfconvert.schema.tflite.kernels import REFUSED, Outcome
+
+HIGHEST_RANK = 8
+"""The greatest rank that was tried, and the greatest that can be reshaped."""
+
+# Operators whose kernels count dimensions in arrays of that length.
+_NOT_HIGHER = frozenset(
+    (
+        "batch_matmul",
+        "batch_to_space_nd",
+        "cumsum",
+        "mirror_pad",
+        "pad",
+        "padv2",
+        "reshape",
+        "slice",
+        "space_to_batch_nd",
+        "strided_slice",
+        "tile",
+        "transpose",
+    )
+)
+
+NOTED = frozenset(
+    (
+        "tfl.average_pool_2d",
+        "tfl.floor_div",
+        "tfl.max_pool_2d",
+        "tfl.pow",
+        "tfl.pseudo_const",
+        "tfl.select_v2",
+        "tfl.where",
+    )
+)
+"""Ops of which `kernel_notes.py` has something to say; here, since few models need that to be loaded."""
+
+# The rank up to which an op is always fine that has to be looked at each time.
+_NEVER = -1
+
+OTHERS = frozenset((*tfl.BESIDE, tfl.CUSTOM))
+"""Ops that no kernel of the runtime computes."""
+
+
+class KernelOutcomes:
+    """Answers what becomes of ops, for as long as the types of a module are alive."""
+
+    __slots__ = ("_fine", "_known")
+
+    def __init__(self) -> None:
+        # By identity, since types are interned, and hashing one takes longer than all else here.
+        self._fine: dict[tuple[object, ...], int] = {}
+        # Networks repeat their calls. The attributes are held, so that none of another op takes their place in memory.
+        self._known: dict[tuple[object, ...], tuple[Outcome | None, tuple[Attribute, ...]]] = {}
+
+    def problem(self, op: Operation) -> Outcome | None:
+        """Returns what the runtime does with an op instead of computing it right, `None` if it does, or nobody knows.
+
+        Args:
+            op: An operator.
+        """
+        options = tuple(op.properties.values())
+        key = (
+            op.name,
+            *[(id(value.type), is_constant(value)) for value in op.operands],
+            0,
+            *[id(value.type) for value in op.results],
+            0,
+            *op.properties,
+            *map(id, options),
+        )
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = (self._problem(op), options)
+        return known[0]
+
+    def _problem(self, op: Operation) -> Outcome | None:
+        found = [types.element_of(value.type) for value in op.operands]
+        key = (op.name, *map(id, found), 0, *[id(types.element_of(value.type)) for value in op.results])
+        fine = self._fine.get(key)
+        if fine is None:
+            fine = self._fine[key] = _always_fine(op)
+        rank = _rank(op)
+        if rank <= fine:
+            return None
+        assert isinstance(op, tfl.TFLOp)
+        if rank > HIGHEST_RANK and op.op_name in _NOT_HIGHER:
+            return Outcome(REFUSED, REFUSED, low=HIGHEST_RANK + 1)
+        outcome = kernels.outcome(op.op_name.upper(), call_of(op))
+        return None if outcome is None or outcome.is_ok else outcome
+
+
+def _rank(op: Operation) -> int:
+    """Returns the greatest rank of an op's values."""
+    return max([_rank_of(value.type) for value in (*op.operands, *op.results)], default=0)
+
+
+def _rank_of(type: object) -> int:
+    return len(type.shape) if isinstance(type, TensorType) else 0
+
+
+def _always_fine(op: Operation) -> int:
+    """Returns the rank up to which the runtime takes the types of an op under all conditions, `_NEVER` if none."""
+    assert isinstance(op, tfl.TFLOp)
+    operator, call = op.op_name.upper(), call_of(op)
+    if not is_plain(call):
+        return _NEVER
+    rows = kernels.table().of(operator, kernels.signature(operator, call))
+    return min((row.low - 1 for row in rows if not row.is_ok), default=HIGHEST_RANK)

@@ -1,0 +1,238 @@
+"""The diagnostics of the ops that no pattern legalizes: causes first, then what fails because of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.rewrite.op_info import default_of, python_value, signature_of
+from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.flex.conversion import why_not
+from tfconvert.converter.targets.litert.legalize.advice import advice, last_resort, may_stay
+from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.locations import Place, place_of
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
+
+CONSTANT = "tf.Const"
+
+# How many further nodes of an op the error names.
+_NAMED = 3
+
+# How many operands or results of an op the error shows.
+_SHOWN = 6
+
+# The longest attribute that the error shows.
+_LONGEST = 60
+
+# The least benefit of patterns that recognise a special form, whose absence explains nothing.
+_SPECIAL = 3
+
+_FORWARDING = frozenset({"tfl.cast", "tfl.expand_dims", "tfl.reshape", "tfl.squeeze", "tfl.transpose"})
+_NEVER_SHOWN = frozenset({"container", "shared_name"})
+
+_NO_OPERATOR = "LiteRT has no such operator, and no others compute the same"
+_NO_CONSTANT = "the model changes this state while it runs, or its file doesn't hold the state's value"
+_WHOLE = "include all constants in the text, and cast those of other element types to one of LiteRT's"
+
+# Ops that only prepare another one: what it is called is what the user wrote.
+_SERVANTS = frozenset({"tf.StatelessRandomGetKeyCounter", "tf.StatelessRandomGetKeyCounterAlg", "tf.RngReadAndSkip"})
+
+
+class _Cause(NamedTuple):
+    """Why an op stays.
+
+    Attributes:
+        reason: The reason, as a sentence.
+        given: The element type that no pattern takes, if that is the reason.
+        is_missing: Whether no pattern legalizes any op of this name.
+    """
+
+    reason: str
+    given: str = ""
+    is_missing: bool = False
+
+
+def unsupported(
+    ops: Sequence[Operation], patterns: PatternSet, flex_ops: Sequence[str] | None = None
+) -> ConversionError:
+    """Returns the error about the remaining ops, with a diagnostic for each cause and name.
+
+    Args:
+        ops: The ops, in their order.
+        patterns: The patterns that could have legalized them.
+        flex_ops: Names of ops that the user's Flex delegate takes beside the usual ones; `None` if flex ops are not
+            allowed.
+    """
+    causes = {op: _cause(op, patterns) for op in ops}
+    primary: dict[tuple[str, str], list[Operation]] = {}
+    secondary: dict[tuple[str, str], list[tuple[Operation, Operation]]] = {}
+    for op, cause in causes.items():
+        blamed = _blamed(op, cause, causes)
+        if blamed is None:
+            primary.setdefault((op.name, cause.reason), []).append(op)
+        else:
+            secondary.setdefault((op.name, blamed.name), []).append((op, blamed))
+    found = [_diagnostic(reason, same, flex_ops) for (_, reason), same in primary.items()]
+    hints = {diagnostic.hint for diagnostic in found}
+    staying = [same[0] for (name, reason), same in primary.items() if may_stay(name, _specific(reason))]
+    resort = last_resort(flex=any(_can_be_flex(op, flex_ops) for op in staying))
+    consequences = [_consequence(pairs) for pairs in secondary.values()]
+    return ConversionError([*found, *consequences], [resort] if staying and resort not in hints else [])
+
+
+def by_reason(ops: Sequence[tf.TFOp], patterns: PatternSet) -> list[tuple[str, Sequence[tf.TFOp]]]:
+    """Returns why ops can't be legalized, and the ops of one name for which that is so."""
+    found: dict[tuple[str, str], list[tf.TFOp]] = {}
+    for op in ops:
+        found.setdefault((op.name, _cause(op, patterns).reason), []).append(op)
+    return [(reason, same) for (_, reason), same in found.items()]
+
+
+def _can_be_flex(op: Operation, flex_ops: Sequence[str] | None) -> bool:
+    """Returns whether it would help to allow flex ops."""
+    return flex_ops is None and isinstance(op, tf.TFOp) and why_not(op) is None
+
+
+def _cause(op: Operation, patterns: PatternSet) -> _Cause:
+    if not patterns.for_root(op.name):
+        return _Cause(_NO_CONSTANT if _is_about_state(op) else _NO_OPERATOR, is_missing=True)
+    failures = [(pattern, failure) for pattern, failure in patterns.failures(op) if not failure.is_special]
+    general = [failure for pattern, failure in failures if pattern.benefit < _SPECIAL]
+    declined = general or [failure for _, failure in failures]
+    others = [failure for failure in declined if not failure.takes]
+    # Patterns come in falling order of benefit: the last one is the most general.
+    return _Cause(others[-1].reason) if others else _of_type(declined)
+
+
+def _of_type(failures: Sequence[Failure]) -> _Cause:
+    """Returns the cause that none of the patterns takes the element type."""
+    taken = dict.fromkeys(_plain(name) for failure in failures for name in failure.takes.split())
+    given = failures[0].given if failures else ""
+    return _Cause(f"LiteRT computes it for {', '.join(taken)}, not for {_plain(given)}", given)
+
+
+def _plain(element: str) -> str:
+    return element.replace("!tf_type.", "").replace("#tf_type.", "")
+
+
+def _is_about_state(op: Operation) -> bool:
+    return any(isinstance(types.element_of(value.type), types.ResourceType) for value in (*op.operands, *op.results))
+
+
+def _blamed(op: Operation, cause: _Cause, causes: Mapping[Operation, _Cause]) -> Operation | None:
+    """Returns the op because of which another one can't be converted, `None` if that one is to blame itself."""
+    if op.name in _SERVANTS:
+        users = [use.operation for result in op.results for use in result.uses]
+        return next((user for user in users if user in causes), None)
+    for operand in op.operands:
+        producer = _producer(operand)
+        if producer is None or producer not in causes or producer.name in _SERVANTS:
+            continue
+        element = types.element_of(operand.type)
+        is_handle = isinstance(element, types.ResourceType | types.VariantType)
+        if is_handle or (not cause.is_missing and (str(element) == cause.given or "known" in cause.reason)):
+            return producer
+    return None
+
+
+def _producer(value: Value) -> Operation | None:
+    """Returns the op that computes a value, or what the value is merely another form of."""
+    while isinstance(value, OpResult) and value.op.name in _FORWARDING:
+        value = value.op.operands[0]
+    return value.op if isinstance(value, OpResult) else None
+
+
+def _diagnostic(reason: str, ops: Sequence[Operation], flex_ops: Sequence[str] | None) -> Diagnostic:
+    first, place = ops[0], _first_place(ops)
+    hint = _WHOLE if first.name == CONSTANT else advice(first.name, _specific(reason), place.layer)
+    declined = why_not(first, flex_ops) if flex_ops is not None and isinstance(first, tf.TFOp) else None
+    return Diagnostic(
+        "unsupported-op",
+        f"{reason}{f'; {declined}' if declined else ''}{_further(ops)}",
+        op=first.name,
+        node=place.node,
+        location=str(place),
+        hint=hint or last_resort(flex=_can_be_flex(first, flex_ops)),
+        signature=signature(first),
+        layer=place.layer,
+    )
+
+
+def _specific(reason: str) -> str:
+    return "" if reason == _NO_OPERATOR else reason
+
+
+def _consequence(pairs: Sequence[tuple[Operation, Operation]]) -> Diagnostic:
+    ops, blamed = [op for op, _ in pairs], pairs[0][1]
+    place, cause = _first_place(ops), place_of(blamed.location)
+    named = f'{blamed.name}, node "{cause.node}"' if cause.node else blamed.name
+    relation = "it only serves" if ops[0].name in _SERVANTS else "it takes what is computed by"
+    return Diagnostic(
+        "unsupported-op",
+        f"a consequence: {relation} {named}{_further(ops)}",
+        op=ops[0].name,
+        node=place.node,
+        location=str(place),
+        severity=NOTE,
+    )
+
+
+def _first_place(ops: Sequence[Operation]) -> Place:
+    places = [place_of(op.location) for op in ops]
+    return next((place for place in places if place.node or place.source), places[0])
+
+
+def _further(ops: Sequence[Operation]) -> str:
+    """Returns how often an op is used, and where else than at the first place."""
+    if len(ops) == 1:
+        return ""
+    places = [place_of(op.location) for op in ops]
+    others = [name for name in dict.fromkeys(place.node or place.source for place in places) if name][1:]
+    more = ", ..." if len(others) > _NAMED else ""
+    also = f", also at {', '.join(others[:_NAMED])}{more}" if others else ""
+    return f"; used {len(ops)} times{also}"
+
+
+def signature(op: Operation) -> str:
+    """Returns an op's types, and those attributes that differ from their defaults."""
+    results = [str(result.type) for result in op.results]
+    operands = _types([str(operand.type) for operand in op.operands])
+    shown = _types(results) if len(results) == 1 else f"({_types(results)})"
+    attributes = ", ".join(_attributes(op))
+    return f"({operands}) -> {shown}" + (f" {{{attributes}}}" if attributes else "")
+
+
+def _attributes(op: Operation) -> Iterator[str]:
+    declared = signature_of(op.name)
+    for name, value in sorted(op.properties.items()):
+        is_known = declared is None or declared.attributes is None or name in declared.attributes
+        if is_known and name not in _NEVER_SHOWN and default_of(op.name, name) != value:
+            held = python_value(value)
+            text = _plain(str(value) if isinstance(held, np.dtype) else _attribute_text(held))
+            if text not in ("[]", "") and len(text) <= _LONGEST:
+                yield f"{name} = {text}"
+
+
+def _attribute_text(value: Any) -> str:
+    """Returns an attribute's value as TensorFlow's users write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return _attribute_text(value.decode("utf-8", "replace"))
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_attribute_text, value))}]"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
+
+
+def _types(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return _plain(", ".join(names[:_SHOWN])) + more

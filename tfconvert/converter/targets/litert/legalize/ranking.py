@@ -1,0 +1,111 @@
+"""Ranking: the largest or smallest elements of rows, what is among them, and the places of what was found."""
+
+from __future__ import annotations
+
+from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.converter.targets.litert.legalize.builder import Emit
+from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, all_of, ints, rank_is_known
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def _reduces_to_k(op: Operation) -> Failure | None:
+    if tf.get(op, "aggregate_to_topk", True):
+        return None
+    return Failure("how many candidates it leaves depends on the device it runs on")
+
+
+def _last(op: Operation) -> tuple[int, list[int]]:
+    """Returns the axis that is searched, counted from the front, and the permutation that swaps it with the last."""
+    rank = len(types.shape_of(op.operands[0].type) or ())
+    axis = tf.get(op, "reduction_dimension", -1) % rank
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    return axis, order
+
+
+def _approximate(op: Operation, emit: Emit) -> list[Value]:
+    """Finds exactly what may be approximated."""
+    _, order = _last(op)
+    x = emit.transpose(op.operands[0], order)
+    is_largest = tf.get(op, "is_max_k", True)
+    if not is_largest:
+        x = emit.unary("Neg", x)
+    k = tf.get(op, "k")
+    shape = (*(types.shape_of(x.type) or ())[:-1], k)
+    found_types = [types.tensor(types.element_of(result.type), shape) for result in op.results]
+    found = emit.tf_op("TopKV2", (x, emit.scalar(k, types.I32)), found_types, {"sorted": True}).results
+    values = found[0] if is_largest else emit.unary("Neg", found[0])
+    return [emit.transpose(value, order) for value in (values, found[1])]
+
+
+def _in_top_k(op: Operation, emit: Emit) -> Value:
+    """Counts the predictions above the target's; among none that is finite, or out of range, no target is."""
+    predictions, targets = op.operands[:2]
+    rows, classes = types.shape_of(predictions.type) or (-1, -1)
+    width = emit.reshape(emit.slice(emit.shape(predictions), (1,), (1,)), ())
+    ids = emit.limited_i32(targets)
+    columns = emit.tf(
+        "Range", (emit.scalar(0, types.I32), width, emit.scalar(1, types.I32)), types.tensor(types.I32, (classes,))
+    )
+    column = emit.tf("ExpandDims", (ids, emit.scalar(1, types.I32)), types.tensor(types.I32, (rows, 1)))
+    is_own = emit.compare("Equal", columns, column)
+    own = emit.reduce("Sum", emit.select(is_own, predictions, 0.0), (1,), keep_dims=True)
+    above = emit.reduce("Sum", emit.cast(emit.compare("Greater", predictions, own), types.I32), (1,))
+    finite = emit.tf("IsFinite", (predictions,), types.tensor(types.I1, (rows, classes)))
+    conditions = [
+        emit.reduce("All", finite, (1,)),
+        emit.reduce("Any", is_own, (1,)),
+        emit.compare("Less", above, _limit(op, emit)),
+    ]
+    both = emit.tf("LogicalAnd", conditions[:2], conditions[0].type)
+    return emit.tf("LogicalAnd", (both, conditions[2]), op.results[0].type)
+
+
+def _limit(op: Operation, emit: Emit) -> Value:
+    if len(op.operands) > 2:
+        return emit.limited_i32(op.operands[2])
+    return emit.i32(emit.scalar(tf.get(op, "k"), types.I64))
+
+
+def _nth(op: Operation, emit: Emit) -> Value:
+    """Sorts as far as needed: the last of the `n + 1` largest, or smallest."""
+    x = op.operands[0]
+    shape = types.shape_of(x.type) or ()
+    is_largest = tf.get(op, "reverse", False)
+    count = emit.binary("AddV2", emit.reshape(emit.i32(op.operands[1]), ()), 1)
+    found_types = [types.tensor(element, (*shape[:-1], -1)) for element in (types.element_of(x.type), types.I32)]
+    rows = x if is_largest else emit.unary("Neg", x)
+    found = emit.tf_op("TopKV2", (rows, count), found_types, {"sorted": True}).results[0]
+    nth = emit.tf("GatherV2", (found, emit.binary("Sub", count, 1), emit.scalar(-1, types.I32)), op.results[0].type)
+    return nth if is_largest else emit.unary("Neg", nth)
+
+
+def _dims_are_known(op: Operation) -> Failure | None:
+    constant = tensor_data.constant_of(op.operands[1])
+    dims = [] if constant is None else tensor_data.to_array(constant).reshape(-1).tolist()
+    return None if dims and min(dims) > 0 else Failure("the dimensions are not constants")
+
+
+def _unravel(op: Operation, emit: Emit) -> Value:
+    """Each place is a remainder of the index divided by the size of the dimensions after it."""
+    dims = ints(op.operands[1])
+    places: list[Value] = []
+    size = 1
+    for dim in reversed(dims):
+        quotient = emit.binary("FloorDiv", op.operands[0], size) if size > 1 else op.operands[0]
+        places.append(emit.binary("FloorMod", quotient, dim) if len(places) < len(dims) - 1 else quotient)
+        size *= dim
+    return emit.tf("Pack", places[::-1], op.results[0].type, {"axis": 0})
+
+
+_BECOMES = "Equal SelectV2 Greater Sum Less LogicalAnd"
+
+ENTRIES: tuple[Entry, ...] = (
+    Lowering("ApproxTopK", "TopKV2", _approximate, "f32", all_of(rank_is_known, _reduces_to_k)),
+    Lowering("InTopK", _BECOMES, _in_top_k, "f32"),
+    Lowering("InTopKV2", _BECOMES, _in_top_k, "f32"),
+    Lowering("NthElement", "TopKV2 GatherV2", _nth, "f32", rank_is_known),
+    Lowering("UnravelIndex", "FloorDiv FloorMod Pack", _unravel, "i32 i64", _dims_are_known),
+)

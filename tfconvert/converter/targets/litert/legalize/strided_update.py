@@ -1,0 +1,236 @@
+"""Slices that are written to: a block of a tensor, elements in steps, or a range between computed bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.converter.targets.litert.legalize.builder import Emit, Operand
+from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.strided_slice import constant_bounds, densify, masks_of
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+_PACKS = frozenset({"tf.Pack", "tfl.pack"})
+
+
+class _Axis(NamedTuple):
+    """The range of one axis that is written, where some bounds are computed; steps are all 1.
+
+    Attributes:
+        size: The axis' size.
+        position: Where in the op's vectors its bounds are.
+        begin: The first index, `None` if it is computed.
+        end: The index after the last, `None` if it is computed.
+        is_index: Whether it is a single index, for which the value has no axis.
+        extent: The value's size along it.
+    """
+
+    size: int
+    position: int
+    begin: int | None
+    end: int | None
+    is_index: bool
+    extent: int
+
+    @property
+    def length(self) -> int | None:
+        """How many indices are written, as far as that is known: a value of one element may be repeated."""
+        if self.is_index:
+            return 1
+        if self.begin is not None and self.end is not None:
+            return len(range(*slice(self.begin, self.end).indices(self.size)))
+        return self.extent if self.extent > 1 else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all indices are written."""
+        return self.length == self.size
+
+
+def _constraint(op: Operation) -> Failure | None:
+    shape, written = (types.shape_of(op.operands[index].type) for index in (0, 4))
+    if not types.is_static(shape):
+        return Failure("the tensor's shape is not known")
+    has_new_axes = bool(masks_of(op)["new_axis_mask"])
+    if constant_bounds(op) is None:
+        return _why_not_computed(op, has_new_axes)
+    if has_new_axes and (not types.is_static(written) or math.prod(written or ()) != _picked(op).size):
+        return Failure("it has new axes, along which the value may be repeated")
+    return None
+
+
+def _why_not_computed(op: Operation, has_new_axes: bool) -> Failure | None:
+    strides = tensor_data.constant_of(op.operands[3])
+    if strides is None or (tensor_data.to_array(strides) != 1).any():
+        return Failure("begin or end is computed, and it is written to in steps")
+    if has_new_axes or any(types.shape_of(bound.type) != types.shape_of(strides.type) for bound in op.operands[1:3]):
+        return Failure("begin or end is computed, and their axes are not known")
+    if not types.is_static(types.shape_of(op.operands[4].type)):
+        return Failure("begin or end is computed, and the value's shape is not known")
+    axes = _axes(op)
+    if all(axis.length is not None for axis in axes):
+        return None
+    is_repeated = all(axis.is_index or axis.is_whole or axis.extent == 1 for axis in axes)
+    return None if is_repeated else Failure("begin or end is computed, and the distance between them is not known")
+
+
+def _axes(op: Operation) -> list[_Axis]:
+    shape = types.shape_of(op.operands[0].type) or ()
+    numbered = range((types.shape_of(op.operands[1].type) or (0,))[0])
+    dense = densify((numbered, numbered, [1] * len(numbered)), masks_of(op), len(shape))
+    written = list(types.shape_of(op.operands[4].type) or ())
+    axes = []
+    for axis, size in reversed(list(enumerate(shape))):
+        is_index = bool(dense.shrink_mask >> axis & 1)
+        position = dense.begin[axis]
+        begin = 0 if dense.begin_mask >> axis & 1 else _known(op.operands[1], position)
+        end = size if dense.end_mask >> axis & 1 else _known(op.operands[2], position)
+        extent = written.pop() if written and not is_index else 1
+        axes.append(_Axis(size, position, begin, end, is_index, extent))
+    return axes[::-1]
+
+
+def _known(vector: Value, position: int) -> int | None:
+    """Returns an element of a vector if it is constant."""
+    constant = tensor_data.constant_of(vector)
+    if constant is not None:
+        return int(tensor_data.to_array(constant)[position])
+    packed = _packed(vector, position)
+    constant = None if packed is None else tensor_data.constant_of(packed)
+    return None if constant is None else int(tensor_data.to_array(constant).item())
+
+
+def _packed(vector: Value, position: int) -> Value | None:
+    owner = vector.owner
+    return owner.operands[position] if isinstance(owner, Operation) and owner.name in _PACKS else None
+
+
+def _selection(op: Operation) -> tuple[int | slice, ...]:
+    """Returns the slices as Python writes them in brackets: constants, without ellipsis and new axes."""
+    bounds, shape = constant_bounds(op), types.shape_of(op.operands[0].type) or ()
+    assert bounds is not None
+    dense = densify(bounds, masks_of(op), len(shape))
+    return tuple(
+        dense.begin[axis] % max(size, 1)
+        if dense.shrink_mask >> axis & 1
+        else slice(
+            None if dense.begin_mask >> axis & 1 else dense.begin[axis],
+            None if dense.end_mask >> axis & 1 else dense.end[axis],
+            dense.strides[axis],
+        )
+        for axis, size in enumerate(shape)
+    )
+
+
+def _picked(op: Operation) -> np.ndarray:
+    """Returns an array of the shape that a constant selection picks; it takes no memory."""
+    shape = types.shape_of(op.operands[0].type) or ()
+    return np.zeros(0) if 0 in shape else np.broadcast_to(np.float32(0), shape)[_selection(op)]
+
+
+def _update(op: Operation, emit: Emit) -> Value:
+    if constant_bounds(op) is None:
+        return _computed(op, emit)
+    picked = _picked(op)
+    if not picked.size:
+        return op.operands[0]
+    shape = types.shape_of(op.operands[0].type) or ()
+    spans = [
+        range(one, one + 1) if isinstance(one, int) else range(*one.indices(size))
+        for one, size in zip(_selection(op), shape, strict=True)
+    ]
+    value = op.operands[4] if masks_of(op)["new_axis_mask"] else _repeated(op, emit, picked.shape)
+    if all(span.step == 1 for span in spans):
+        return _block(op, emit, emit.reshape(value, [len(span) for span in spans]), [span.start for span in spans])
+    return _elements(op, emit, emit.reshape(value, (picked.size,)))
+
+
+def _repeated(op: Operation, emit: Emit, shape: Sequence[int]) -> Value:
+    """Returns the value in the shape of the elements that it overwrites."""
+    value, shape = op.operands[4], tuple(shape)
+    if not types.is_static(types.shape_of(value.type)) or types.shape_of(value.type) == shape:
+        return value
+    return emit.tf("BroadcastTo", (value, emit.ints(shape)), types.tensor(types.element_of(value.type), shape))
+
+
+def _block(op: Operation, emit: Emit, block: Value, starts: Sequence[Operand]) -> Value:
+    """Writes a block of the tensor's rank that begins at some indices."""
+    known = [start for start in starts if isinstance(start, int)]
+    if len(known) == len(starts):
+        place = emit.ints(known)
+    else:
+        scalars = [start if isinstance(start, Value) else emit.scalar(start, types.I32) for start in starts]
+        attributes = {"axis": 0, "N": len(scalars), "T": types.I32}
+        place = emit.tf("Pack", scalars, types.tensor(types.I32, (len(scalars),)), attributes)
+    return emit.tfl("dynamic_update_slice", (op.operands[0], block, place), op.results[0].type)
+
+
+def _elements(op: Operation, emit: Emit, value: Value) -> Value:
+    """Takes each element from the tensor or from the value after it, as a constant of indices selects."""
+    shape, element = types.shape_of(op.operands[0].type) or (), types.element_of(op.results[0].type)
+    size, written = math.prod(shape), math.prod(types.shape_of(value.type) or ())
+    sources = np.arange(size, dtype=np.int32).reshape(shape)
+    chosen = sources[_selection(op)]
+    sources[_selection(op)] = np.arange(size, size + written, dtype=np.int32).reshape(chosen.shape)
+    axis = emit.scalar(0, types.I32)
+    both = (emit.reshape(op.operands[0], (size,)), value, axis)
+    joined = emit.tf("ConcatV2", both, types.tensor(element, (size + written,)))
+    return emit.tf("GatherV2", (joined, emit.constant(sources), axis), op.results[0].type)
+
+
+def _computed(op: Operation, emit: Emit) -> Value:
+    axes = _axes(op)
+    counts = [axis.length for axis in axes]
+    sizes = [count for count in counts if count is not None]
+    if len(sizes) == len(counts):
+        value = _repeated(op, emit, [count for count, axis in zip(sizes, axes, strict=True) if not axis.is_index])
+        starts = [_bound(op, emit, 1, axis) for axis in axes]
+        return _block(op, emit, emit.reshape(value, sizes), starts)
+    # The size of the range is not known, but the value is the same all along it.
+    tests = [test for number, axis in enumerate(axes) for test in _is_within(op, emit, axis, len(axes) - number - 1)]
+    inside = tests[0]
+    for test in tests[1:]:
+        inside = emit.binary("LogicalAnd", inside, test)
+    return emit.select(inside, emit.reshape(op.operands[4], [axis.extent for axis in axes]), op.operands[0])
+
+
+def _is_within(op: Operation, emit: Emit, axis: _Axis, behind: int) -> list[Value]:
+    """Returns the conditions for an axis' indices to be written, for a tensor with further axes after it."""
+    if axis.is_whole:
+        return []
+    indices = emit.constant(np.arange(axis.size, dtype=np.int32).reshape(axis.size, *[1] * behind))
+    if axis.is_index:
+        return [emit.compare("Equal", indices, _bound(op, emit, 1, axis))]
+    begin, end = (_bound(op, emit, operand, axis) for operand in (1, 2))
+    return [emit.compare("GreaterEqual", indices, begin), emit.compare("Less", indices, end)]
+
+
+def _bound(op: Operation, emit: Emit, operand: int, axis: _Axis) -> Operand:
+    """Returns where an axis' part begins (operand 1) or ends (operand 2), counted from the front."""
+    known = axis.begin if operand == 1 else axis.end
+    if known is not None:
+        return known % max(axis.size, 1) if axis.is_index else slice(known, None).indices(axis.size)[0]
+    vector = op.operands[operand]
+    bound = _packed(vector, axis.position)
+    if bound is None:
+        part = types.tensor(types.element_of(vector.type), (1,))
+        cut = emit.tf("Slice", (vector, emit.ints((axis.position,)), emit.ints((1,))), part)
+        bound = emit.reshape(cut, ())
+    bound = emit.limited_i32(bound)
+    if axis.is_index:
+        return emit.binary("FloorMod", bound, axis.size)
+    from_end = emit.binary("Maximum", emit.binary("AddV2", bound, axis.size), 0)
+    return emit.select(emit.compare("Less", bound, 0), from_end, emit.binary("Minimum", bound, axis.size))
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Lowering(
+        "TensorStridedSliceUpdate", "dynamic_update_slice", _update, "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", _constraint
+    ),
+)

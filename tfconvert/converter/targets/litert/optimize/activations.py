@@ -1,0 +1,159 @@
+"""Activations that are composed of several ops become single ops.
+
+    x * relu6(x + 3) / 6, in any order of factors  ->  hard_swish(x)
+    maximum(x, 0)                                  ->  relu(x)
+    minimum(relu(x), 6), minimum(maximum(x, 0), 6) ->  relu6(x)
+    minimum(maximum(x, -1), 1)                     ->  relu_n1_to_1(x)
+    maximum(x, x * a), 0 < a < 1                   ->  leaky_relu{a}(x)
+    relu(x) + a * relu(-x)                         ->  prelu(x, -a)
+
+Ops in between must have no other users, or they would have to stay anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_number
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import Op, check, computed, constant, number, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+# How deep products of products are searched.
+_MAX_DEPTH = 3
+
+# The ops that apply the other bound, by the op that applies one.
+_INNER = {"tfl.maximum": frozenset({"tfl.minimum"}), "tfl.minimum": frozenset({"tfl.maximum", "tfl.relu"})}
+
+# Activations by their bounds. RELU_0_TO_1 is left out: XNNPACK doesn't take it, and computes two limits faster.
+_BETWEEN = {(0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
+
+
+def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
+    """Yields the factors of a product of products that nothing else uses."""
+    for operand in op.operands:
+        inner = matching.sole_producer(operand, "tfl.mul")
+        if inner is not None and matching.is_plain(inner) and depth:
+            yield from _factors(inner, depth - 1)
+        else:
+            yield operand
+
+
+def _match_hard_swish(op: Operation) -> Value | Failure:
+    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
+        return Failure("an activation follows, or the elements aren't 32-bit floats")
+    factor, values = 1.0, []
+    for each in _factors(op):
+        known = constant_number(each)
+        if known is None:
+            values.append(each)
+        else:
+            factor *= known
+    if len(values) != 2 or not matching.is_close(factor, 1 / 6):
+        return Failure("it isn't the product of two values and 1/6")
+    for gate, gated in (values, values[::-1]):
+        if _is_shifted_relu6(gate, gated):
+            return gated
+    return Failure("neither factor is relu6(x + 3) of the other")
+
+
+def _is_shifted_relu6(gate: Value, value: Value) -> bool:
+    """Returns whether a value is `relu6(value + 3)`."""
+    relu6 = matching.sole_producer(gate, "tfl.relu6")
+    add = matching.sole_producer(gate if relu6 is None else relu6.operands[0], "tfl.add")
+    if add is None or matching.activation(add) != ("RELU6" if relu6 is None else "NONE"):
+        return False
+    split = matching.with_constant(add)
+    if split is None or split[0] is not value or len(matching.dims_of(split[1])) > len(matching.shape(value) or ()):
+        return False
+    three = next(operand for operand in add.operands if operand is not value)
+    return matching.is_close(constant_number(three), 3)
+
+
+def _rewrite_hard_swish(op: Operation, match: Value, rewriter: Rewriter) -> None:
+    rewriter.replace(rewriter.insert(dialect.build("hard_swish", [match], [op.results[0].type])))
+
+
+def _match_clamp(op: Operation) -> tuple[str, Value] | Failure:
+    """Matches a maximum or minimum of a value and one number."""
+    limited = _limited(op)
+    if limited is None:
+        return Failure("it isn't a limit by one number")
+    value, limit = limited
+    inner = matching.sole_producer(value, _INNER[op.name])
+    before = None if inner is None else (inner.operands[0], 0.0) if inner.name == "tfl.relu" else _limited(inner)
+    if inner is not None and before is not None:
+        # A lower bound above the upper one is not an activation: the limit that is applied last wins.
+        name = _BETWEEN.get((limit, before[1]) if op.name == "tfl.maximum" else (before[1], limit))
+        if name is not None:
+            return name, before[0]
+    if op.name == "tfl.maximum" and limit == 0:
+        return "relu", value
+    clamped = isinstance(value.owner, Operation) and matching.activation(value.owner) == "RELU"
+    if op.name == "tfl.minimum" and limit == 6 and clamped:
+        return "relu6", value
+    return Failure("there is no activation with these limits")
+
+
+def _limited(op: Operation) -> tuple[Value, float] | None:
+    split = matching.with_constant(op)
+    if split is None or matching.shape(split[0]) != matching.shape(op.results[0]) or not matching.is_float(split[0]):
+        return None
+    limit = constant_number(next(value for value in op.operands if value is not split[0]))
+    return None if limit is None else (split[0], limit)
+
+
+def _rewrite_clamp(op: Operation, match: tuple[str, Value], rewriter: Rewriter) -> None:
+    name, value = match
+    rewriter.replace(rewriter.insert(dialect.build(name, [value], [op.results[0].type])))
+
+
+def _slope(slope: Constant, x: Value) -> Constant | Failure:
+    """Returns minus a constant that has no batch dimension, as the kernel requires it."""
+    dims, rank = matching.dims_of(slope), len(matching.shape(x) or ())
+    if len(dims) == rank and dims[:1] == (1,):
+        dims = dims[1:]
+    if rank < 2 or len(dims) >= rank:
+        return Failure("the slope has as many dimensions as the value")
+    minus = tensor_data.of_array(np.array(-1, np.float32))
+    return tensor_data.defer("mul", (tensor_data.defer("reshape", (slope,), dims, dims), minus), dims)
+
+
+X = value("x").element(np.float32)
+
+_LEAKY_RELU = rule(
+    "leaky-relu",
+    tfl.maximum(X, tfl.mul(X, number("alpha"), **matching.PLAIN).commutative().once()).commutative(),
+    tfl.leaky_relu(X, alpha=computed(lambda alpha: alpha)),
+    where=[check("the factor isn't between 0 and 1", lambda alpha: 0 < alpha < 1), matching.KEEPS_SHAPE],
+    benefit=1,
+)
+
+
+def _prelu(name: str, negative: Op) -> Pattern[Any]:
+    scaled = tfl.mul(constant("slope"), tfl.relu(negative.once()).once(), **matching.PLAIN).commutative().once()
+    alpha = computed(_slope, "alpha")
+    positive = tfl.relu(X).once()
+    return rule(
+        name, tfl.add(positive, scaled, **matching.PLAIN).commutative(), tfl.prelu(X, alpha), where=[alpha], benefit=5
+    )
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    Pattern("hard-swish", "tfl.mul", _match_hard_swish, _rewrite_hard_swish, benefit=15, depth=5),
+    Pattern("clamp-maximum", "tfl.maximum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
+    Pattern("clamp-minimum", "tfl.minimum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
+    _LEAKY_RELU,
+    _prelu("prelu", tfl.neg(X)),
+    _prelu("prelu-of-product", tfl.mul(X, -1, **matching.PLAIN).commutative()),
+)

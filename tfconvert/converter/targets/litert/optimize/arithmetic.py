@@ -1,0 +1,213 @@
+"""Arithmetic with constants: fewer kinds of ops, and one op instead of a chain.
+
+    sub(x, c)            ->  add(x, -c)      unless c is large and no vector: it can't join anything, and may be shared
+    div(x, c)            ->  mul(x, 1 / c)
+    add(add(x, c), d)    ->  add(x, c + d)
+    mul(mul(x, c), d)    ->  mul(x, c * d)
+    add(x, 0), mul(x, 1) ->  x
+    mul(x, 0)            ->  0       where x is the result of an activation with bounds, like gates of a state of zeros
+    pow(x, 2 or 0.5 or -0.5 or 1)  ->  square(x), sqrt(x), rsqrt(x), x
+
+After the first two, all other patterns need to match additions and multiplications only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import array, attr, computed, constant, op, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
+
+# Ops that are folded at compile time where all operands are constant.
+_FOLDED: Mapping[str, Callable[..., Any]] = {
+    "tfl.add": np.add,
+    "tfl.sub": np.subtract,
+    "tfl.mul": np.multiply,
+    "tfl.div": np.divide,
+    "tfl.neg": np.negative,
+    "tfl.abs": np.abs,
+    "tfl.square": np.square,
+    "tfl.maximum": np.maximum,
+    "tfl.minimum": np.minimum,
+    "tfl.rsqrt": lambda x: 1 / np.sqrt(x),
+    "tfl.sqrt": np.sqrt,
+    "tfl.exp": np.exp,
+}
+
+# Ops that are powers, by exponent; none for the first power.
+_POWERS: Mapping[float, str] = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", 1.0: ""}
+
+_BOUNDED = frozenset({"tfl.logistic", "tfl.softmax", "tfl.tanh"})
+# Ops that only forward elements of an operand.
+_MOVES: Mapping[str, int] = {
+    "tfl.reshape": 0,
+    "tfl.slice": 0,
+    "tfl.split": 1,
+    "tfl.split_v": 0,
+    "tfl.strided_slice": 0,
+    "tfl.transpose": 0,
+}
+_MAX_MOVES = 3
+
+_NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
+
+
+def _match_constant(op: Operation) -> Array | Failure:
+    values = []
+    for operand in op.operands:
+        array = constant_array(operand)
+        if array is None:
+            return Failure("an operand is computed, or too large to read")
+        values.append(array)
+    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
+        return Failure("it has an activation, or elements other than 32-bit floats")
+    dims = matching.broadcast(*(array.shape for array in values))
+    if dims is None or dims != matching.shape(op.results[0]) or 4 * math.prod(dims) > tensor_data.MAX_READ_BYTES:
+        return Failure("the result has another shape, or would be large")
+    with np.errstate(all="ignore"):
+        result: Array = np.asarray(_FOLDED[op.name](*values), np.float32)
+    return result
+
+
+def _rewrite_constant(op: Operation, match: Array, rewriter: Rewriter) -> None:
+    rewriter.replace(matching.insert_constant(rewriter, match))
+
+
+def _negative(c: Constant) -> Constant | Failure:
+    dims = matching.dims_of(c)
+    if not tensor_data.is_small(c) and sum(dim > 1 for dim in dims) > 1:
+        return Failure("the constant is large, so others that use it had better share it")
+    minus = tensor_data.of_array(np.array(-1, np.float32))
+    return tensor_data.defer("mul", (c, minus), dims)
+
+
+def _reciprocal(c: Array) -> Array | Failure:
+    with np.errstate(all="ignore"):
+        inverse: Array = np.divide(np.float32(1), c, dtype=np.float32)
+    # A subnormal or infinite reciprocal would lose digits that the division keeps.
+    if not np.isfinite(inverse).all() or (np.abs(inverse) < np.finfo(np.float32).tiny).any():
+        return Failure("the divisor has no good reciprocal")
+    return np.asarray(inverse)
+
+
+def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
+    split = matching.with_constant(op)
+    if split is None:
+        return Failure("not exactly one operand is constant")
+    value, constant = split
+    source = matching.sole_producer(value, op.name)
+    inner = None if source is None else matching.with_constant(source)
+    if source is None or inner is None:
+        return Failure("the other operand is not such an op with a constant, or is used elsewhere too")
+    if not matching.is_plain(source) or not matching.is_float(value):
+        return Failure("an activation is in between, or the elements aren't 32-bit floats")
+    dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner[1]))
+    if dims is None or math.prod(dims) > max(matching.size_of(constant), matching.size_of(inner[1])):
+        return Failure("the constants broadcast against each other")
+    # The deferred names are the ops' own.
+    return source, tensor_data.defer(op.name[4:], (inner[1], constant), dims)
+
+
+def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
+    source, constant = match
+    split = matching.with_constant(source)
+    assert split is not None, "checked by the match"
+    value = matching.insert_constant(rewriter, constant, *matching.constants_of(source), *matching.constants_of(op))
+    rewriter.replace(rewriter.insert(rebuild(op, [split[0], value])))
+
+
+def _match_neutral(op: Operation) -> Value | Failure:
+    split = matching.with_constant(op)
+    if split is None or not matching.is_plain(op):
+        return Failure("not exactly one operand is constant, or an activation follows")
+    value, constant = split
+    dims = matching.shape(value)
+    if dims is None or dims != matching.shape(op.results[0]):
+        return Failure("it broadcasts")
+    if not tensor_data.is_small(constant):
+        return Failure("the constant is too large to read")
+    if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
+        return Failure("the constant would have to be read from a file")
+    array, neutral = tensor_data.to_array(constant), _NEUTRAL[op.name]
+    # Most constants tell by their first element.
+    if array.size and array.item(0) != neutral:
+        return Failure("it changes its operand")
+    return value if (array == neutral).all() else Failure("it changes its operand")
+
+
+def _rewrite_neutral(op: Operation, match: Value, rewriter: Rewriter) -> None:
+    rewriter.replace(match)
+
+
+def _match_zero(op: Operation) -> Value | Failure:
+    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
+        return Failure("it has an activation, or elements other than 32-bit floats")
+    for factor, other in (op.operands, reversed(op.operands)):
+        if matching.shape(other) != matching.shape(op.results[0]):
+            continue
+        constant = constant_array(other)
+        if constant is not None and not constant.any():
+            return other if _is_bounded(factor) else Failure("the other factor may be infinite")
+    return Failure("no factor is zeros of the result's shape")
+
+
+def _is_bounded(value: Value) -> bool:
+    """Returns whether a value's elements certainly aren't infinite; they may be NaN, but only from an operand's NaN."""
+    for _ in range(_MAX_MOVES):
+        if not isinstance(value, OpResult) or value.op.name not in _MOVES:
+            break
+        value = value.op.operands[_MOVES[value.op.name]]
+    return isinstance(value, OpResult) and value.op.name in _BOUNDED
+
+
+X, C = value("x"), constant("c")
+_FLOATS = value("x").element(np.float32)
+_OPTIONS: Mapping[str, Any] = {matching.ACTIVATION: attr("activation")}
+_NEGATIVE, _RECIPROCAL = computed(_negative, "negative"), computed(_reciprocal, "reciprocal")
+
+
+def _power(exponent: float, name: str) -> Pattern[Any]:
+    """Returns the pattern of a power that has an op of its own, or is its operand."""
+    return rule(
+        f"power-to-{name or 'operand'}",
+        tfl.pow(_FLOATS, exponent),
+        op(f"tfl.{name}", _FLOATS) if name else _FLOATS,
+        where=[matching.KEEPS_SHAPE],
+        benefit=1,
+    )
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
+    *(_power(exponent, name) for exponent, name in _POWERS.items()),
+    rule(
+        "sub-to-add",
+        tfl.sub(X.varying(), C.element(np.float32), **_OPTIONS),
+        tfl.add(X, _NEGATIVE, **_OPTIONS),
+        where=[_NEGATIVE],
+        benefit=10,
+    ),
+    rule(
+        "div-to-mul",
+        tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
+        tfl.mul(X, _RECIPROCAL, **_OPTIONS),
+        where=[_RECIPROCAL],
+        benefit=10,
+    ),
+    *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),
+    Pattern("zero-mul", "tfl.mul", _match_zero, _rewrite_neutral, benefit=25, depth=_MAX_MOVES),
+    *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8, depth=2) for root in _NEUTRAL),
+)

@@ -1,0 +1,301 @@
+"""Recurrent layers that go through one sequence in both directions become one operator.
+
+    f = rnn(x), b = rnn(reverse(x)):
+      f, reverse(b)                    ->  both, f and backwards, of one bidirectional_rnn(x)
+      f, b[last]                       ->  its first result, and the first step of its second
+    concatenation(f, b)                ->  bidirectional_rnn{merge_outputs}(x)      where f and b are its results
+    strided_slice(shape(rnn(x)), at)   ->  strided_slice(shape(x), at)              the batch, or the number of steps
+    strided_slice(shape(concatenation(x, y)), at)   ->  the same, but for the dimension that grows
+
+Also for LSTM. The initial states stay as they are. The kernel that merges the outputs of an LSTM mixes them up
+where the batch comes first and is larger than one; these are left to the concatenation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import attributes
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.ir.locations import UNKNOWN_LOC
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+_REVERSE = "tfl.reverse_v2"
+_SLICE = "tfl.strided_slice"
+
+
+class _Cell(NamedTuple):
+    """The operators for one kind of cell.
+
+    Attributes:
+        both: The name of the bidirectional one.
+        weights: The operands of the other one that are weights.
+        own: The operands that follow its input in the bidirectional one, first for one direction, then for the other.
+        states: Those that follow after all these, in the same way.
+        absent: Operands that a layer must not have, since the bidirectional operator doesn't support them.
+        unused: How many operands the bidirectional operator has at the end that only other nets use.
+        options: Options that have to be equal.
+        refused: A flag that only the other operator supports.
+        projection: Which operand of the other operator its state is multiplied by to become its output; 0 for none.
+    """
+
+    both: str
+    weights: range
+    own: range
+    states: range
+    absent: range
+    unused: int
+    options: tuple[str, ...]
+    refused: str = ""
+    projection: int = 0
+
+
+_OPTIONS = ("time_major", "fused_activation_function", "asymmetric_quantize_inputs")
+_CELLS: Mapping[str, _Cell] = {
+    "tfl.unidirectional_sequence_lstm": _Cell(
+        "bidirectional_sequence_lstm",
+        range(1, 18),
+        range(1, 18),
+        range(18, 20),
+        range(20, 24),
+        9,
+        (*_OPTIONS, "cell_clip", "proj_clip"),
+        "diagonal_recurrent_tensors",
+        16,
+    ),
+    "tfl.unidirectional_sequence_rnn": _Cell(
+        "bidirectional_sequence_rnn", range(1, 4), range(1, 5), range(0), range(0), 3, _OPTIONS
+    ),
+}
+
+
+class _Pair(NamedTuple):
+    """Two layers that become one.
+
+    Attributes:
+        forward: The layer that goes through the sequence as it is.
+        first: Whichever of both comes first; the new operator is inserted before it.
+        reverses: The ops that reverse the other one's result again.
+        steps: The ops that take one step out of it, with the index of the step in the order of the sequence.
+    """
+
+    forward: Operation
+    first: Operation
+    reverses: list[Operation]
+    steps: list[tuple[Operation, int]]
+
+
+def _match(backward: Operation) -> _Pair | Failure:
+    reverse = matching.producer(backward.operands[0], _REVERSE)
+    if reverse is None or not _is_in_time(reverse, backward):
+        return Failure("it doesn't go through a sequence backwards")
+    cell = _CELLS[backward.name]
+    reverses: list[Operation] = []
+    steps: list[tuple[Operation, int]] = []
+    for use in backward.results[0].uses:
+        user = use.operation
+        step = _step_of(user, backward) if use.index == 0 and user.name == _SLICE else None
+        if step is not None:
+            steps.append((user, step))
+        elif user.name == _REVERSE and use.index == 0 and _is_in_time(user, backward):
+            reverses.append(user)
+        else:
+            return Failure("its result isn't reversed again")
+    reason = "no layer goes through the same sequence forwards"
+    for use in reverse.operands[0].uses:
+        forward = use.operation
+        if use.index == 0 and forward.name == backward.name and forward.parent is backward.parent:
+            reason = _difference(forward, backward, cell)
+            first = None if reason else _place(forward, backward)
+            if first is not None:
+                return _Pair(forward, first, reverses, steps)
+            reason = reason or "one of them uses a value that is computed between them"
+    return Failure(reason)
+
+
+def _time_axis(layer: Operation) -> int:
+    return 0 if dialect.attribute(layer, "time_major") else 1
+
+
+def _is_in_time(reverse: Operation, layer: Operation) -> bool:
+    return matching.axes(reverse.operands[1], (-1, -1, -1)) == frozenset({_time_axis(layer)})
+
+
+def _step_of(reader: Operation, layer: Operation) -> int | None:
+    """Returns which step of the sequence a slice of a backward layer's result takes, `None` if not just one."""
+    axis, begin = _time_axis(layer), constant_ints(reader.operands[1])
+    others = 7 & ~(1 << axis)
+    masks = {
+        name: dialect.attribute(reader, f"{name}_mask")
+        for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    }
+    if begin is None or len(begin) != 3 or constant_ints(reader.operands[3]) != (1, 1, 1):
+        return None
+    whole = masks["begin"] & others == others and masks["end"] & others == others
+    if not whole or masks["begin"] >> axis & 1 or masks["shrink_axis"] != 1 << axis:
+        return None
+    return None if masks["ellipsis"] or masks["new_axis"] else -1 - begin[axis]
+
+
+def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
+    """Returns why one operator can't compute two layers: a difference, or something unsupported; empty if it can."""
+    if any(dialect.attribute(forward, name) != dialect.attribute(backward, name) for name in cell.options):
+        return "the layers' options differ"
+    for layer in (forward, backward):
+        if cell.projection and _is_widened(layer.operands[cell.projection]):
+            return "a layer's output is wider than its state, for which the kernel has no room"
+        if cell.refused and dialect.attribute(layer, cell.refused):
+            return "the weights are diagonal"
+        if any(dialect.has_operand(layer, index) for index in cell.absent):
+            return "a layer is normalized"
+        if not all(map(matching.is_float, (layer.operands[cell.weights[1]], layer.results[0]))):
+            return "the elements aren't 32-bit floats"
+    if any(forward.operands[index].type != backward.operands[index].type for index in cell.weights):
+        return "the layers' weights differ in shape"
+    return ""
+
+
+def _is_widened(projection: Value) -> bool:
+    """Returns whether a matrix, if there is one, has more rows than columns, or may have."""
+    if dialect.is_absent(projection):
+        return False
+    dims = matching.shape(projection)
+    return dims is None or dims[0] > dims[1]
+
+
+def _place(one: Operation, other: Operation) -> Operation | None:
+    """Returns the first of two ops if all operands of the second one are available there; `None` otherwise.
+
+    Constants are available anywhere. The reverse of the sequence is not an operand any more.
+    """
+    first, second = one, other
+    between = _ops_between(first, second)
+    if between is None:
+        first, second = other, one
+        between = _ops_between(first, second)
+    if between is None or any(value.owner in between for value in second.operands[1:] if not _is_anywhere(value)):
+        return None
+    return first
+
+
+def _ops_between(first: Operation, second: Operation) -> set[Operation] | None:
+    """Returns the ops after one and before another of the same block, `None` if they are in the opposite order."""
+    between: set[Operation] = {first}
+    current = first.next_op
+    while current is not second:
+        if current is None:
+            return None
+        between.add(current)
+        current = current.next_op
+    return between
+
+
+def _is_anywhere(value: Value) -> bool:
+    owner = value.owner
+    return isinstance(owner, dialect.TFLOp) and owner.op_name in dialect.BESIDE
+
+
+def _rewrite(backward: Operation, match: _Pair, rewriter: Rewriter) -> None:
+    forward, cell = match.forward, _CELLS[backward.name]
+    none = rewriter.insert(dialect.no_value(), match.first).results[0]
+    operands = [forward.operands[0]]
+    for group in (cell.own, cell.states):
+        for layer in (forward, backward):
+            operands += [_at(layer.operands[index], match.first, rewriter) for index in group]
+    operands += [none] * cell.unused
+    options: dict[str, Any] = {name: dialect.attribute(forward, name) for name in cell.options}
+    results = [forward.results[0].type, backward.results[0].type]
+    both = dialect.build(cell.both, operands, results, {**options, "merge_outputs": False})
+    there, back = rewriter.insert(both, match.first).results
+    rewriter.replace_value(forward.results[0], there)
+    for each in match.reverses:
+        rewriter.replace_value(each.results[0], back)
+    for reader, step in match.steps:
+        begin = [0, 0, 0]
+        begin[_time_axis(backward)] = step
+        start = matching.insert_constant(rewriter, np.array(begin, np.int32), reader.operands[1], before=reader)
+        taken = rebuild(reader, [back, start, *reader.operands[2:]])
+        rewriter.replace_value(reader.results[0], rewriter.insert(taken, reader).results[0])
+    for each in (*match.reverses, *(reader for reader, _ in match.steps), forward):
+        rewriter.erase(each)
+    rewriter.erase(backward)
+
+
+def _at(value: Value, place: Operation, rewriter: Rewriter) -> Value:
+    """Returns a value that is available at a place: the operand itself, or a copy of a constant."""
+    owner = value.owner
+    if not isinstance(owner, dialect.TFLOp) or not _is_anywhere(value):
+        return value
+    again = owner.clone()
+    again.location = owner.location if owner.location is not UNKNOWN_LOC else place.location
+    return rewriter.insert(again, place).results[0]
+
+
+_BOTH = tuple(f"tfl.{cell.both}" for cell in _CELLS.values())
+
+
+def _match_join(op: Operation) -> Operation | Failure:
+    """Matches a concatenation of the results of both directions, and of nothing else."""
+    both = matching.producer(op.operands[0], frozenset(_BOTH))
+    if both is None or list(op.operands) != list(both.results) or not matching.is_plain(op):
+        return Failure("it doesn't join both directions of a layer")
+    if dialect.attribute(op, "axis") not in (2, -1) or not all(result.has_one_use() for result in both.results):
+        return Failure("the directions are joined elsewhere, or used elsewhere too")
+    dims = matching.shape(both.results[0])
+    if both.name == _BOTH[0] and not dialect.attribute(both, "time_major") and (dims is None or dims[0] != 1):
+        return Failure("the kernel would mix up the batch")
+    return both
+
+
+def _rewrite_join(op: Operation, both: Operation, rewriter: Rewriter) -> None:
+    merges = {"merge_outputs": attributes.boolean(True)}
+    rewriter.replace(rewriter.insert(rebuild(both, both.operands, [op.results[0].type], merges)))
+
+
+_KEEPING_SIZES = frozenset((*_CELLS, *_BOTH, _REVERSE, "tfl.concatenation"))
+
+
+def _match_extent(op: Operation) -> Value | Failure:
+    """Matches one size of a value, if its defining op has an operand of the same size there; returns the operand."""
+    sizes = matching.producer(op.operands[0], "tfl.shape")
+    source = None if sizes is None else matching.producer(sizes.operands[0], _KEEPING_SIZES)
+    dims = None if source is None else matching.shape(source.results[0])
+    if source is None or dims is None:
+        return Failure("it is not a size of a layer's result")
+    begin, end, strides = map(constant_ints, op.operands[1:])
+    masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask")
+    if begin is None or len(begin) != 1 or end != (begin[0] + 1,) or strides != (1,):
+        return Failure("it isn't one size")
+    if not 0 <= begin[0] < len(dims) or any(dialect.attribute(op, mask) for mask in masks):
+        return Failure("it isn't one size, counted from the first")
+    if source.name == "tfl.concatenation":
+        is_kept = dialect.attribute(source, "axis") % len(dims) != begin[0]
+    else:
+        is_kept = source.name == _REVERSE or begin[0] < 2
+    return source.operands[0] if is_kept else Failure("the size changes")
+
+
+def _rewrite_extent(op: Operation, source: Value, rewriter: Rewriter) -> None:
+    old = op.operands[0].owner
+    assert isinstance(old, Operation)
+    sizes = rewriter.insert(rebuild(old, [source]))
+    rewriter.replace(rewriter.insert(rebuild(op, [sizes.results[0], *op.operands[1:]])))
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(
+        Pattern(f"both-directions-of-{name.rpartition('_')[2]}", name, _match, _rewrite, 1, 2, {0: (_REVERSE,)})
+        for name in _CELLS
+    ),
+    Pattern("merge-directions", "tfl.concatenation", _match_join, _rewrite_join, producers={0: _BOTH}),
+    Pattern("extent-of-sequence", _SLICE, _match_extent, _rewrite_extent, depth=2, producers={0: ("tfl.shape",)}),
+)

@@ -1,0 +1,176 @@
+"""Removes broadcasts that the next op does by itself.
+
+add(broadcast_to(x, s), y)  ->  add(x, y)    where the result has the same shape; other elementwise ops as well
+add(tile(x, m), y)          ->  add(x, y)    where only dimensions of one element are repeated
+add(fill(s, x), y)          ->  add(x, y)    where y is as large; constants of equal elements as well
+add(fill(shape(y), x), y)   ->  add(x, y)    whatever the shape; broadcast_to as well, if x has one element
+add(zeros_like(y), y)       ->  add(0, y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+_BROADCASTING = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "maximum",
+    "minimum",
+    "squared_difference",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "pow",
+    "floor_div",
+    "floor_mod",
+    "logical_and",
+    "logical_or",
+    "select_v2",
+    "select",
+)
+# Ops that make a value larger, and which operand that is.
+_DATA: Mapping[str, int] = {"tfl.broadcast_to": 0, "tfl.tile": 0, "tfl.fill": 1}
+_SOURCES = frozenset(_DATA)
+_CHOICES = ("tfl.select", "tfl.select_v2")
+# Ops that may make a value as large as another.
+_LIKE = frozenset({"tfl.broadcast_to", "tfl.fill", "tfl.zeros_like"})
+
+# All kernels of these ops broadcast tensors of this rank.
+_MAX_RANK = 4
+
+# Those that broadcast tensors of a higher rank.
+_HIGHER: Mapping[str, int] = {"tfl.add": 6, "tfl.sub": 6, "tfl.mul": 6, "tfl.div": 5, "tfl.select_v2": 5}
+
+
+class _Broadcast(NamedTuple):
+    """An operand that is broadcast: its position, and its defining op (of a constant, its number)."""
+
+    position: int
+    source: Operation | Array
+
+
+def _match(op: Operation) -> _Broadcast | Failure:
+    dims = matching.static_shape(op.results[0])
+    if dims is None or len(dims) > _HIGHER.get(op.name, _MAX_RANK):
+        return Failure("the result's shape is unknown, or has too many dimensions")
+    if op.name == "tfl.select" and matching.static_shape(op.operands[0]) != dims:
+        return Failure("the condition chooses between rows")
+    for index, operand in enumerate(op.operands):
+        source = matching.producer(operand, _SOURCES)
+        if source is None or not _broadcasts(source):
+            continue
+        if _shape(source.operands[_DATA[source.name]], *_without(op, index)) == dims:
+            return _Broadcast(index, source)
+    return _match_equal(op, dims)
+
+
+def _match_equal(op: Operation, dims: types.Shape) -> _Broadcast | Failure:
+    """Matches a constant of equal elements; none is read from a file for that."""
+    for index, operand in enumerate(op.operands):
+        constant = tensor_data.constant_of(operand)
+        if constant is None or matching.size_of(constant) < 2 or not tensor_data.is_small(constant):
+            continue
+        if types.from_mlir(types.element_of(operand.type)) is None or types.element_of(operand.type) == types.STRING:
+            continue
+        if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
+            continue
+        array = tensor_data.to_array(constant)
+        first = array.reshape(-1)[:1]
+        if array.tobytes() == first.tobytes() * array.size and _shape(*_without(op, index)) == dims:
+            return _Broadcast(index, first.reshape(()))
+    return Failure("no operand is broadcast, or the other one isn't as large as the result")
+
+
+def _without(op: Operation, index: int) -> list[Value]:
+    return [other for place, other in enumerate(op.operands) if place != index]
+
+
+def _broadcasts(source: Operation) -> bool:
+    """Returns whether an op repeats nothing but dimensions of one element."""
+    before = matching.static_shape(source.operands[_DATA[source.name]])
+    after = matching.static_shape(source.results[0])
+    if before is None or after is None or len(before) > len(after):
+        return False
+    aligned = (1,) * (len(after) - len(before)) + before
+    return all(old in (1, new) for old, new in zip(aligned, after, strict=True))
+
+
+def _shape(*values: Value) -> types.Shape | None:
+    """Returns the shape that operands broadcast to."""
+    shapes = [matching.static_shape(value) for value in values]
+    known = [shape for shape in shapes if shape is not None]
+    return matching.broadcast(*known) if len(known) == len(shapes) else None
+
+
+def _match_like(op: Operation) -> _Broadcast | Failure:
+    """Matches an operand that is made as large as the other one, of whatever shape that is."""
+    rank = len(matching.shape(op.results[0]) or [0] * (_MAX_RANK + 1))
+    if rank > _MAX_RANK:
+        return Failure("the rank is unknown, or too high")
+    for index, operand in enumerate(op.operands):
+        source = matching.producer(operand, _LIKE)
+        if source is not None and _is_as_large(source, op.operands[1 - index]):
+            return _Broadcast(index, source)
+    return Failure("no operand is made of one element in the shape of the other")
+
+
+def _is_as_large(source: Operation, other: Value) -> bool:
+    """Returns whether an op repeats one element in the shape of another value."""
+    if source.name == "tfl.zeros_like":
+        return source.operands[0] is other
+    size, element = source.operands if source.name == "tfl.fill" else source.operands[::-1]
+    shape = matching.producer(size, "tfl.shape")
+    return matching.static_shape(element) == () and shape is not None and shape.operands[0] is other
+
+
+def _rewrite_like(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
+    operands = list(op.operands)
+    assert isinstance(match.source, Operation), "the match looks for no constants"
+    if match.source.name == "tfl.zeros_like":
+        dtype = types.numpy_dtype(types.element_of(op.operands[match.position].type))
+        operands[match.position] = matching.insert_constant(rewriter, np.zeros((), dtype))
+    else:
+        operands[match.position] = match.source.operands[1 if match.source.name == "tfl.fill" else 0]
+    rewriter.replace(rewriter.insert(rebuild(op, operands)))
+
+
+def _rewrite(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
+    operands = list(op.operands)
+    if isinstance(match.source, Operation):
+        operands[match.position] = match.source.operands[_DATA[match.source.name]]
+    else:
+        operands[match.position] = matching.insert_constant(rewriter, match.source, op.operands[match.position])
+    if op.name == "tfl.select":
+        rewriter.replace(rewriter.insert(tfl.build("select_v2", operands, [op.results[0].type])))
+    else:
+        rewriter.replace(rewriter.insert(rebuild(op, operands)))
+
+
+PATTERNS: tuple[Pattern[_Broadcast], ...] = (
+    *(Pattern(f"broadcast-into-{name}", f"tfl.{name}", _match, _rewrite, benefit=0) for name in _BROADCASTING),
+    *(
+        Pattern(
+            f"{where}-like-into-{name}", f"tfl.{name}", _match_like, _rewrite_like, depth=2, producers={index: _LIKE}
+        )
+        for name in _BROADCASTING
+        if f"tfl.{name}" not in _CHOICES
+        for index, where in enumerate(("left", "right"))
+    ),
+)

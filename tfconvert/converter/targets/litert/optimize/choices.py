@@ -1,0 +1,128 @@
+"""Booleans and choices: none where they are known, none of a negation, and leaky rectifiers that are written as such.
+
+    select(not(c), x, y)               ->  select(c, y, x)
+    select(true, x, y)                 ->  x                     false: y; where nothing broadcasts
+    select(x >= 0, x, a * x)           ->  leaky_relu{a}(x)      and with any of the other comparisons with zero
+    not(not(x))                        ->  x
+    not(x == y), not(x != y)           ->  x != y, x == y        of integers also the comparisons by size
+    and(x, true), or(x, false)         ->  x
+    and(x, false), or(x, true)         ->  false, true
+
+A comparison of floats by size doesn't have the opposite one as its negation: neither holds of what is not a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import Op, Term, array, check, computed, number, op, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+_SELECTS = ("select", "select_v2")
+
+_OPPOSITE: Mapping[str, str] = {
+    "tfl.equal": "not_equal",
+    "tfl.not_equal": "equal",
+    "tfl.less": "greater_equal",
+    "tfl.greater_equal": "less",
+    "tfl.greater": "less_equal",
+    "tfl.less_equal": "greater",
+}
+# Comparisons whose opposite is their negation whatever is compared.
+_EXACT = ("tfl.equal", "tfl.not_equal")
+
+# The value that decides the result by itself; the other one leaves it to the other operand.
+_ABSORBING: Mapping[str, bool] = {"tfl.logical_and": False, "tfl.logical_or": True}
+
+
+def _chosen(root: Operation, condition: Array) -> Value | Failure:
+    if not condition.size or condition.all() != condition.any():
+        return Failure("both values are chosen")
+    chosen = root.operands[1 if condition.all() else 2]
+    dims = matching.static_shape(chosen)
+    same = dims is not None and dims == matching.shape(root.results[0])
+    return chosen if same else Failure("the chosen value is broadcast, or may be")
+
+
+def _has_opposite(comparison: Operation) -> bool:
+    element = types.element_of(comparison.operands[0].type)
+    return element in (types.I32, types.I64) or (element == types.F32 and comparison.name in _EXACT)
+
+
+def _compare(rewriter: Rewriter, root: Operation, comparison: Operation) -> None:
+    opposite = dialect.build(_OPPOSITE[comparison.name], comparison.operands, [root.results[0].type])
+    rewriter.replace(rewriter.insert(opposite))
+
+
+def _decided(root: Operation, b: Value, known: Array) -> Value | Array | Failure:
+    """Returns what a connective with a constant yields: its other operand, or what is known."""
+    if not known.size or known.all() != known.any():
+        return Failure("no operand is known to be true or false throughout")
+    absorbing = _ABSORBING[root.name]
+    if bool(known.all()) != absorbing:
+        same = matching.shape(b) == matching.shape(root.results[0]) and matching.shape(b) is not None
+        return b if same else Failure("it broadcasts")
+    dims = matching.static_shape(root.results[0])
+    if dims is None or math.prod(dims) > tensor_data.MAX_READ_BYTES:
+        return Failure("the result's shape is unknown, or it would be large")
+    return np.full(dims, absorbing)
+
+
+X, B, Y, Z = value("x").element(np.float32), value("b"), value("y"), value("z")
+_CHOSEN, _DECIDED = computed(_chosen, "chosen"), computed(_decided, "decided")
+_COMPARISON = op(tuple(_OPPOSITE), Y, Z).once().named("comparison")
+_HAS_OPPOSITE = check("what is not a number compares as false either way, or the kernels lack the type", _has_opposite)
+_SCALED = tfl.mul(X, number("alpha"), **matching.PLAIN).commutative()
+_POSITIVE, _NEGATIVE = ("tfl.greater", "tfl.greater_equal"), ("tfl.less", "tfl.less_equal")
+
+
+def _leaky() -> Iterator[Pattern[Any]]:
+    """Yields the patterns of the ways in which a leaky rectifier is written."""
+    conditions: Mapping[str, tuple[Op, tuple[Term, Term]]] = {
+        "positive": (op(_POSITIVE, X, 0.0), (X, _SCALED)),
+        "positive-mirrored": (op(_NEGATIVE, 0.0, X), (X, _SCALED)),
+        "negative": (op(_NEGATIVE, X, 0.0), (_SCALED, X)),
+        "negative-mirrored": (op(_POSITIVE, 0.0, X), (_SCALED, X)),
+    }
+    where = [check("the factor isn't finite", lambda alpha: -math.inf < alpha < math.inf), matching.KEEPS_SHAPE]
+    for select in _SELECTS:
+        for name, (condition, values) in conditions.items():
+            matched = op(f"tfl.{select}", condition.once(), *values)
+            created = tfl.leaky_relu(X, alpha=computed(lambda alpha: alpha))
+            yield rule(f"leaky-relu-{name}-{select}", matched, created, where=where, benefit=5)
+
+
+_NEGATED = [op(f"tfl.{name}", tfl.logical_not(B).once(), Y, Z) for name in _SELECTS]
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(
+        rule(f"known-{name}", op(f"tfl.{name}", array("condition"), Y, Z), _CHOSEN, where=[_CHOSEN], benefit=20)
+        for name in _SELECTS
+    ),
+    *(rule(f"negated-{each.names[0][4:]}", each, each.rebuilt(B, Z, Y), benefit=10) for each in _NEGATED),
+    *_leaky(),
+    rule("twice-not", tfl.logical_not(tfl.logical_not(B)), B, benefit=20),
+    rule("opposite-comparison", tfl.logical_not(_COMPARISON), _compare, where=[_HAS_OPPOSITE], benefit=5),
+    *(
+        rule(
+            f"decided-{name[4:]}",
+            op(name, B.varying(), array("known")).commutative(),
+            computed(lambda decided: decided),
+            where=[_DECIDED],
+            benefit=15,
+        )
+        for name in _ABSORBING
+    ),
+)

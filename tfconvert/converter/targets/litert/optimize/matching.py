@@ -1,0 +1,165 @@
+"""Matchers of the patterns of this folder: producers, uses, constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.dsl import check
+from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
+from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
+from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
+
+ACTIVATION = "fused_activation_function"
+NONE = attributes.string("NONE")
+VALID = attributes.string("VALID")
+SAME = attributes.string("SAME")
+
+PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
+"""The options that a pattern requires of an op that applies no activation to its result."""
+
+
+def producer(value: Value, names: frozenset[str] | str) -> Operation | None:
+    """Returns the defining op of a value, if it has a certain name (or one of several)."""
+    # Testing for an exact class is cheap, while testing whether an owner is any operation is not.
+    if isinstance(value, OpResult):
+        op = value.op
+        if op.name == names if type(names) is str else op.name in names:
+            return op
+    return None
+
+
+def sole_producer(value: Value, names: frozenset[str] | str) -> Operation | None:
+    """Like `producer`, but requires this to be the value's only use, too."""
+    return producer(value, names) if value.has_one_use() else None
+
+
+def is_plain(op: Operation) -> bool:
+    """Returns whether an op applies no activation to its result."""
+    activation = op.properties.get(ACTIVATION)
+    return activation is None or (isinstance(activation, StringAttr) and activation.data == "NONE")
+
+
+def activation(op: Operation) -> str:
+    """Returns the activation that an op applies to its result."""
+    attribute = op.properties.get(ACTIVATION)
+    return attribute.data if isinstance(attribute, StringAttr) else "NONE"
+
+
+def is_float(value: Value) -> bool:
+    """Returns whether a value is a tensor of 32-bit floats, the only ones that arithmetic is folded for."""
+    return types.element_of(value.type) == types.F32
+
+
+def shape(value: Value) -> types.Shape | None:
+    """Returns a value's shape, -1 where unknown."""
+    return types.shape_of(value.type)
+
+
+def static_shape(value: Value) -> types.Shape | None:
+    """Returns a value's shape if every dimension is known."""
+    dims = types.shape_of(value.type)
+    return dims if types.is_static(dims) else None
+
+
+def same_shape(one: types.Shape | None, other: types.Shape | None) -> bool:
+    """Returns whether two shapes are certainly equal if their element counts are: at most one dimension is unknown."""
+    return one is not None and one == other and one.count(-1) <= 1
+
+
+def dims_of(constant: Constant) -> types.Shape:
+    return types.shape_of(constant.type) or ()
+
+
+def size_of(constant: Constant) -> int:
+    """Returns how many elements a constant has."""
+    return math.prod(dims_of(constant))
+
+
+def axes(value: Value, dims: types.Shape | None) -> frozenset[int] | None:
+    """Returns the dimensions of a shape that a constant names, `None` if it is not a constant or names others."""
+    found = constant_ints(value)
+    if found is None or dims is None or any(not -len(dims) <= axis < len(dims) for axis in found):
+        return None
+    return frozenset(axis % len(dims) for axis in found)
+
+
+def broadcast(*shapes: types.Shape) -> types.Shape | None:
+    """Returns the shape that known shapes broadcast to, `None` if they are incompatible."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+
+
+def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bool:
+    """Returns whether a number is another one, up to a relative difference that 32-bit floats may have."""
+    return value is not None and math.isclose(value, expected, rel_tol=relative)
+
+
+def has_shape_of_result(x: Value, root: Operation) -> bool:
+    """Returns whether a value certainly has the shape of the root's result; it may not if its rank is unknown."""
+    dims = shape(x)
+    return dims is not None and dims == shape(root.results[0])
+
+
+KEEPS_SHAPE = check("it broadcasts", has_shape_of_result)
+"""The condition that a capture `x` certainly has the shape of the root's result."""
+
+KEEPS_TYPE = check("it changes its operand's type", lambda x, root: x.type == root.results[0].type)
+"""The condition that a capture `x` has the type of the root's result."""
+
+
+def with_constant(op: Operation) -> tuple[Value, Constant] | None:
+    """Returns the operand and the constant of a commutative op that has one of each."""
+    left, right = op.operands
+    constant = tensor_data.constant_of(right)
+    if constant is not None:
+        return None if tensor_data.constant_of(left) is not None else (left, constant)
+    constant = tensor_data.constant_of(left)
+    return None if constant is None else (right, constant)
+
+
+def constants_of(op: Operation) -> list[Value]:
+    """Returns the operands of an op that are constants."""
+    return [operand for operand in op.operands if tensor_data.constant_of(operand) is not None]
+
+
+def as_vector(constant: Constant, length: int, rank: int) -> Constant | Failure:
+    """Returns a constant that varies along the last dimension only as a vector, of `length` elements or of one.
+
+    Args:
+        constant: The constant, to be broadcast against a tensor of `rank` dimensions, the last one of `length`.
+        length: The number of channels.
+        rank: The tensor's rank; a constant of higher rank would change the result's.
+    """
+    dims = dims_of(constant)
+    size = math.prod(dims)
+    if len(dims) > rank:
+        return Failure("the constant has more dimensions than the tensor")
+    if size != 1 and (size != length or dims[-1] != length):
+        return Failure("the constant isn't one value a channel")
+    return constant if dims == (size,) else tensor_data.defer("reshape", (constant,), (size,), (size,))
+
+
+def insert_constant(
+    rewriter: Rewriter, value: Constant | Array, *origins: Value, before: Operation | None = None
+) -> Value:
+    """Inserts a constant that is computed from others and returns its value.
+
+    Args:
+        rewriter: Where to insert, before its root.
+        value: The constant's value.
+        origins: The constants it was computed from: they give it its location.
+        before: Where to insert if not before the root.
+    """
+    attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
+    return rewriter.insert(tfl.constant(attribute, fuse_origins(origins)), before=before).results[0]

@@ -1,0 +1,96 @@
+"""Padding: none where nothing is padded, one op instead of two, and none before a convolution that pads the same way.
+
+    conv{VALID}(pad(x), w, b)  ->  conv{SAME}(x, w, b)    where SAME means exactly this padding
+    pad(pad(x, p), q)          ->  pad(x, p + q)
+    pad(x, 0)                  ->  x
+
+Padding after the last window of a convolution is never read, so it may be more than SAME adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import array, check, computed, number, op, rest, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.targets.litert.optimize import matching, weighted_ops
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.ir.operation import Operation
+
+Window = tuple[int, int]
+
+# Which dimensions of the input an op slides over, their names in its options, and how far off the filter's are.
+_SPATIAL: Mapping[str, tuple[tuple[int, ...], str, int]] = {
+    "tfl.conv_2d": ((1, 2), "hw", 0),
+    "tfl.depthwise_conv_2d": ((1, 2), "hw", 0),
+    "tfl.conv_3d": ((1, 2, 3), "dhw", -1),
+}
+
+
+def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
+    """Returns how much a pad op adds before and after each dimension; `None` if that is computed, or the rank is."""
+    flat, dims = constant_ints(pad.operands[1]), matching.shape(pad.operands[0])
+    if flat is None or dims is None or len(flat) != 2 * len(dims):
+        return None
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+def same_padding(size: int, window: int, stride: int) -> Window:
+    """Returns the padding of SAME before and after a dimension, for a window of this many elements, dilated."""
+    total = max((-(-size // stride) - 1) * stride + window - size, 0)
+    return total // 2, total - total // 2
+
+
+def _is_same(pad: Operation, root: Operation) -> bool | Failure:
+    """Returns whether a convolution would pad its input by itself as an op before it does."""
+    pads = paddings_of(pad)
+    axes, sides, offset = _SPATIAL[root.name]
+    if pads is None or len(pads) != len(axes) + 2:
+        return Failure("the input isn't padded by constants")
+    dims, weights = matching.shape(pad.operands[0]), weighted_ops.filter_shape(root)
+    if dims is None or weights is None or pads[0] != (0, 0) or pads[-1] != (0, 0):
+        return Failure("more than the dimensions of the image is padded")
+    for axis, side in zip(axes, sides, strict=True):
+        size, stride = dims[axis], dialect.attribute(root, f"stride_{side}")
+        window = (weights[axis + offset] - 1) * dialect.attribute(root, f"dilation_{side}_factor") + 1
+        if size < 0 or stride < 1:
+            return Failure("the size of the image is unknown, or the stride is not a number of pixels")
+        before, after = pads[axis]
+        windows = (size + before + after - window) // stride + 1
+        # Padding after the last window doesn't matter.
+        if before != same_padding(size, window, stride)[0] or windows != -(-size // stride):
+            return False
+    return True
+
+
+X, P, Q = value("x"), array("p"), array("q")
+
+_NOTHING = check("it pads something", lambda p: not p.any())
+_SAME_RANK = check("the ranks differ", lambda p, q: p.shape == q.shape)
+_SUM = computed(lambda p, q: p + q)
+_IS_SAME = check("SAME would pad in another way", _is_same)
+
+
+def _pad_into(root: str) -> Pattern[Any]:
+    # Other users of the padding don't matter: it stays for them, or goes when the last one has gone.
+    matched = op(root, tfl.pad(X, P).named("pad"), rest("weights"), padding="VALID")
+    same = matched.rebuilt(X, rest("weights"), padding="SAME")
+    return rule(f"pad-into-{root[4:]}", matched, same, where=[_IS_SAME], benefit=10)
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *map(_pad_into, _SPATIAL),
+    rule("no-pad", tfl.pad(X, P), X, where=[_NOTHING], benefit=10),
+    rule("no-padv2", tfl.padv2(X, P, value("fill")), X, where=[_NOTHING], benefit=10),
+    rule("twice-pad", tfl.pad(tfl.pad(X, P).once(), Q), tfl.pad(X, _SUM), where=[_SAME_RANK], benefit=1),
+    rule(
+        "twice-padv2",
+        tfl.padv2(tfl.padv2(X, P, number("inner")).once(), Q, number("outer")),
+        tfl.padv2(X, _SUM, number("outer")),
+        where=[_SAME_RANK, check("the paddings have different values", lambda inner, outer: inner == outer)],
+        benefit=1,
+    ),
+)

@@ -1,0 +1,77 @@
+"""Batched matrix products: transposes of the last two dimensions go into them, and constant matrices are weights.
+
+batch_matmul(transpose(x, [..., n, n - 1]), y)  ->  batch_matmul{adj_x}(x, y)    y as well
+batch_matmul(x, w)                              ->  fully_connected(x, w)        where w is a constant matrix
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import attributes, tensor_data, tfl
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+
+_FLAGS = ("adj_x", "adj_y")
+
+
+class _Adjoint(NamedTuple):
+    """An operand that is transposed: its position and the transpose."""
+
+    position: int
+    transpose: Operation
+
+
+def _match(op: Operation) -> _Adjoint | Failure:
+    for index, operand in enumerate(op.operands):
+        transpose = matching.producer(operand, "tfl.transpose")
+        permutation = None if transpose is None else constant_ints(transpose.operands[1])
+        if transpose is None or permutation is None or len(permutation) < 2:
+            continue
+        rank = len(permutation)
+        if permutation == (*range(rank - 2), rank - 1, rank - 2):
+            return _Adjoint(index, transpose)
+    return Failure("no operand has its last two dimensions transposed")
+
+
+def _rewrite(op: Operation, match: _Adjoint, rewriter: Rewriter) -> None:
+    flag = _FLAGS[match.position]
+    operands = list(op.operands)
+    operands[match.position] = match.transpose.operands[0]
+    options = {flag: attributes.boolean(not tfl.attribute(op, flag))}
+    rewriter.replace(rewriter.insert(rebuild(op, operands, None, options)))
+
+
+def _match_weights(op: Operation) -> Constant | Failure:
+    weights, dims = tensor_data.constant_of(op.operands[1]), matching.shape(op.operands[0])
+    if weights is None or len(matching.dims_of(weights)) != 2 or not dims or len(dims) < 2:
+        return Failure("the right side isn't a constant matrix, or the left side's rank is unknown")
+    floats = all(matching.is_float(value) for value in (*op.operands, *op.results))
+    if not floats or tfl.attribute(op, "adj_x"):
+        return Failure("the left side is transposed, or the elements aren't 32-bit floats")
+    if tfl.attribute(op, "adj_y"):
+        return weights
+    depth, width = matching.dims_of(weights)
+    return tensor_data.defer("transpose", (weights,), (width, depth), (1, 0))
+
+
+def _rewrite_weights(op: Operation, match: Constant, rewriter: Rewriter) -> None:
+    weights = matching.insert_constant(rewriter, match, op.operands[1])
+    absent = rewriter.insert(tfl.no_value()).results[0]
+    keeps = len(matching.shape(op.operands[0]) or ()) > 2
+    options: dict[str, Any] = {matching.ACTIVATION: "NONE", "keep_num_dims": keeps}
+    operands = [op.operands[0], weights, absent]
+    rewriter.replace(rewriter.insert(tfl.build("fully_connected", operands, [op.results[0].type], options)))
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    Pattern(
+        "weights-of-product", "tfl.batch_matmul", _match_weights, _rewrite_weights, producers={1: ("tfl.pseudo_const",)}
+    ),
+    Pattern("transpose-into-product", "tfl.batch_matmul", _match, _rewrite, depth=2),
+)

@@ -1,0 +1,128 @@
+"""Adjacent slices that together are all of a tensor become one split.
+
+strided_slice(x, 0:4), strided_slice(x, 4:8), slice(x, 8:12)  ->  split{3}(x)           where an axis has length 12
+strided_slice(x, 0:2), strided_slice(x, 2:12)                 ->  split_v(x, [2, 10])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
+
+_SLICES = ("tfl.slice", "tfl.strided_slice")
+_BORDERLESS = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+# Element types that the kernels of splits refuse, unlike those of slices.
+_UNSPLITTABLE = frozenset(["f16", "bf16", "f64", "i1", "ui16", "ui32", "ui64", "complex<f32>", "!tf_type.string"])
+
+# Begin and end along each axis.
+_Bounds = Sequence[tuple[int, int]]
+
+
+class _Parts(NamedTuple):
+    """Slices that together are all of a tensor.
+
+    Attributes:
+        slices: The slices, in the order of their offsets; several may take the same part.
+        sizes: How much each part takes.
+        axis: The axis along which they are taken.
+    """
+
+    slices: tuple[tuple[Operation, ...], ...]
+    sizes: tuple[int, ...]
+    axis: int
+
+
+def _bounds(op: Operation) -> _Bounds | None:
+    """Returns the range that a slice takes, `None` if that isn't known, or if it does more than slice."""
+    dims = matching.shape(op.operands[0])
+    found = [constant_ints(value) for value in op.operands[1:]]
+    bounds = [each for each in found if each is not None and dims is not None and len(each) == len(dims)]
+    if dims is None or len(bounds) < len(found):
+        return None
+    if op.name == "tfl.slice":
+        begin, size = bounds
+        return [
+            (first, dim if count == -1 else first + count) for first, count, dim in zip(begin, size, dims, strict=True)
+        ]
+    begin, end, strides = bounds
+    if set(strides) - {1} or any(tfl.attribute(op, mask) for mask in _BORDERLESS):
+        return None
+    open_begin, open_end = tfl.attribute(op, "begin_mask"), tfl.attribute(op, "end_mask")
+    return [
+        (0 if open_begin >> axis & 1 else begin[axis], dim if open_end >> axis & 1 else end[axis])
+        for axis, dim in enumerate(dims)
+    ]
+
+
+def _cut_axis(op: Operation, bounds: _Bounds) -> int | None:
+    """Returns the only axis of which a slice takes a part, `None` if there are others or none."""
+    dims = matching.shape(op.operands[0]) or ()
+    cut = [axis for axis, (bound, dim) in enumerate(zip(bounds, dims, strict=True)) if bound != (0, dim)]
+    if len(cut) != 1:
+        return None
+    begin, end = bounds[cut[0]]
+    return cut[0] if 0 <= begin < end <= dims[cut[0]] else None
+
+
+def _match(op: Operation) -> _Parts | Failure:
+    if str(types.element_of(op.results[0].type)) in _UNSPLITTABLE:
+        return Failure("no kernel splits this element type")
+    own = _bounds(op)
+    axis = None if own is None else _cut_axis(op, own)
+    if own is None or axis is None or own[axis][0]:
+        return Failure("it takes no known part of one axis, or not the first")
+    found: dict[tuple[int, int], list[Operation]] = {}
+    users = dict.fromkeys(use.operation for use in op.operands[0].uses if use.index == 0)
+    for user in users:
+        bounds = _bounds(user) if user.name in _SLICES and user.parent is op.parent else None
+        if bounds is not None and _cut_axis(user, bounds) == axis:
+            found.setdefault(bounds[axis], []).append(user)
+    parts = sorted(found)
+    borders = [0, *(end for _, end in parts)]
+    dims = matching.shape(op.operands[0]) or ()
+    if [begin for begin, _ in parts] != borders[:-1] or borders[-1] != dims[axis]:
+        return Failure("with the other slices of the tensor it isn't all of it, or they overlap")
+    return _Parts(tuple(tuple(found[part]) for part in parts), tuple(end - begin for begin, end in parts), axis)
+
+
+def _rewrite(op: Operation, match: _Parts, rewriter: Rewriter) -> None:
+    source = op.operands[0]
+    # The slices may be in any order: their replacement is inserted right after the sliced value is defined.
+    anchor = _after(source)
+    axis = matching.insert_constant(rewriter, np.array(match.axis, np.int32), before=anchor)
+    kinds: list[Attribute] = [same[0].results[0].type for same in match.slices]
+    count = {"num_splits": len(kinds)}
+    if len(set(match.sizes)) == 1:
+        split = tfl.build("split", [axis, source], kinds, count)
+    else:
+        sizes = matching.insert_constant(rewriter, np.array(match.sizes, np.int32), before=anchor)
+        split = tfl.build("split_v", [source, sizes, axis], kinds, count)
+    rewriter.insert(split, before=anchor)
+    for same, part in zip(match.slices, split.results, strict=True):
+        for each in same:
+            rewriter.replace_value(each.results[0], part)
+
+
+def _after(value: Value) -> Operation | None:
+    """Returns the op after a value's defining op."""
+    if isinstance(value, OpResult):
+        return value.op.next_op
+    return value.owner.first_op if isinstance(value.owner, Block) else None
+
+
+PATTERNS: tuple[Pattern[_Parts], ...] = tuple(
+    Pattern(f"split-{root[4:].replace('_', '-')}s", root, _match, _rewrite, benefit=5) for root in _SLICES
+)

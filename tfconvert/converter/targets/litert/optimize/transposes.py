@@ -1,0 +1,199 @@
+"""Transposes: none where nothing moves, one instead of two, none over constants, and reshapes where only ones move.
+
+    transpose(transpose(x, p), q)     ->  transpose(x, p[q])
+    transpose(constant, p)            ->  constant
+    transpose(x : 2x1x3, [1, 0, 2])   ->  reshape(x, [1, 2, 3])
+    relu(transpose(x, p))             ->  transpose(relu(x), p)
+    add(transpose(x, p), transpose(y, p))  ->  transpose(add(x, y), p)
+    add(transpose(x, p), constant)    ->  transpose(add(x, constant'), p)
+
+The last three move a transpose down where another one can meet and undo it, as in nets that keep channels first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import array, check, computed, constant, op, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.ops.shapes.reshape_target import constant_target
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+Permutation = tuple[int, ...]
+
+_TRANSPOSE = "tfl.transpose"
+_UNARY = (
+    "relu",
+    "relu6",
+    "relu_n1_to_1",
+    "logistic",
+    "tanh",
+    "hard_swish",
+    "leaky_relu",
+    "elu",
+    "exp",
+    "neg",
+    "abs",
+    "sqrt",
+    "rsqrt",
+    "square",
+    "gelu",
+)
+_BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "squared_difference")
+
+
+def permutation_of(op: Operation) -> Permutation | None:
+    """Returns a transpose's permutation, `None` if it is computed, or the rank unknown."""
+    permutation, dims = constant_ints(op.operands[1]), matching.shape(op.operands[0])
+    if permutation is None or dims is None or sorted(permutation) != list(range(len(dims))):
+        return None
+    return permutation
+
+
+def _moves_nothing(root: Operation) -> bool:
+    permutation = permutation_of(root)
+    return permutation is not None and list(permutation) == sorted(permutation)
+
+
+def _composed(p: Array, q: Array) -> Array | Failure:
+    if p.shape != q.shape or p.ndim != 1 or sorted(q) != list(range(len(p))):
+        return Failure("they are not permutations of the same dimensions")
+    return np.asarray(p[q])
+
+
+def _transposed(rewriter: Rewriter, value: Value, permutation: Permutation, result_type: Attribute) -> Value:
+    order = matching.insert_constant(rewriter, np.array(permutation, np.int32))
+    return rewriter.insert(dialect.build("transpose", [value, order], [result_type])).results[0]
+
+
+def _moved_constant(c: Constant, root: Operation) -> Constant | Failure:
+    permutation = permutation_of(root)
+    return Failure("the permutation is computed") if permutation is None else transposed_constant(c, permutation)
+
+
+def transposed_constant(constant: Constant, permutation: Permutation) -> Constant:
+    """Returns a constant with its dimensions permuted."""
+    dims = matching.dims_of(constant)
+    return tensor_data.defer("transpose", (constant,), tuple(dims[index] for index in permutation), permutation)
+
+
+def _target(root: Operation) -> Array | Failure:
+    """Returns the shape for a reshape in place of a transpose."""
+    permutation, dims = permutation_of(root), matching.shape(root.operands[0])
+    if permutation is None or dims is None:
+        return Failure("the permutation or the rank is unknown")
+    moved = [index for index in permutation if dims[index] != 1]
+    if moved != sorted(moved):
+        return Failure("dimensions other than 1 move")
+    target = constant_target(matching.shape(root.results[0]))
+    return Failure("more than one dimension is unknown") if target is None else np.array(target, np.int32)
+
+
+def _order_of(transpose: Operation, root: Operation) -> Array | Failure:
+    """Returns the permutation of a transpose that an elementwise op comes after."""
+    permutation = permutation_of(transpose)
+    if permutation is None or matching.shape(root.operands[0]) != matching.shape(root.results[0]):
+        return Failure("the permutation is computed, or the shape changes")
+    return np.array(permutation, np.int32)
+
+
+def _match_binary(op: Operation) -> tuple[list[Operation], Permutation] | Failure:
+    """Matches two equally transposed operands, or one and a constant."""
+    sources = [matching.producer(operand, _TRANSPOSE) for operand in op.operands]
+    found = [source for source in sources if source is not None]
+    if not found or any(user is not op for source in found for user in _users(source)):
+        return Failure("no operand is transposed, or one is used elsewhere too")
+    permutation = permutation_of(found[0])
+    if permutation is None or any(permutation_of(source) != permutation for source in found[1:]):
+        return Failure("the operands are transposed in different ways")
+    rank = len(permutation)
+    for source, operand in zip(sources, op.operands, strict=True):
+        if source is not None:
+            continue
+        constant = tensor_data.constant_of(operand)
+        if constant is None or len(matching.dims_of(constant)) > rank:
+            return Failure("the other operand is neither transposed nor constant")
+    dims = matching.shape(op.results[0])
+    if dims is None or all(dims != matching.shape(source.results[0]) for source in found):
+        return Failure("the result is larger than the transposed operand")
+    return found, permutation
+
+
+def _users(op: Operation) -> list[Operation]:
+    return [use.operation for use in op.results[0].uses]
+
+
+def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], rewriter: Rewriter) -> None:
+    _, permutation = match
+    operands = [_before(operand, permutation, rewriter) for operand in op.operands]
+    dims = matching.shape(op.results[0])
+    assert dims is not None, "checked by the match"
+    before = tuple(dims[permutation.index(index)] for index in range(len(dims)))
+    result_type = types.tensor(types.element_of(op.results[0].type), before)
+    moved = rewriter.insert(rebuild(op, operands, [result_type])).results[0]
+    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
+
+
+def _before(operand: Value, permutation: Permutation, rewriter: Rewriter) -> Value:
+    """Returns an operand before its transpose; a constant is transposed back."""
+    source = matching.producer(operand, _TRANSPOSE)
+    if source is not None:
+        return source.operands[0]
+    constant = tensor_data.constant_of(operand)
+    assert constant is not None, "checked by the match"
+    dims = matching.dims_of(constant)
+    if len(dims) == 0:
+        return operand
+    full = (1,) * (len(permutation) - len(dims)) + dims
+    inverse = tuple(permutation.index(index) for index in range(len(permutation)))
+    aligned = tensor_data.defer("reshape", (constant,), full, full)
+    return matching.insert_constant(rewriter, transposed_constant(aligned, inverse), operand)
+
+
+X, C, P = value("x"), constant("c"), array("p")
+_COMPOSED, _MOVED = computed(_composed, "order"), computed(_moved_constant, "moved")
+_TARGET, _ORDER = computed(_target, "target"), computed(_order_of, "order")
+_TRANSPOSED = tfl.transpose(X, P).once().named("transpose")
+_UNARIES = tuple(op(f"tfl.{name}", _TRANSPOSED) for name in _UNARY)
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    rule(
+        "no-transpose",
+        tfl.transpose(X, P),
+        X,
+        benefit=20,
+        where=[matching.KEEPS_TYPE, check("it moves dimensions", _moves_nothing)],
+    ),
+    rule("fold-transpose", tfl.transpose(C, P), _MOVED, where=[_MOVED], benefit=15),
+    rule(
+        "transpose-transpose",
+        tfl.transpose(tfl.transpose(X, P), array("q")),
+        tfl.transpose(X, _COMPOSED),
+        where=[_COMPOSED],
+        benefit=12,
+    ),
+    rule("transpose-to-reshape", tfl.transpose(X, P), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5),
+    *(
+        rule(
+            f"transpose-after-{each.names[0][4:]}",
+            each,
+            tfl.transpose(each.rebuilt(X).like(X), _ORDER),
+            where=[_ORDER],
+            benefit=1,
+        )
+        for each in _UNARIES
+    ),
+    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_binary, _rewrite_binary, depth=2) for name in _BINARY),
+)

@@ -1,0 +1,192 @@
+"""Pass `calibrate`: runs the model on samples for the ranges of the values to quantize.
+
+The ranges are attributes of the ops that compute the values, and of the functions for their arguments; see
+`targets/litert/quantize/ranges.py`. The model runs in LiteRT, in a process of its own, or in the reference executor
+where LiteRT is not installed.
+
+Existing ranges are kept. Where nothing gives the ranges, neither samples nor training with fake
+quantization, that is the error `no-samples`.
+
+Refused:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "tfl.relu"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.converter.targets.litert import runtime
+from tfconvert.converter.targets.litert.fake_quant import ops_of
+from tfconvert.converter.targets.litert.passes.fold_fake_quant import FoldFakeQuant
+from tfconvert.converter.targets.litert.quantize import calibration, samples
+from tfconvert.converter.targets.litert.quantize.candidates import (
+    Settings,
+    is_constant,
+    is_float,
+    loop_bodies,
+    observed,
+)
+from tfconvert.converter.targets.litert.quantize.entries import entries_of
+from tfconvert.converter.targets.litert.quantize.fake_quant import is_fake_quant
+from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.ranges import RANGES, set_ranges
+from tfconvert.exporters.tflite.model import Place, export
+from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.operators import FLEX
+from tfconvert.settings.quantization import INT8, Quantize
+
+if TYPE_CHECKING:
+    from tfconvert.converter.targets.litert.quantize.numpy_run import NumpyRun
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrate:
+    """Finds the ranges of the values to quantize.
+
+    Attributes:
+        quantize: How to quantize, with samples, or a file with ranges.
+    """
+
+    quantize: Quantize = INT8
+    name: ClassVar[str] = "calibrate"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Sets the ranges; returns how many values have one.
+
+        Raises:
+            ConversionError: A sample is wrong, or the model can't be run on it; or there are none, and the model was
+                not trained with quantization (`no-samples`).
+        """
+        wanted = self.quantize
+        kept = Path(wanted.calibration) if wanted.calibration is not None else None
+        was_kept = kept is not None and kept.is_file()
+        if kept is not None and was_kept:
+            found = calibration.load(kept, wanted.ranges, _places(module))
+        elif wanted.samples is not None:
+            found = self._run(module, kept)
+        elif kept is not None:
+            raise error(
+                "no-samples",
+                f"the file of ranges {kept} isn't there, and there are no samples for it",
+                hint="pass samples",
+            )
+        elif wanted.default_range is not None:
+            found = dict.fromkeys(self._unknown(module), Range(*map(float, wanted.default_range)))
+        elif wanted.trained_only or any(is_fake_quant(op) or RANGES in op.attributes for op in module.walk()):
+            return NOTHING_DONE
+        else:
+            raise error(
+                "no-samples",
+                f"the mode {wanted.mode!r} needs samples, to see the ranges of numbers",
+                hint="pass typical inputs as `samples`",
+            )
+        set_ranges(found)
+        if wanted.samples is None and not was_kept:
+            return PassResult(Counter({"values with the default range": len(found)}), [_made_up(len(found))])
+        in_numpy = wanted.samples is not None and not runtime.is_installed() and not was_kept
+        return PassResult(Counter({"values seen": len(found)}), [_IN_NUMPY] if in_numpy else [])
+
+    def _unknown(self, module: ModuleOp) -> list[Value]:
+        """Returns the values whose ranges training has not determined."""
+        return [
+            value
+            for values in self._wanted(module).values()
+            for value in values
+            if not ops_of(value) and not any(is_fake_quant(use.operation) for use in value.uses)
+        ]
+
+    def _wanted(self, module: ModuleOp) -> dict[FuncOp, list[Value]]:
+        """Returns the values whose ranges are needed, by function."""
+        settings, bodies = Settings.of(self.quantize), loop_bodies(module)
+        functions = [function for function in module.ops if isinstance(function, FuncOp)]
+        values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
+        if self.quantize.has_integer_ends:
+            for function in entries_of(module)[0]:
+                values[function] = list(dict.fromkeys([*values[function], *_boundary(function)]))
+        return values
+
+    def _run(self, module: ModuleOp, kept: Path | None) -> dict[Value, Range]:
+        wanted = self.quantize
+        _check_kernels(module)
+        settings, values = Settings.of(wanted), self._wanted(module)
+        entries, signatures = entries_of(module)
+        inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
+        levels, fold = 2**settings.storage.width, FoldFakeQuant().apply
+        observation = calibration.Observation(module, values, inputs, wanted.ranges, levels, fold)
+        with _runner()(observation) as run:
+            each, total = samples.read(wanted.samples, signatures), samples.count(wanted.samples)
+            found = calibration.observe(run, each, signatures, total, wanted.progress)
+        if kept is not None:
+            calibration.save(kept, wanted.ranges, _places(module), found)
+        return found
+
+
+def _check_kernels(module: ModuleOp) -> None:
+    """Checks that LiteRT's package has the kernels of all operators.
+
+    Raises:
+        ConversionError: There are flex ops (`flex-calibration`).
+    """
+    for op in module.walk():
+        if op.name == "tfl.custom" and str(tfl.attribute(op, tfl.CUSTOM_CODE)).startswith(FLEX):
+            code = tfl.attribute(op, tfl.CUSTOM_CODE)
+            raise error_at(
+                op,
+                "flex-calibration",
+                f"the samples can't be run: LiteRT's package has no kernel of {code}",
+                "quantize weights only, with the mode `dynamic`, or pass `calibration`, a file of ranges",
+            )
+
+
+def _runner() -> type[calibration.Run | NumpyRun]:
+    if runtime.is_installed():
+        return calibration.Run
+    # It brings every reference kernel along.
+    from tfconvert.converter.targets.litert.quantize.numpy_run import NumpyRun
+
+    return NumpyRun
+
+
+_IN_NUMPY = Diagnostic(
+    "calibrated-in-numpy",
+    "the samples were run in the reference executor, which is slow: LiteRT is not installed",
+    hint="pip install 'tfconvert[verify]'",
+    severity=NOTE,
+)
+
+
+def _made_up(count: int) -> Diagnostic:
+    return Diagnostic(
+        "default-range",
+        f"{count} values have the default range, since nothing tells theirs: results are wrong, and only speed and "
+        "size can be measured",
+        hint="pass samples",
+        severity=WARNING,
+    )
+
+
+def _places(module: ModuleOp) -> dict[Value, Place]:
+    places: dict[Value, Place] = {}
+    export(module, places=places)
+    return places
+
+
+def _boundary(function: FuncOp) -> list[Value]:
+    """Returns the inputs and outputs that are floats, whoever uses or computes them."""
+    block = function.body.block
+    outputs = block.last_op.operands if block.last_op is not None else ()
+    return [value for value in (*block.args, *outputs) if is_float(value) and not is_constant(value)]

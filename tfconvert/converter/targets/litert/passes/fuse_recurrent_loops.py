@@ -1,0 +1,122 @@
+"""Pass `fuse-recurrent-loops`: loops that are recurrent layers become LiteRT's operators for these.
+
+A loop that goes through a sequence and computes an LSTM or a simple RNN each step is one
+`tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`, or several, each of which takes the outputs of
+the one before. Lists are tensors by now. A loop that looks recurrent but isn't certain to be stays a loop, which
+computes the same, and the report says why. With `recurrent-by-speed`, so does one that LiteRT is faster with.
+
+Before:
+
+    func.func @main(%x: tensor<3x1x2xf32>, %h: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %zero = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %0:3 = "tf.While"(%zero, %x, %h) <{cond = @cond, body = @body, is_stateless = true}>
+          : (tensor<i32>, tensor<3x1x2xf32>, tensor<1x2xf32>) -> (tensor<i32>, tensor<3x1x2xf32>, tensor<1x2xf32>)
+      func.return %0#2 : tensor<1x2xf32>
+    }
+    func.func private @cond(%i: tensor<i32>, %x: tensor<3x1x2xf32>, %h: tensor<1x2xf32>) -> tensor<i1> {
+      %n = "tf.Const"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
+      %0 = "tf.Less"(%i, %n) : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      func.return %0 : tensor<i1>
+    }
+    func.func private @body(%i: tensor<i32>, %x: tensor<3x1x2xf32>, %h: tensor<1x2xf32>)
+        -> (tensor<i32>, tensor<3x1x2xf32>, tensor<1x2xf32>) {
+      %w = "tf.Const"() <{value = dense<0.5> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %r = "tf.Const"() <{value = dense<0.25> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %zero = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %one = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %next = "tf.AddV2"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %0 = "tf.GatherV2"(%x, %i, %zero) : (tensor<3x1x2xf32>, tensor<i32>, tensor<i32>) -> tensor<1x2xf32>
+      %1 = "tf.MatMul"(%0, %w) : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      %2 = "tf.MatMul"(%h, %r) : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      %3 = "tf.AddV2"(%1, %2) : (tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x2xf32>
+      %4 = "tf.Tanh"(%3) : (tensor<1x2xf32>) -> tensor<1x2xf32>
+      func.return %next, %x, %4 : tensor<i32>, tensor<3x1x2xf32>, tensor<1x2xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<3x1x2xf32>, %h: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %w = "tf.Const"() <{value = dense<0.5> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %r = "tf.Const"() <{value = dense<0.25> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %b = "tf.Const"() <{value = dense<0.0> : tensor<2xf32>}> : () -> tensor<2xf32>
+      %0 = "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, %h)
+        <{fused_activation_function = "TANH", time_major = true}>
+        : (tensor<3x1x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<1x2xf32>) -> tensor<3x1x2xf32>
+      %last = "tf.Const"() <{value = dense<[-1, 0, 0]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %end = "tf.Const"() <{value = dense<0> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %steps = "tf.Const"() <{value = dense<1> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %1 = "tf.StridedSlice"(%0, %last, %end, %steps) <{begin_mask = 6 : i64, ellipsis_mask = 0 : i64,
+        end_mask = 6 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64}>
+        : (tensor<3x1x2xf32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> tensor<1x2xf32>
+      func.return %1 : tensor<1x2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tfconvert.converter.control_flow.constructs import construct
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.recurrence.decline import Declined
+from tfconvert.converter.recurrence.layers import Plan, plan_of
+from tfconvert.converter.recurrence.lengths import Extents
+from tfconvert.converter.recurrence.scan import looks_recurrent, scan_of
+from tfconvert.converter.targets.litert.recurrent import speed
+from tfconvert.converter.targets.litert.recurrent.findings import chosen, kept
+from tfconvert.converter.targets.litert.recurrent.loops import replace_loop
+from tfconvert.converter.targets.litert.recurrent.transposed_shapes import read_sizes_before
+from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
+from tfconvert.schema.ir.builtin import ModuleOp
+
+
+@dataclass(frozen=True, slots=True)
+class FuseRecurrentLoops:
+    """Replaces loops that are recurrent layers by operators.
+
+    Attributes:
+        recurrent_by_speed: Whether only those that LiteRT computes faster that way.
+    """
+
+    recurrent_by_speed: bool = False
+    name: ClassVar[str] = "fuse-recurrent-loops"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites every function; returns how many layers of each kind there are, and why loops have stayed."""
+        functions = symbol_table.functions_of(module)
+        extents = Extents(module)
+        plans: list[Plan] = []
+        notes: list[Diagnostic] = []
+        for function in functions.values():
+            for op in function.body.walk():
+                found = construct(op, functions) if KINDS.get(op.name) is Kind.LOOP else None
+                if found is not None and looks_recurrent(found):
+                    try:
+                        plan = plan_of(scan_of(found), extents)
+                    except Declined as problem:
+                        notes.append(kept(found.op, str(problem)))
+                        continue
+                    choice = _choice(plan) if self.recurrent_by_speed else None
+                    if choice is None or choice.fuse:
+                        plans.append(plan)
+                    if choice is not None:
+                        notes.append(chosen(found.op, choice))
+        applied: Counter[str] = Counter()
+        for plan in reversed(plans):  # A loop's reads of another's results are examined while the other still exists.
+            applied.update(replace_loop(plan))
+        for sequence in {layer.steps.value: None for plan in plans for layer in plan.layers if layer.steps}:
+            read_sizes_before(sequence)
+        if applied:
+            symbol_table.erase_unreferenced(functions, symbol_table.names_outside(module))
+            ShapeInference().apply(module)
+        return PassResult(applied, notes)
+
+
+def _choice(plan: Plan) -> speed.Choice:
+    steps = next((layer.steps.length for layer in plan.layers if layer.steps), -1)
+    return speed.choose(speed.sizes_of(layer.cell, speed.LOOP, steps) for layer in plan.layers)

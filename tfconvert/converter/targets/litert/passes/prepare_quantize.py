@@ -1,0 +1,88 @@
+"""Pass `prepare-quantize`: replaces ops without an integer kernel by ops that have one, where that is as good.
+
+Before:
+
+    func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "tfl.square"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = "tfl.add_n"(%0, %y, %z) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %1 : tensor<4xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "tfl.mul"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = "tfl.add"(%0, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %2 = "tfl.add"(%1, %z) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %2 : tensor<4xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.targets.litert.quantize.candidates import is_float
+from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+from tfconvert.settings.quantization import INT8, Quantize
+
+
+def _square(op: Operation, builder: TflBuilder) -> Value:
+    value = op.operands[0]
+    return builder.tfl("mul", (value, value), op.results[0].type)
+
+
+def _neg(op: Operation, builder: TflBuilder) -> Value:
+    # The kernel for integers ignores scales and zero points, and the least integer has no opposite.
+    return builder.tfl("mul", (op.operands[0], builder.scalar(-1.0, types.F32)), op.results[0].type)
+
+
+def _add_n(op: Operation, builder: TflBuilder) -> Value:
+    total, *others = op.operands
+    for value in others:
+        total = builder.tfl("add", (total, value), op.results[0].type)
+    return total
+
+
+_REPLACEMENTS: Mapping[str, Callable[[Operation, TflBuilder], Value]] = {
+    "tfl.square": _square,
+    "tfl.neg": _neg,
+    "tfl.add_n": _add_n,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareQuantize:
+    """Replaces ops that have no kernel for integers.
+
+    Attributes:
+        quantize: How to quantize: ops that are excluded stay.
+    """
+
+    quantize: Quantize = INT8
+    name: ClassVar[str] = "prepare-quantize"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites every function; returns how many ops of each kind were replaced."""
+        exclusion = Exclusion(self.quantize.exclude)
+        counts: Counter[str] = Counter()
+        for function in module.ops:
+            if not isinstance(function, FuncOp) or function.is_declaration:
+                continue
+            for op in tuple(function.body.blocks[0].ops if function.body.blocks else ()):
+                make = _REPLACEMENTS.get(op.name)
+                if make is not None and is_float(op.results[0]) and not exclusion.excludes(op):
+                    counts[op.name] += 1
+                    replace_op(op, make(op, TflBuilder(op)))
+        return PassResult(counts)

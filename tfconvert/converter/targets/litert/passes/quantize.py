@@ -1,0 +1,131 @@
+"""Pass `quantize`: quantizes the ops whose kernels take integers, where the ranges of their values are known.
+
+Before:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32>
+        attributes {tfl.ranges = array<f32: -1.0, 1.0>} {
+      %0 = "tfl.relu"(%x) {tfl.ranges = array<f32: 0.0, 1.0>} : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32>
+        attributes {tfl.ranges = array<f32: -1.0, 1.0>} {
+      %0 = "tfl.quantize"(%x) : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>
+      %1 = "tfl.relu"(%0) {tfl.ranges = array<f32: 0.0, 1.0>}
+          : (tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>) -> tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>
+      %2 = "tfl.dequantize"(%1) : (tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>) -> tensor<4xf32>
+      func.return %2 : tensor<4xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tfconvert.converter.ir.edit import update_function_type
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.converter.pipeline.quantization_report import Layer
+from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
+from tfconvert.converter.targets.litert.quantize.plan import Plan
+from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
+from tfconvert.converter.targets.litert.quantize.trained_weights import store_trained_weights
+from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.types import I8
+from tfconvert.settings.quantization import INT8, Quantize
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeOps:
+    """Quantizes activations and weights.
+
+    Attributes:
+        quantize: How to.
+    """
+
+    quantize: Quantize = INT8
+    name: ClassVar[str] = "quantize"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites every function; returns what was made.
+
+        Raises:
+            ConversionError: An op would stay float although `strict` is set (`stays-float`), or has a
+                weight that is not finite (`non-finite-weight`).
+        """
+        wanted = self.quantize
+        if wanted.mode in ("float16", "weights"):
+            return NOTHING_DONE
+        settings, bodies = Settings.of(wanted), loop_bodies(module)
+        settings = settings._replace(variables=choose_variables(module, wanted, settings, bodies))
+        counts: Counter[str] = Counter()
+        layers: list[Layer] = []
+        # In the mode `dynamic`, `quantize-weights` notes it.
+        notes = settings.exclusion.unmatched(module) if wanted.is_static else []
+        notes += [_SLOW] if wanted.mode == "int16" else []
+        problems: list[Diagnostic] = []
+        for function in module.ops:
+            if not isinstance(function, FuncOp) or function.is_declaration:
+                continue
+            own = settings.of_function(function, bodies)
+            plan = Plan(function, own)
+            notes += _coarse(plan)
+            if wanted.strict:
+                problems += _floats(plan)
+            rewriting = Rewriting(function, plan, own)
+            rewriting.run()
+            if wanted.trained_only and wanted.mode == "dynamic":
+                counts["trained weights"] += store_trained_weights(function)
+            counts += rewriting.counts
+            layers += rewriting.layers
+            update_function_type(function)
+        if problems:
+            raise ConversionError(problems)
+        return PassResult(counts, notes, layers=layers)
+
+
+_SLOW = Diagnostic(
+    "slow-on-processors",
+    "16-bit activations are for accelerators that have them: on processors the runtime computes them many times slower",
+    hint="measure it, or choose the mode 'int8'",
+    severity=WARNING,
+)
+
+# From so many classes on, a probability may well be below the smallest step of 8-bit integers, and become 0.
+_CLASSES = 256
+
+
+def _coarse(plan: Plan) -> list[Diagnostic]:
+    """Returns warnings of probabilities whose steps are too coarse for how many they are."""
+    ops = [op for op in plan.quantized if op.name == "tfl.softmax" and plan.storage is I8]
+    return [
+        Diagnostic(
+            "coarse-probabilities",
+            "probabilities below 1/512 become 0, and there are many classes",
+            "tfl.softmax",
+            node_of(op.location),
+            hint="exclude the op, which costs no speed",
+            severity=WARNING,
+        )
+        for op in ops
+        if ((types.shape_of(op.results[0].type) or (0,))[-1]) >= _CLASSES
+    ]
+
+
+def _floats(plan: Plan) -> list[Diagnostic]:
+    """Returns an error for each op that stays float, but for those that were excluded."""
+    return [
+        error_at(
+            op, "stays-float", f"it would compute with floats: {reason}", "exclude it, or leave `strict` out"
+        ).diagnostics[0]
+        for op, reason in plan.reasons.items()
+        if reason not in (EXCLUDED, FLOAT_STATE)
+    ]

@@ -1,0 +1,175 @@
+"""Pass `quantize-weights`: constants become 8- or 4-bit integers or 16-bit floats; activations stay 32-bit floats.
+
+In the mode `dynamic`, operators with hybrid kernels multiply integers: they turn their activations to integers as they
+go. Filters of convolutions that are depthwise, or add up few products, stay floats, since integers would be slower
+there, unless `hybrid_only` is set.
+
+Before:
+
+    func.func @main(%x: tensor<1x1024xf32>, %b: tensor<1xf32>) -> tensor<1x1xf32> {
+      %w = "tfl.pseudo_const"() <{value = dense<127.0> : tensor<1x1024xf32>}> : () -> tensor<1x1024xf32>
+      %0 = "tfl.fully_connected"(%x, %w, %b) : (tensor<1x1024xf32>, tensor<1x1024xf32>, tensor<1xf32>)
+          -> tensor<1x1xf32>
+      func.return %0 : tensor<1x1xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<1x1024xf32>, %b: tensor<1xf32>) -> tensor<1x1xf32> {
+      %w = "tfl.pseudo_qconst"() <{
+          qtype = tensor<1x1024x!quant.uniform<i8:f32:0, {1.0}>>, value = dense<127> : tensor<1x1024xi8>
+      }> : () -> tensor<1x1024x!quant.uniform<i8:f32:0, {1.0}>>
+      %0 = "tfl.fully_connected"(%x, %w, %b) <{asymmetric_quantize_inputs = true}>
+          : (tensor<1x1024xf32>, tensor<1x1024x!quant.uniform<i8:f32:0, {1.0}>>, tensor<1xf32>) -> tensor<1x1xf32>
+      func.return %0 : tensor<1x1xf32>
+    }
+
+The rows of a table become floats when they are looked up.
+
+Before:
+
+    func.func @main(%i: tensor<1x3xi64>) -> tensor<1x3x2xf32> {
+      %w = "tfl.pseudo_const"() <{value = dense<127.0> : tensor<512x2xf32>}> : () -> tensor<512x2xf32>
+      %0 = "tfl.gather"(%w, %i) <{axis = 0 : i32}> : (tensor<512x2xf32>, tensor<1x3xi64>) -> tensor<1x3x2xf32>
+      func.return %0 : tensor<1x3x2xf32>
+    }
+
+After:
+
+    func.func @main(%i: tensor<1x3xi64>) -> tensor<1x3x2xf32> {
+      %w = "tfl.pseudo_qconst"() <{
+          qtype = tensor<512x2x!quant.uniform<i8:f32, 1.0>>, value = dense<127> : tensor<512x2xi8>
+      }> : () -> tensor<512x2x!quant.uniform<i8:f32, 1.0>>
+      %0 = "tfl.gather"(%w, %i) <{axis = 0 : i32}>
+          : (tensor<512x2x!quant.uniform<i8:f32, 1.0>>, tensor<1x3xi64>) -> tensor<1x3x2x!quant.uniform<i8:f32, 1.0>>
+      %1 = "tfl.dequantize"(%0) : (tensor<1x3x2x!quant.uniform<i8:f32, 1.0>>) -> tensor<1x3x2xf32>
+      func.return %1 : tensor<1x3x2xf32>
+    }
+
+In the mode `weights`, all weights are stored as integers, and all operators get floats. In the mode `float16`, that is
+so for all constants but small ones, as 16-bit floats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, get_args
+
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.converter.targets.litert.quantize import tables
+from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
+from tfconvert.converter.targets.litert.quantize.halves import store_halves
+from tfconvert.converter.targets.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, weights_of
+from tfconvert.converter.targets.litert.quantize.stored import StoredConstants
+from tfconvert.converter.targets.litert.quantize.unquantized import why_none
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tfl, tfl_file
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import Value
+from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.quantization_choices import Accumulation, Mode, PerChannel
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeWeights:
+    """Stores weights as integers or 16-bit floats; activations stay floats.
+
+    Attributes:
+        mode: `dynamic`, `float16` or `weights`; nothing is done in other modes.
+        weights: Bits of the weights that gain by few, 8 or 4.
+        per_channel: Whether weights have a scale for each output channel, or which have.
+        exclude: Patterns of nodes or operators whose weights stay floats.
+        hybrid_only: Whether all convolutions take integers in the mode `dynamic`, faster or not.
+        accumulation: In which floats the runtime may sum up products, in the mode `float16`.
+        trained_only: Whether other weights stay floats than those that were fake-quantized, which are integers by now.
+    """
+
+    mode: str = "dynamic"
+    weights: int = 8
+    per_channel: PerChannel = True
+    exclude: tuple[str, ...] = ()
+    hybrid_only: bool = False
+    trained_only: bool = False
+    accumulation: Accumulation = "float32"
+    name: ClassVar[str] = "quantize-weights"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites every function; returns how many weights got each form."""
+        settings = self._settings()
+        if settings.is_static or self.trained_only:
+            return NOTHING_DONE
+        exclusion, stored = Exclusion(self.exclude), StoredConstants()
+        notes = exclusion.unmatched(module)
+        for function in module.ops:
+            if isinstance(function, FuncOp):
+                for block in function.body.blocks:
+                    if settings.mode == "float16":
+                        store_halves(block, exclusion, stored)
+                    else:
+                        _Weights(block, settings, exclusion, stored).run()
+                    stored.erase_unused()
+        if settings.mode == "float16" and stored.counts:
+            module.attributes[tfl_file.REDUCED_PRECISION] = attrs.string(tfl_file.HALF_PRECISION[self.accumulation])
+        notes += stored.notes
+        if not stored.counts:
+            notes.append(why_none(module, settings.mode, exclusion, stored))
+        return PassResult(stored.counts, notes, "quantized weights")
+
+    def _settings(self) -> Quantize:
+        modes: tuple[Mode, ...] = get_args(Mode)
+        mode = next((each for each in modes if each == self.mode), None)
+        if mode is None:
+            raise error("wrong-option", f"there is no mode {self.mode!r}", hint=f"choose one of {', '.join(modes)}")
+        settings = Quantize(
+            mode,
+            self.weights,
+            per_channel=self.per_channel,
+            hybrid_only=self.hybrid_only,
+            accumulation=self.accumulation,
+        )
+        settings.check()
+        return settings
+
+
+class _Weights:
+    """One block's weights that become integers.
+
+    Args:
+        block: The block.
+        settings: How to quantize.
+        exclusion: Operators whose weights stay floats.
+        stored: Makes the constants.
+    """
+
+    def __init__(self, block: Block, settings: Quantize, exclusion: Exclusion, stored: StoredConstants) -> None:
+        self._ops = [op for op in block.ops if isinstance(op, tfl.TFLOp) and not exclusion.excludes(op)]
+        self._settings = settings
+        self._stored = stored
+        self._multiplied: dict[Value, Form] = {}
+        """Constants that operators multiply by, and the form in which they take them."""
+
+    def run(self) -> None:
+        """Rewrites the block."""
+        found = [(op, weights_of(op, self._settings)) for op in self._ops]
+        for op, weights in found:
+            self._multiplied.update({op.operands[index]: form for index, form in weights})
+        lookups = [tables.lookup_of(op, self._settings, self._shared(op)) for op in self._ops]
+        for op, weights in found:
+            if all(self._stored.can_be(op.operands[index], form, op) for index, form in weights):
+                self._rewrite(op, weights)
+        for lookup in lookups:
+            if lookup is not None and self._stored.can_be(lookup.table, lookup.form, lookup.op):
+                tables.rewrite(lookup, self._stored.get(lookup.table, lookup.form))
+
+    def _rewrite(self, op: tfl.TFLOp, weights: list[Weight]) -> None:
+        for index, form in weights:
+            op.set_operand(index, self._stored.get(op.operands[index], form))
+            if not form.dequantized and ASYMMETRIC in tfl.option_fields(op.op_name):
+                op.properties[ASYMMETRIC] = attrs.boolean(True)
+
+    def _shared(self, op: tfl.TFLOp) -> Form | None:
+        """Returns the form that an operand has as a weight of another op, `None` if it is none."""
+        return next((self._multiplied[value] for value in op.operands if value in self._multiplied), None)

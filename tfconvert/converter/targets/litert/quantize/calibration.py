@@ -1,0 +1,222 @@
+"""Calibration: the ranges of a module's values while the model runs on samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import numpy as np
+
+from tfconvert.converter.process.child_process import Child, ChildError
+from tfconvert.converter.targets.litert import runtime
+from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.targets.litert.quantize.instrumentation import instrument
+from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
+from tfconvert.exporters.output_file import write_whole
+from tfconvert.exporters.tflite.model import Place, export
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import Value
+
+# Of the files that keep ranges.
+_VERSION = 1
+
+
+# What LiteRT says of an operator that only an app's runtime has.
+_NO_KERNEL = "unresolved custom op"
+
+_WITHOUT_KERNEL = (
+    "only your app's runtime has this operator: quantize weights only, with the mode `dynamic`, or pass `calibration`, "
+    "a file of ranges"
+)
+
+
+class Observation(NamedTuple):
+    """The ranges observed while a model runs on samples.
+
+    Attributes:
+        module: The module, of floats.
+        values: The values whose ranges are wanted, by the function that has them.
+        inputs: The arguments of each entry function.
+        method: How a range follows from a value's numbers: `minmax`, `mse` or `percentile`.
+        levels: How many integers a range will be divided into.
+        fold: Folds fake quantization that has no kernel; it is applied to a copy of the module.
+    """
+
+    module: ModuleOp
+    values: Mapping[FuncOp, Sequence[Value]]
+    inputs: Sequence[Sequence[Value]]
+    method: str
+    levels: int
+    fold: Callable[[ModuleOp], object]
+
+
+class Run:
+    """The model in a process of its own, ready for samples; a context manager."""
+
+    def __init__(self, observation: Observation) -> None:
+        runtime.require()
+        values = {value: value for function in observation.values.values() for value in function}
+        copy = instrument(observation.module, observation.values)
+        observation.fold(copy.module)
+        self._extremes = copy.extremes
+        inputs = [[copy.values[value] for value in entry] for entry in observation.inputs]
+        inside = {value for extremes in self._extremes for value in extremes.values}
+        values = {value: copy.values[value] for value in values if value not in inside}
+        self._places: dict[Value, Place] = {}
+        file = export(copy.module, places=self._places)
+        self._observed = {value: self._places[copy] for value, copy in values.items() if copy in self._places}
+        self._inputs = [[self._places[value] for value in entry] for entry in inputs]
+        self._file = file
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._child = Child("tfconvert.converter.targets.litert.quantize.calibration_process")
+        self._header = {"method": observation.method, "levels": observation.levels}
+
+    def __enter__(self) -> Run:
+        """Writes the model to a file, and starts the process."""
+        with ExitStack() as undone:
+            undone.callback(self._stop)
+            self._start()
+            undone.pop_all()
+        return self
+
+    def _start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
+        path = Path(self._folder.name) / "float.tflite"
+        self._file.save(path)
+        header = {
+            **self._header,
+            "file": str(path),
+            "observed": [place[:2] for place in self._observed.values()],
+            "extremes": [
+                ([self._places[end][:2] for end in (each.low, each.high)], len(each.values)) for each in self._extremes
+            ],
+        }
+        self._ask(header, (), "the model can't be loaded")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends the process and removes its file."""
+        self._stop()
+
+    def _stop(self) -> None:
+        self._child.stop()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
+        """Runs the model on a sample."""
+        places, entry = self._inputs[sample.entry], entries[sample.entry]
+        subgraph = places[0].subgraph if places else sample.entry
+        header = {
+            "subgraph": subgraph,
+            "key": entry.key,
+            "names": [each.name for each in entry.inputs],
+            "tensors": [place.tensor for place in places],
+        }
+        self._ask(header, sample.values, f"the model can't be run on sample {number}")
+
+    def ranges(self) -> dict[Value, Range]:
+        """Returns the ranges of the values that have been seen."""
+        found, *inside = self._ask({"finish": True}, (), "the ranges can't be read")
+        values = [*self._observed, *(value for extremes in self._extremes for value in extremes.values)]
+        ends = np.concatenate([found, *inside]).tolist()
+        return {value: Range(*each) for value, each in zip(values, ends, strict=True) if not each[0] > each[1]}
+
+    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array], what: str) -> list[Array]:
+        try:
+            answer, results = self._child.ask(header, arrays)
+        except ChildError as crash:
+            raise failure(crash, "calibration-failed", what) from crash
+        problem = answer["problem"]
+        if problem:
+            hint = _WITHOUT_KERNEL if _NO_KERNEL in problem else "check the samples' shapes and values"
+            raise error("calibration-failed", f"{what}: {problem}", hint=hint)
+        return results
+
+
+class Runner(Protocol):
+    """Runs a model on samples and observes its values."""
+
+    def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
+        """Runs the model on a sample; as `Run.run`."""
+
+    def ranges(self) -> dict[Value, Range]:
+        """Returns the ranges of the values that have been seen."""
+
+
+def observe(
+    run: Runner,
+    samples: Iterable[Sample],
+    entries: Sequence[Entry],
+    total: int | None,
+    progress: Callable[[int, int | None], None] | None,
+) -> dict[Value, Range]:
+    """Runs the model on samples; returns the ranges.
+
+    Raises:
+        ConversionError: There are no samples (`no-samples`), or one is wrong.
+    """
+    number = 0
+    for sample in samples:
+        run.run(sample, entries, number)
+        number += 1
+        if progress is not None:
+            progress(number, total)
+    if not number:
+        hint = "an iterator gives its samples once: pass a list, or a function that returns a new one"
+        raise error("no-samples", "there are no samples, so the ranges are unknown", hint=hint)
+    return run.ranges()
+
+
+def save(
+    path: str | os.PathLike[str], method: str, places: Mapping[Value, Place], found: Mapping[Value, Range]
+) -> None:
+    """Writes ranges by the names of tensors, to a file that appears whole or not at all."""
+    table = {places[value].name: list(ends) for value, ends in found.items()}
+    text = json.dumps({"version": _VERSION, "method": method, "ranges": table}, indent=1)
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(text.encode())
+
+    write_whole(path, write)
+
+
+def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place]) -> dict[Value, Range]:
+    """Returns the ranges from a file that `save` wrote, of the values that the module still has.
+
+    Raises:
+        ConversionError: It is not such a file, or holds ranges of another method (`bad-calibration`).
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        table = {str(name): Range(float(low), float(high)) for name, (low, high) in content["ranges"].items()}
+        found = content["version"], content["method"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
+        raise error(
+            "bad-calibration", f"{path} is not a file of ranges: {problem}", hint="remove it, and pass samples"
+        ) from None
+    if found != (_VERSION, method):
+        raise error(
+            "bad-calibration",
+            f"{path} holds ranges of {found[1]!r}, of version {found[0]}, not {method!r}",
+            hint="remove it, and pass samples",
+        )
+    known = {value: table[place.name] for value, place in places.items() if place.name in table}
+    if table and not known:
+        raise error(
+            "bad-calibration",
+            f"{path} holds ranges of another model: it has none of this model's names",
+            hint="remove it, and pass samples",
+        )
+    return known

@@ -1,0 +1,87 @@
+"""Compares a quantized file with the float file on samples: at the outputs, and tensor by tensor."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tfconvert.converter.process.child_process import Child, ChildError
+from tfconvert.converter.targets.litert import runtime
+from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.targets.litert.quantize.figures import Measured, Step, layers
+from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
+from tfconvert.exporters.tflite.model import TFLiteFile
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.fidelity import Fidelity, OutputFidelity
+
+# How many of the tensors that lose most are named.
+_WORST = 10
+
+
+def compare(
+    floats: TFLiteFile,
+    quantized: TFLiteFile,
+    samples: Iterable[Sample],
+    entries: Sequence[Entry],
+    nodes: Mapping[int, str] | None = None,
+    *,
+    inner: bool = True,
+) -> Fidelity:
+    """Runs two files on the same samples, in LiteRT.
+
+    Args:
+        floats: The model's file without quantization.
+        quantized: The file with it.
+        samples: Inputs of the signatures.
+        entries: The signatures.
+        nodes: The nodes of the first file's tensors, to list layers by; `None` to list none.
+        inner: Whether tensors are compared that are no outputs; that takes most of the time.
+    """
+    runtime.require()
+    with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
+        paths = [Path(folder) / name for name in ("float.tflite", "quantized.tflite")]
+        for path, file in zip(paths, (floats, quantized), strict=True):
+            file.save(path)
+        with Child("tfconvert.converter.targets.litert.quantize.comparison_process") as child:
+            known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]
+            _ask(child, {"files": [str(path) for path in paths], "entries": known, "inner": inner})
+            count = 0
+            for sample in samples:
+                _ask(child, {"entry": sample.entry}, sample.values)
+                count += 1
+            answer = _ask(child, {"finish": True})
+    return _fidelity(answer, count, nodes)
+
+
+def _ask(child: Child, header: dict[str, Any], arrays: Sequence[Array] = ()) -> dict[str, Any]:
+    try:
+        answer, _ = child.ask(header, arrays)
+    except ChildError as crash:
+        raise failure(crash, "runtime-error", "the converted model can't be run") from crash
+    if answer["problem"]:
+        raise error(
+            "runtime-error",
+            f"LiteRT can't run the converted model: {answer['problem']}",
+            hint="this is a defect of the converter; please report it",
+        )
+    return answer
+
+
+def _fidelity(answer: Mapping[str, Any], count: int, nodes: Mapping[int, str] | None) -> Fidelity:
+    found = {index: (name, Measured(*each)) for index, name, each in answer["inner"]}
+    outputs = tuple(OutputFidelity(*each) for each in answer["outputs"])
+    names = {each.name for each in outputs}
+    inner = [(name, each.snr) for name, each in found.values() if each.noise > 0 and name not in names]
+    inner.sort(key=lambda each: each[1])
+    fidelity = Fidelity(count, outputs, tuple(inner[:_WORST]))
+    if nodes is None:
+        return fidelity
+    steps = [
+        Step(next((nodes[each] for each in results if nodes.get(each)), ""), operator, inputs, results)
+        for operator, inputs, results in answer["layers"]
+    ]
+    measured = {index: each for index, (_, each) in found.items()}
+    return fidelity._replace(layers=layers(steps, measured, dict(answer["ranges"])))

@@ -1,0 +1,133 @@
+"""The process in which a model of floats and its quantized form run on the same samples, tensor by tensor.
+
+First come the two files, then a sample each, and at last the word to finish. Tensors inside are compared for the first
+signature, outputs for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+
+from tfconvert.converter.process.child_process import Message, serve_task
+from tfconvert.converter.targets.litert.quantize.figures import Figures, OutputFigures, range_of
+from tfconvert.converter.targets.litert.quantize.layer_pairs import layers_of, paired
+from tfconvert.converter.targets.litert.stored_values import to_floats, to_stored
+from tfconvert.importers.tflite.buffers import FileContent
+from tfconvert.schema.dialects.boxes import Array
+
+
+class _Model:
+    """One of the two files."""
+
+    def __init__(self, path: str) -> None:
+        self._interpreter: Any = Interpreter(path, num_threads=1, experimental_preserve_all_tensors=True)
+        self.inputs: Sequence[Mapping[str, Any]] = self._interpreter.get_input_details()
+        self.outputs: list[int] = [each["index"] for each in self._interpreter.get_output_details()]
+        self.layers = layers_of(FileContent(path))
+        self.tensors: dict[int, Mapping[str, Any]] = {
+            each["index"]: each for each in self._interpreter.get_tensor_details()
+        }
+        self._shapes: list[tuple[int, ...]] = []
+
+    def run(self, values: Sequence[Array]) -> None:
+        """Runs the model."""
+        interpreter = self._interpreter
+        shapes = [value.shape for value in values]
+        if shapes != self._shapes:
+            for each, value in zip(self.inputs, values, strict=True):
+                interpreter.resize_tensor_input(each["index"], value.shape)
+            interpreter.allocate_tensors()
+            self._shapes = shapes
+        for each, value in zip(self.inputs, values, strict=True):
+            interpreter.set_tensor(each["index"], to_stored(value, each))
+        interpreter.invoke()
+
+    def value(self, index: int) -> Array | None:
+        """Returns a tensor as floats, `None` if it has no value."""
+        details = self.tensors[index]
+        try:
+            stored = np.asarray(self._interpreter.get_tensor(index))
+        except ValueError:
+            return None
+        return to_floats(stored, *details["quantization"])
+
+    def run_signature(self, key: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Runs a signature; returns its outputs as floats."""
+        runner = self._interpreter.get_signature_runner(key)
+        details = runner.get_input_details()
+        results = runner(**{name: to_stored(value, details[name]) for name, value in inputs.items()})
+        found = runner.get_output_details()
+        return {name: to_floats(results[name], *found[name]["quantization"]) for name in sorted(found)}
+
+    def reset(self) -> None:
+        """Forgets the state."""
+        self._interpreter.reset_all_variables()
+
+
+class _Comparison:
+    """Both models, and what was found so far."""
+
+    def __init__(self, header: Mapping[str, Any]) -> None:
+        self._models = [_Model(path) for path in header["files"]]
+        floats, quantized = self._models
+        self._outputs = [(*pair, OutputFigures()) for pair in zip(floats.outputs, quantized.outputs, strict=True)]
+        others = {
+            one: two
+            for layer, other in paired(floats.layers, quantized.layers)
+            for one, two in zip(layer.results, other.results, strict=True)
+            if floats.tensors[one]["dtype"] is np.float32
+        }
+        self._inner = {one: (two, Figures()) for one, two in others.items()} if header["inner"] else {}
+        self._entries: list[tuple[str, list[str]]] = header["entries"]
+        self._further: dict[tuple[str, str], OutputFigures] = {}
+
+    def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
+        """Runs both models on a sample."""
+        if header["entry"]:
+            key, names = self._entries[int(header["entry"])]
+            self._feed_signature(key, names, arrays)
+        else:
+            self._feed_first(arrays)
+        for model in self._models:
+            model.reset()
+
+    def _feed_signature(self, key: str, names: list[str], arrays: list[Array]) -> None:
+        expected, got = (model.run_signature(key, dict(zip(names, arrays, strict=True))) for model in self._models)
+        for name, value in expected.items():
+            if value.shape == got[name].shape:
+                self._further.setdefault((key, name), OutputFigures()).add(value, got[name])
+
+    def _feed_first(self, arrays: list[Array]) -> None:
+        for model in self._models:
+            model.run(arrays)
+        floats, quantized = self._models
+        pairs: list[tuple[int, int, Figures | OutputFigures]]
+        pairs = [*self._outputs, *((one, two, figures) for one, (two, figures) in self._inner.items())]
+        for one, two, figures in pairs:
+            expected, got = floats.value(one), quantized.value(two)
+            if expected is not None and got is not None and expected.shape == got.shape:
+                figures.add(expected, got)
+
+    def finish(self) -> Message:
+        """Returns the findings: those about outputs, those about other tensors by index, and the operators."""
+        floats, quantized = self._models
+        first = self._entries[0][0] if len(self._entries) > 1 else ""
+        outputs = [figures.fidelity(str(floats.tensors[one]["name"]), first) for one, _, figures in self._outputs]
+        outputs += [figures.fidelity(name, key) for (key, name), figures in self._further.items()]
+        measured = {one: figures.measured() for one, (_, figures) in self._inner.items()}
+        ranges = {one: range_of(quantized.tensors[two]) for one, (two, _) in self._inner.items()}
+        found: dict[str, Any] = {
+            "outputs": [each for each in outputs if each is not None],
+            "inner": [(one, str(floats.tensors[one]["name"]), each) for one, each in measured.items() if each],
+            "ranges": [(one, each) for one, each in ranges.items() if each],
+            "layers": [(each.operator, each.inputs, each.results) for each in floats.layers],
+        }
+        return found, []
+
+
+if __name__ == "__main__":
+    serve_task(_Comparison)

@@ -1,0 +1,68 @@
+"""Which ops stay floats because the user excluded them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from tfconvert.schema.diagnostics import NOTE, Diagnostic
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import CallSiteLoc, FusedLoc, Location, NameLoc
+from tfconvert.schema.ir.operation import Operation
+
+
+class Exclusion:
+    """Ops that patterns name: by a node that they came from, or by their operator.
+
+    Args:
+        patterns: The patterns, as shells know them: `*/logits`, `SOFTMAX`.
+    """
+
+    __slots__ = ("_patterns",)
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = tuple(patterns)
+
+    def excludes(self, op: Operation) -> bool:
+        """Returns whether an op is one of those that stay floats."""
+        if not self._patterns:
+            return False
+        names = _names_of(op)
+        return any(fnmatchcase(name, pattern) for pattern in self._patterns for name in names)
+
+    def unmatched(self, module: ModuleOp) -> list[Diagnostic]:
+        """Returns a note for each pattern that names no op of a module."""
+        if not self._patterns:
+            return []
+        names = {name for op in module.walk() if isinstance(op, tfl.TFLOp) for name in _names_of(op)}
+        return [
+            Diagnostic(
+                "nothing-excluded",
+                f"no node or operator has a name like {pattern!r}",
+                hint="names are those of the model's nodes, or of operators in capitals",
+                severity=NOTE,
+            )
+            for pattern in self._patterns
+            if not any(fnmatchcase(name, pattern) for name in names)
+        ]
+
+
+def _names_of(op: Operation) -> set[str]:
+    """Returns the names by which a pattern may mean an op; constants have none."""
+    if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
+        return set()
+    return {op.op_name.upper(), *_nodes(op.location)}
+
+
+def _nodes(location: Location) -> Iterator[str]:
+    """Yields the nodes of a location; of a fusion those of all its parts."""
+    pending = [location]
+    while pending:
+        place = pending.pop()
+        if isinstance(place, FusedLoc):
+            pending.extend(place.locations)
+        elif isinstance(place, CallSiteLoc):
+            pending.append(place.callee)
+        elif isinstance(place, NameLoc):
+            yield place.name.partition("@")[0]

@@ -1,0 +1,70 @@
+"""Integers of a model that was trained with fake quantization: the official converter's scales and zero points."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tfconvert.converter.targets.litert import fake_quant
+from tfconvert.schema.dialects import quant, tfl
+from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import I8, I16
+from tfconvert.schema.ir.values import Value
+
+
+def is_fake_quant(op: Operation) -> bool:
+    """Returns whether an op fake-quantizes activations, with one range for all."""
+    return op.name == fake_quant.FAKE_QUANT
+
+
+def trained_uniform(value: Value) -> Uniform | None:
+    """Returns the integers that a fake-quantized value was trained with, `None` if it wasn't."""
+    ops = fake_quant.ops_of(value)
+    return uniform_of(ops[-1]) if ops else None
+
+
+def uniform_of(op: Operation) -> Uniform:
+    """Returns the integers that represent a fake-quantized value: `i8` with limits for up to 8 bits, `i16` for more.
+
+    The scale of a `tfl.fake_quant` is computed in 64 bits, as the official converter does, and then rounded. In a
+    pair, scales are TensorFlow's already. In 32 bits the middle of a symmetric range is rounded either way, so 0 can
+    be the integer -1 there; as filters have to have 0 at 0, it is put there: a step's difference at the ends.
+
+    Args:
+        op: The op whose result is the value: a `tfl.fake_quant`, or the `tfl.dequantize` of a pair.
+    """
+    if op.name != fake_quant.FAKE_QUANT:
+        uniform = fake_quant.uniform_of(op.results[0])
+        if sum(uniform.range) != -1:
+            return uniform
+        return uniform._replace(zero_points=tuple(0 if zero == -1 else zero for zero in uniform.zero_points))
+    least, greatest = (float(np.float32(tfl.attribute(op, name))) for name in ("min", "max"))
+    bits, narrow = tfl.attribute(op, "num_bits"), bool(tfl.attribute(op, "narrow_range"))
+    return _uniform(least, greatest, bits, narrow)
+
+
+def widened(uniform: Uniform) -> Uniform:
+    """Returns integers that have the same range without limits: those that kernels can compute.
+
+    A kernel that computes 8 bits uses all of them, so a range of fewer steps would end later. The steps are smaller
+    then, but numbers beyond the range are cut off as in training. A narrow range isn't changed: it ends one step later.
+    """
+    low, high = uniform.range
+    whole = uniform.storage.width
+    if uniform.limits is None or high == 2 ** (whole - 1) - 1:
+        return uniform._replace(limits=None)
+    (scale,), (zero,) = uniform.scales, uniform.zero_points
+    return _uniform((low - zero) * scale, (high - zero) * scale, whole, False)
+
+
+def _uniform(least: float, greatest: float, bits: int, narrow: bool) -> Uniform:
+    """Returns the integers of a range that is shifted so that 0 is exact."""
+    low, high = int(narrow), 2**bits - 1
+    scale = (greatest - least) / (high - low)
+    zero = min(max(math.floor(low - least / scale + 0.5), low), high)
+    middle = 2 ** (bits - 1)
+    storage = I8 if bits <= I8.width else I16
+    limits = quant.limits_within(storage, low - middle, high - middle)
+    return Uniform(storage, (float(np.float32(scale)),), (zero - middle,), None, limits)

@@ -1,0 +1,84 @@
+"""Values that must have one scale, in groups.
+
+Each value is in a group of its own until an operator that needs one scale joins it with others. A group's mapping is
+given, by a kernel that fixes it or a model that was trained with it, or else follows from the range of all its members.
+"""
+
+from __future__ import annotations
+
+from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
+from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.ranges import range_of
+from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.values import Value
+
+
+class _Group:
+    __slots__ = ("given", "parent", "range")
+
+    def __init__(self, seen: Range | None) -> None:
+        self.parent: _Group = self
+        self.range = seen
+        self.given: Uniform | None = None
+
+
+class Groups:
+    """The groups of one function's values.
+
+    Args:
+        storage: The type of integers that activations become.
+    """
+
+    def __init__(self, storage: IntegerType) -> None:
+        self._storage = storage
+        self._groups: dict[Value, _Group] = {}
+
+    def given(self, value: Value) -> Uniform | None:
+        """Returns the mapping that a value's group was given, `None` if none."""
+        return self._find(value).given
+
+    def give(self, value: Value, uniform: Uniform) -> bool:
+        """Gives a value's group a mapping, unless it has another one; returns whether it has it now."""
+        group = self._find(value)
+        if group.given is None:
+            group.given = uniform
+        return group.given == uniform
+
+    def join(self, one: Value, other: Value) -> None:
+        """Makes one group of two, of which one at most was given a mapping, or both the same."""
+        first, second = self._find(one), self._find(other)
+        if first is second:
+            return
+        second.parent = first
+        first.given = first.given or second.given
+        self._widen(first, second.range)
+
+    def widen(self, value: Value, seen: Range | None) -> None:
+        """Makes sure that the mapping of a value's group has room for more numbers."""
+        self._widen(self._find(value), seen)
+
+    def range(self, value: Value) -> Range | None:
+        """Returns the range of all values of a group, `None` if it is unknown."""
+        return self._find(value).range
+
+    def uniform(self, value: Value) -> Uniform | None:
+        """Returns a value's mapping, `None` if nothing is known of its range."""
+        group = self._find(value)
+        if group.given is None and group.range is not None and group.range.is_finite:
+            return uniform_of(group.range, self._storage)
+        return group.given
+
+    def _find(self, value: Value) -> _Group:
+        group = self._groups.get(value)
+        if group is None:
+            group = self._groups[value] = _Group(range_of(value))
+        while group.parent is not group:
+            group.parent = group.parent.parent
+            group = group.parent
+        return group
+
+    @staticmethod
+    def _widen(group: _Group, seen: Range | None) -> None:
+        if seen is not None:
+            group.range = seen if group.range is None else group.range.joined(seen)

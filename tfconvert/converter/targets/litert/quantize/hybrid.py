@@ -1,0 +1,180 @@
+"""Rows of the operators with weights: which operands they are, and in which form the kernels take them.
+
+Hybrid kernels take float activations and integer weights: they quantize the activations as they go, multiply
+integers, and turn the sums back to floats. Other operators get their weights through a `DEQUANTIZE`, which the runtime
+computes once, since its operand is a constant; but GPUs, older runtimes and other converters refuse it, so in the mode
+`dynamic` filters that are small beside the rest of a network stay floats instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.values import Value
+from tfconvert.settings.quantization import Quantize, has_channels
+
+MIN_ELEMENTS = 1024
+"""Weights of fewer elements stay floats: quantizing them would save little, and lose accuracy."""
+
+# Filters of as many elements become integers even if they add up few products.
+_LARGE = 8192
+
+ASYMMETRIC = "asymmetric_quantize_inputs"
+"""The option of a hybrid operator to give activations a zero point, which is more accurate."""
+
+
+class Form(NamedTuple):
+    """The form that a weight gets.
+
+    Attributes:
+        bits: Bits of its integers, or 16 for 16-bit floats.
+        axis: The axis along which each slice has its own scale, `None` for one scale.
+        dequantized: Whether a `DEQUANTIZE` turns it back to floats for the operator.
+    """
+
+    bits: int
+    axis: int | None = None
+    dequantized: bool = False
+
+    def __str__(self) -> str:
+        name = "float16" if self.bits == 16 else f"int{self.bits}"
+        scales = "" if self.axis is None else " per channel"
+        return f"{name}{scales}{', dequantized' if self.dequantized and self.bits < 16 else ''}"
+
+
+class Row(NamedTuple):
+    """An operator with weights.
+
+    Attributes:
+        weights: Indices of the weights among its operands.
+        axis: The axis of output channels.
+        is_hybrid: Whether it multiplies integer weights by float activations, at least as fast as floats.
+        per_channel: Whether its hybrid kernel takes scales per channel.
+        per_tensor: Whether its hybrid kernel takes a single scale.
+        together: Whether it takes either all of its weights as integers or none.
+        narrow: Whether it gains by weights of 4 bits.
+        products: How many products a number of its result must be the sum of, for integers to be faster than floats.
+        stays_float: Whether its weights, small as they are, stay floats where integers would not be faster.
+    """
+
+    weights: tuple[int, ...]
+    axis: int | None = None
+    is_hybrid: bool = True
+    per_channel: bool = True
+    per_tensor: bool = True
+    together: bool = False
+    narrow: bool = False
+    products: int = 0
+    stays_float: bool = False
+
+
+_LSTM = Row((*range(1, 12), 16), 0, per_channel=False, together=True)
+_RNN = Row((1, 2), 0, per_channel=False, together=True)
+
+ROWS: Mapping[str, Row] = {
+    "conv_2d": Row((1,), 0, products=32, stays_float=True),
+    "conv_3d": Row((1,), 4, is_hybrid=False),
+    "depthwise_conv_2d": Row((1,), 3, is_hybrid=False, per_tensor=False, stays_float=True),
+    "transpose_conv": Row((1,), 0),
+    "fully_connected": Row((1,), 0, narrow=True),
+    "batch_matmul": Row((1,), per_channel=False),
+    "unidirectional_sequence_lstm": _LSTM,
+    "lstm": _LSTM,
+    "unidirectional_sequence_rnn": _RNN,
+    "rnn": _RNN,
+    "bidirectional_sequence_lstm": _LSTM._replace(weights=(*range(1, 12), *range(18, 29))),
+    "bidirectional_sequence_rnn": _RNN._replace(weights=(1, 2, 5, 6)),
+    "svdf": _RNN,
+}
+"""The operators by name. Tables that are looked up in are not among them (`tables`)."""
+
+
+# Operands with which operators stay floats: projections, which the runtime gets wrong, and a second input.
+_UNTRIED = {"bidirectional_sequence_lstm": (16, 33, 39), "bidirectional_sequence_rnn": (9,)}
+
+
+class Weight(NamedTuple):
+    """A weight of an op, and the form that it gets.
+
+    Attributes:
+        operand: Which operand.
+        form: The form.
+    """
+
+    operand: int
+    form: Form
+
+
+def is_float_constant(value: Value) -> bool:
+    """Returns whether a value is a constant of 32-bit floats."""
+    return types.element_of(value.type) == types.F32 and tensor_data.constant_of(value) is not None
+
+
+def size_of(value: Value) -> int:
+    """Returns the number of a constant's elements."""
+    return math.prod(types.shape_of(value.type) or ())
+
+
+def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
+    """Returns the weights of an op that become integers, for the modes `dynamic` and `weights`."""
+    row = ROWS.get(op.op_name)
+    if row is None:
+        return []
+    present = [at for at in row.weights if tfl.has_operand(op, at)]
+    has_kernel = row.is_hybrid or not row.per_tensor
+    if settings.mode == "dynamic":
+        if has_kernel if settings.hybrid_only else _gains(op, row):
+            return _hybrid(op, row, present, settings)
+        if row.stays_float:
+            return []
+    axis = row.axis if has_channels(settings.per_channel, op.op_name) else None
+    form = Form(_bits(row, settings), axis, dequantized=True)
+    return [Weight(at, form) for at in present if _is_weight(op.operands[at])]
+
+
+def _gains(op: tfl.TFLOp, row: Row) -> bool:
+    """Returns whether an op is as fast with integers as with floats, or far smaller.
+
+    Quantizing activations takes time, which sums of few products don't save.
+    """
+    shape = types.shape_of(op.operands[row.weights[0]].type) or ()
+    return row.is_hybrid and (math.prod(shape[1:]) >= row.products or math.prod(shape) >= _LARGE)
+
+
+def _hybrid(op: tfl.TFLOp, row: Row, present: list[int], settings: Quantize) -> list[Weight]:
+    operands = [op.operands[at] for at in present]
+    if not (_has_hybrid_kernel(op, operands) if row.together else all(map(_is_weight, operands))):
+        return []
+    needs_channels = not row.per_tensor or is_grouped(op)
+    per_channel = row.per_channel and (needs_channels or has_channels(settings.per_channel, op.op_name))
+    form = Form(_bits(row, settings), row.axis if per_channel else None)
+    return [Weight(at, form) for at in present]
+
+
+def _bits(row: Row, settings: Quantize) -> int:
+    return settings.weights if row.narrow else 8
+
+
+def _is_weight(value: Value) -> bool:
+    return is_float_constant(value) and size_of(value) >= MIN_ELEMENTS
+
+
+def is_grouped(op: tfl.TFLOp) -> bool:
+    """Returns whether each filter of a convolution sees only a part of the channels: it then needs scales for each."""
+    shapes = [types.shape_of(op.operands[at].type) or () for at in (0, 1)]
+    return op.op_name == "conv_2d" and len(shapes[0]) == 4 and shapes[0][3] != shapes[1][3]
+
+
+def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value]) -> bool:
+    """Returns whether a recurrent operator has a hybrid kernel, and each of its matrices is large enough for it."""
+    is_untried = any(tfl.has_operand(op, at) for at in _UNTRIED.get(op.op_name, ()))
+    if is_untried or not all(map(is_float_constant, weights)):
+        return False
+    if op.op_name == "lstm" and tfl.attribute(op, "kernel_type") != "FULL":
+        return False
+    # Vectors are peepholes; a recurrent matrix that is diagonal is a vector, too.
+    matrices = [value for value in weights if len(types.shape_of(value.type) or ()) == 2]
+    return all(map(_is_weight, matrices)) and not op.properties.get("diagonal_recurrent_tensors")

@@ -1,0 +1,363 @@
+"""Decides which ops of a function become integers, and with which scales, before anything is changed.
+
+An operator is quantized if its kernel takes integers (`rules`), the user has not excluded it, and the ranges of all
+of its operands and results are known. The others stay float, each for a reason that is reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tfconvert.converter.ir.extent import extent
+from tfconvert.converter.targets.litert.fake_quant import constant_behind
+from tfconvert.converter.targets.litert.quantize import fake_quant, lstm, weights
+from tfconvert.converter.targets.litert.quantize.candidates import (
+    Settings,
+    activations,
+    candidate,
+    is_constant,
+    is_float,
+)
+from tfconvert.converter.targets.litert.quantize.groups import Groups
+from tfconvert.converter.targets.litert.quantize.hybrid import size_of
+from tfconvert.converter.targets.litert.quantize.limits import least_scale, room
+from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers, uniform_of
+from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.rules import RULES, SIZES_ONLY, Rule, Scales
+from tfconvert.converter.targets.litert.quantize.variables import accessed, is_access
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.settings.quantization import has_channels
+
+# How often groups are widened: once is enough unless an op shares a group with an earlier one.
+_ROUNDS = 3
+
+NOT_SEEN = "the ranges of its operands or results are unknown"
+
+
+class Weight(NamedTuple):
+    """How a weight is quantized.
+
+    Attributes:
+        uniform: The mapping of its integers to its numbers; `None` if these are not all finite.
+        snr: Its signal-to-noise ratio after that, in dB; NaN if it isn't known.
+    """
+
+    uniform: Uniform | None
+    snr: float = math.nan
+
+
+class Plan:
+    """How one function is quantized.
+
+    Attributes:
+        quantized: The ops that are quantized, with their rules, in order.
+        reasons: Why other ops with floats are not.
+
+    Args:
+        function: The function.
+        settings: How to quantize.
+    """
+
+    def __init__(self, function: FuncOp, settings: Settings) -> None:
+        self._settings = settings
+        self._extremes: dict[Constant, Range] = {}
+        self._weights: dict[tuple[Operation, int], Weight] = {}
+        self.quantized: dict[Operation, Rule] = {}
+        self.reasons: dict[Operation, str] = {}
+        ops = list(function.body.block.ops)
+        for op in filter(_has_floats, ops):
+            if op.name in _CONVERSIONS or (fake_quant.is_fake_quant(op) and is_constant(op.results[0])):
+                continue
+            if lstm.creates_state(op):
+                continue
+            found = self._candidate(op)
+            if isinstance(found, Rule):
+                self.quantized[op] = found
+            else:
+                self.reasons[op] = found
+        self._groups = self._settled(ops)
+
+    def _candidate(self, op: Operation) -> Rule | str:
+        """Returns an op's rule, or why it has none."""
+        if is_access(op):
+            variables = self._settings.variables
+            return RULES[op.name] if variables.uniform(op) is not None else variables.reason(op)
+        return _FAKE_QUANT if fake_quant.is_fake_quant(op) else candidate(op, self._settings)
+
+    @property
+    def storage(self) -> IntegerType:
+        """The type of integers that activations become."""
+        return self._settings.storage
+
+    def uniform(self, value: Value) -> Uniform | None:
+        """Returns the mapping of a value that a quantized op computes, `None` if it is computed as float."""
+        return self._groups.uniform(value) if self._is_integer(value) else None
+
+    def operand_uniform(self, op: Operation, index: int) -> Uniform | None:
+        """Returns the mapping that an op takes an activation in, `None` if it takes floats."""
+        rule = self.quantized.get(op)
+        value = op.operands[index]
+        if op.name in SIZES_ONLY:
+            return self.uniform(value)
+        if rule is None or index not in activations(op, rule):
+            return None
+        if is_access(op):
+            return self._settings.variables.uniform(op)
+        if rule.scales is Scales.SAME:
+            return self._groups.uniform(next(result for result in op.results if is_float(result)))
+        return self._operand(value, rule, self._groups)
+
+    def given(self, value: Value) -> Uniform | None:
+        """Returns the mapping that a kernel or training gives a value, `None` if none does."""
+        return self._groups.given(value)
+
+    def range(self, value: Value) -> Range | None:
+        """Returns the range of all values that have one scale with a value, `None` if it is unknown."""
+        return self._groups.range(value)
+
+    def weight(self, op: Operation, index: int, bits: int | None = None) -> Weight:
+        """Returns how a weight of a quantized op is quantized.
+
+        Args:
+            op: The op.
+            index: The index of the operand.
+            bits: Bits of its integers, by default as the settings say.
+        """
+        known = self._weights.get((op, index))
+        if known is None:
+            known = self._weights[op, index] = self._weight(op, index, bits)
+        return known
+
+    def _weight(self, op: Operation, index: int, bits: int | None) -> Weight:
+        rule, settings, value = self.quantized[op], self._settings, op.operands[index]
+        trained = fake_quant.trained_uniform(value)
+        fits = trained is not None and trained.axis in (None, rule.axis) and not any(trained.zero_points)
+        if fits and bits is None:
+            return Weight(trained)
+        constant = constant_behind(value)
+        assert constant is not None, "checked by the candidate"
+        axis = rule.axis if has_channels(settings.per_channel, op.name.removeprefix("tfl.")) else None
+        found = extent(constant, axis)
+        if not found.is_finite:
+            return Weight(None)
+        uniform = weights.symmetric(found, axis, bits or (settings.bits if rule.few_bits else 8))
+        return Weight(uniform, weights.snr(found, uniform, size_of(value)))
+
+    def _is_too_wide(self, op: Operation) -> bool:
+        """Returns whether the range of an LSTM's cell state is known, but too wide for its integers."""
+        return bool(self.quantized[op].others) and lstm.is_cell_seen(op) and lstm.cell_uniform(op) is None
+
+    def _operand(self, value: Value, rule: Rule, groups: Groups) -> Uniform | None:
+        """Returns the mapping of an activation that has a scale of its own."""
+        if not is_constant(value):
+            return groups.uniform(value)
+        uniform = self._own_uniform(value)
+        # Zeros could have any scale.
+        is_zero = self._constant_range(value) == Range(0.0, 0.0)
+        return Uniform(uniform.storage, (rule.below / 2,), (0,)) if is_zero and rule.below < math.inf else uniform
+
+    def _is_integer(self, value: Value) -> bool:
+        return isinstance(value, OpResult) and value.op in self.quantized and is_float(value)
+
+    def _settled(self, ops: Sequence[Operation]) -> Groups:
+        """Drops ops until the ranges of all others are known; returns their groups."""
+        while True:
+            groups = self._grouped(ops)
+            unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
+            for op in unknown:
+                self.reasons[op] = lstm.TOO_WIDE if self._is_too_wide(op) else NOT_SEEN
+            coarse = [] if unknown else self._coarse(groups)
+            for op in coarse:
+                self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
+            idle = [] if unknown or coarse else self._idle()
+            for op in (*unknown, *coarse, *idle):
+                del self.quantized[op]
+            if not unknown and not coarse and not idle:
+                return groups
+
+    def _coarse(self, groups: Groups) -> list[Operation]:
+        """Returns the ops whose operands have larger scales than their kernels take."""
+        self._make_room(groups)
+        return [
+            op
+            for op, rule in self.quantized.items()
+            if rule.below < math.inf and any(scale >= rule.below for scale in self._scales(op, rule, groups))
+        ]
+
+    def _make_room(self, groups: Groups) -> None:
+        """Widens results whose scales are too small for their kernels, and then what they are operands of."""
+        storage = self._settings.storage
+        for _ in range(_ROUNDS):
+            for op, rule in self.quantized.items():
+                results = [result for result in op.results if is_float(result)]
+                if rule.scales is not Scales.OWN or not results or groups.given(results[0]) is not None:
+                    continue
+                uniform = self.weight(op, rule.weight).uniform if rule.weight is not None else None
+                weight = max(uniform.scales) if uniform is not None else None
+                least = least_scale(op, storage, self._scales(op, rule, groups), weight)
+                known = groups.uniform(results[0])
+                if known is not None and known.scales[0] < least:
+                    groups.widen(results[0], room(least, storage))
+
+    def _scales(self, op: Operation, rule: Rule, groups: Groups) -> list[float]:
+        uniforms = [self._operand(op.operands[index], rule, groups) for index in activations(op, rule)]
+        return [uniform.scales[0] for uniform in uniforms if uniform is not None]
+
+    def _grouped(self, ops: Sequence[Operation]) -> Groups:
+        groups = Groups(self._settings.storage)
+        for op in ops:
+            rule = self.quantized.get(op)
+            if rule is None:
+                continue
+            if is_access(op):
+                self._group_variable(op, groups)
+            elif fake_quant.is_fake_quant(op):
+                self._group_fake_quant(op, groups)
+            elif rule.scales is Scales.SAME:
+                self._group_same(op, groups)
+            elif rule.scales is Scales.FIXED:
+                fixed = rule.fixed_type(self._settings.storage)
+                assert fixed is not None
+                groups.give(op.results[0], fixed)
+        lstm.join_alike(self.quantized, groups)
+        return groups
+
+    def _group_variable(self, op: Operation, groups: Groups) -> None:
+        """Gives what is read or assigned its variable's mapping; what can't have it is converted."""
+        value, uniform = accessed(op), self._settings.variables.uniform(op)
+        assert uniform is not None, "the op is quantized"
+        if not is_constant(value) and groups.given(value) is None and fits(groups.range(value), uniform):
+            groups.give(value, uniform)
+
+    def _group_fake_quant(self, op: Operation, groups: Groups) -> None:
+        """Gives a value the mapping that the model was trained with."""
+        uniform = fake_quant.widened(fake_quant.uniform_of(op))
+        source, result = op.operands[0], op.results[0]
+        if uniform.storage is not self._settings.storage:
+            groups.widen(result, range_of_integers(uniform))
+            groups.widen(source, range_of_integers(uniform))
+        elif groups.give(source, uniform):
+            groups.join(source, result)
+        else:
+            groups.give(result, uniform)
+
+    def _group_same(self, op: Operation, groups: Groups) -> None:
+        """Joins the values that an op moves numbers between; what was given other scales is not joined."""
+        values = [value for value in op.operands if is_float(value)]
+        constants = [value for value in values if is_constant(value)]
+        computed = [value for value in values if value not in constants]
+        first, *others = (result for result in op.results if is_float(result))
+        for result in others:
+            groups.join(first, result)
+        seen = [self._constant_range(value) for value in constants]
+        given = {groups.given(value) for value in computed}
+        if len(given) == 2 and None in given:
+            own = next(uniform for uniform in given if uniform is not None)
+            is_variable = own in self._settings.variables.uniforms.values()
+            # The other parts of a ring buffer get the scale of its variable.
+            if is_variable and all(fits(groups.range(value), own) for value in (*computed, first)):
+                given = {own}
+        if len(given) > 1 or not all(fits(numbers, next(iter(given), None)) for numbers in seen):
+            computed = [value for value in computed if groups.given(value) is None]
+        for value in computed:
+            groups.join(first, value)
+        for numbers in seen:
+            groups.widen(first, numbers)
+        if groups.uniform(first) is None:
+            self._group_parts(first, [value for value in values if not is_constant(value)], groups)
+
+    @staticmethod
+    def _group_parts(result: Value, parts: Sequence[Value], groups: Groups) -> None:
+        """Gives a result of parts with different mappings, which no sample has shown, one that has room for them all.
+
+        So it is in a model that was trained with fake quantization of the parts, but not of what they are joined to.
+        """
+        uniforms = [uniform for uniform in map(groups.uniform, parts) if uniform is not None]
+        if len(uniforms) == len(parts):
+            ranges = [range_of_integers(uniform) for uniform in uniforms]
+            roomy = (uniform for uniform in uniforms if all(fits(each, uniform) for each in ranges))
+            widest = next(roomy, None)
+            if widest is not None:
+                groups.give(result, widest)
+            for each in ranges:
+                groups.widen(result, each)
+
+    def _is_known(self, op: Operation, rule: Rule, groups: Groups) -> bool:
+        """Returns whether all mappings that an op needs are known."""
+        if is_access(op):
+            return True
+        operands = [op.operands[index] for index in activations(op, rule)]
+        computed = [value for value in operands if not is_constant(value)]
+        constants = [value for value in operands if is_constant(value)]
+        results = [result for result in op.results if is_float(result)]
+        if rule.others and lstm.cell_uniform(op) is None:
+            return False
+        return all(groups.uniform(value) is not None for value in (*computed, *results)) and all(
+            self._constant_range(value).is_finite for value in constants
+        )
+
+    def _idle(self) -> list[Operation]:
+        """Returns the ops that only move numbers, without an op that computes before or after them."""
+        if self._settings.integers_only:
+            return []
+        working = {op for op, rule in self.quantized.items() if rule.scales is not Scales.SAME}
+        pending = list(working)
+        while pending:
+            for op in _neighbours(pending.pop()):
+                if op in self.quantized and op not in working:
+                    working.add(op)
+                    pending.append(op)
+        return [op for op in self.quantized if op not in working]
+
+    def _own_uniform(self, value: Value) -> Uniform:
+        trained = fake_quant.trained_uniform(value)
+        if trained is not None and trained.storage is self._settings.storage and trained.axis is None:
+            return fake_quant.widened(trained)
+        return uniform_of(self._constant_range(value), self._settings.storage)
+
+    def _constant_range(self, value: Value) -> Range:
+        constant = constant_behind(value)
+        assert constant is not None, "checked by the caller"
+        known = self._extremes.get(constant)
+        if known is None:
+            known = self._extremes[constant] = Range.of(extent(constant))
+        return known
+
+
+_FAKE_QUANT = Rule(Scales.SAME)
+
+# Conversions between integers and floats, which the model may contain already.
+_CONVERSIONS = frozenset(("tfl.quantize", "tfl.dequantize"))
+
+
+def _has_floats(op: Operation) -> bool:
+    if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE or op.name in SIZES_ONLY:
+        return False
+    return any(is_float(value) for value in (*op.operands, *op.results))
+
+
+def _neighbours(op: Operation) -> Iterator[Operation]:
+    """Yields the ops that an op gets floats from, or gives floats to."""
+    for value in filter(is_float, op.operands):
+        if isinstance(value, OpResult):
+            yield value.op
+    for result in filter(is_float, op.results):
+        for use in result.uses:
+            yield use.operation
+
+
+def fits(seen: Range | None, given: Uniform | None) -> bool:
+    """Returns whether a mapping has room for a range, if both are known."""
+    if given is None or seen is None:
+        return True
+    room = range_of_integers(given)
+    step = given.scales[0]
+    return room.low - step <= seen.low and seen.high <= room.high + step

@@ -1,0 +1,265 @@
+"""Quantizes what a plan says, and inserts conversions where integers meet floats or other integers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer
+from tfconvert.converter.targets.litert.fake_quant import constant_behind
+from tfconvert.converter.targets.litert.quantize import fake_quant, lstm, weights
+from tfconvert.converter.targets.litert.quantize.candidates import Settings, activations, is_constant, is_float
+from tfconvert.converter.targets.litert.quantize.hybrid import size_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers
+from tfconvert.converter.targets.litert.quantize.plan import Plan
+from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.rules import Rule
+from tfconvert.converter.targets.litert.quantize.variables import accessed
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes, quant, tensor_data, tfl, types
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import I16, IntegerType
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
+
+# The largest integer of a bias, which leaves room for the sums of products.
+_BIAS_ROOM = float(2**30)
+
+_WIDE_ONLY = "its kernel takes 64-bit biases only"
+
+_UNBOUNDED = Range(math.nan, math.nan)
+
+# Operators whose 16-bit kernels require scales that are powers of two, unless an option says otherwise.
+_SCALED_BY_OPTION = frozenset(("tfl.add", "tfl.sub"))
+
+
+class Rewriting:
+    """One function's rewriting.
+
+    Attributes:
+        counts: How many conversions and constants were made.
+        layers: What became of each op with floats.
+
+    Args:
+        function: The function.
+        plan: What becomes of it.
+        settings: How to quantize.
+    """
+
+    def __init__(self, function: FuncOp, plan: Plan, settings: Settings) -> None:
+        self.counts: Counter[str] = Counter()
+        self.layers: list[Layer] = []
+        self._function = function
+        self._plan = plan
+        self._settings = settings
+        self._converted: dict[tuple[Value, Uniform | None], Value] = {}
+        self._constants: dict[tuple[Value, Uniform], Value] = {}
+
+    def run(self) -> None:
+        """Rewrites the function."""
+        plan = self._plan
+        for op in [op for op in self._function.body.block.ops if op.name not in tensor_data.CONSTANT_OPS]:
+            rule = plan.quantized.get(op)
+            if rule is not None:
+                if not fake_quant.is_fake_quant(op):
+                    self.layers.append(self._layer(op))
+                self._quantize_constants(op, rule)
+            elif op in plan.reasons:
+                self.layers.append(Layer(node_of(op.location), _operator(op), FLOAT, plan.reasons[op]))
+            for index, value in enumerate(op.operands):
+                self._convert_operand(op, index, value)
+        self._finish_layers()
+        for op in plan.quantized:
+            self._retype(op)
+        for op in plan.quantized:
+            if fake_quant.is_fake_quant(op):
+                replace_op(op, op.operands[0])
+        self.counts["quantized"] += len(plan.quantized)
+
+    def _retype(self, op: Operation) -> None:
+        """Gives the results of an op, and the variable that it accesses, their types."""
+        for result in op.results:
+            uniform = self._plan.uniform(result)
+            if uniform is not None:
+                result.type = quant.tensor(uniform, types.shape_of(result.type))
+        stored = self._settings.variables.uniform(op)
+        if stored is not None:
+            shape = types.shape_of(accessed(op).type)
+            op.operands[0].type = types.resource_of(quant.tensor(stored, shape))
+        if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
+            op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
+
+    def _layer(self, op: Operation) -> Layer:
+        """Returns the report's entry for an op, without its weight."""
+        form = f"int{self._settings.storage.width}"
+        uniform = next((found for result in op.results if (found := self._plan.uniform(result)) is not None), None)
+        seen = range_of_integers(uniform) if uniform is not None else _UNBOUNDED
+        keeps_wide = bool(self._plan.quantized[op].weights) and self._has_wide_sums(op)
+        reason = _WIDE_ONLY if keeps_wide and not self._settings.has_wide_sums else ""
+        return Layer(node_of(op.location), _operator(op), form, reason, low=seen.low, high=seen.high)
+
+    def _finish_layers(self) -> None:
+        """Quantizes the states of LSTMs, which one operator may create for several."""
+        cells = {op: lstm.cell_uniform(op) for op, rule in self._plan.quantized.items() if rule.others}
+        for op, cell in cells.items():
+            output = self._plan.uniform(op.results[0])
+            assert output is not None, "the op is quantized"
+            assert cell is not None, "the op is quantized"
+            lstm.finish(op, output, cell)
+
+    def _convert_operand(self, op: Operation, index: int, value: Value) -> None:
+        """Converts an activation to what an op takes."""
+        if not is_float(value) or is_constant(value):
+            return
+        has, wants = self._plan.uniform(value), self._plan.operand_uniform(op, index)
+        if has != wants:
+            op.set_operand(index, self._conversion(value, wants))
+
+    def _conversion(self, value: Value, wants: Uniform | None) -> Value:
+        """Returns a value as integers of some mapping, or as floats."""
+        known = self._converted.get((value, wants))
+        if known is None:
+            builder = _after(value)
+            if wants is None:
+                known = builder.tfl("dequantize", (value,), value.type)
+                self.counts["dequantize"] += 1
+            else:
+                known = builder.tfl("quantize", (value,), quant.tensor(wants, types.shape_of(value.type)))
+                self.counts["quantize"] += 1
+            self._converted[value, wants] = known
+        return known
+
+    def _quantize_constants(self, op: Operation, rule: Rule) -> None:
+        for index in activations(op, rule):
+            value = op.operands[index]
+            if is_constant(value):
+                uniform = self._plan.operand_uniform(op, index)
+                assert uniform is not None
+                op.set_operand(index, self._constant(value, uniform))
+        for weight, bias in rule.weights:
+            if tfl.has_operand(op, weight):
+                self._quantize_weight(op, rule, weight, bias)
+        for index in lstm.peepholes(op) if rule.others else ():
+            uniform = self._weight_uniform(op, index, bits=16)
+            op.set_operand(index, self._constant(op.operands[index], uniform, is_weight=True))
+
+    def _constant(self, value: Value, uniform: Uniform, *, is_weight: bool = False) -> Value:
+        """Returns a constant as integers of some mapping."""
+        known = self._constants.get((value, uniform))
+        if known is None:
+            constant = constant_behind(value)
+            assert constant is not None, "checked by the plan"
+            make = weights.quantize_symmetric if is_weight else weights.quantize_constant
+            made = make(constant, uniform)
+            known = _after(value).insert(tfl.constant(made.stored, result_type=made.type)).results[0]
+            self._constants[value, uniform] = known
+        return known
+
+    def _quantize_weight(self, op: Operation, rule: Rule, index: int, bias_index: int | None) -> None:
+        """Quantizes an op's weight and bias; the scales of the bias are those of the products."""
+        value = op.operands[index]
+        uniform = self._weight_uniform(op, index)
+        if bias_index is not None:
+            data = self._plan.operand_uniform(op, activations(op, rule)[0])
+            assert data is not None, "the op is quantized"
+            bias = _bias(op, bias_index)
+            if bias is not None:
+                if not np.isfinite(bias).all():
+                    raise _non_finite(op, "bias")
+                sums = 0.0 if self._has_wide_sums(op) else self._room_for_sums(op, data.scales[0])
+                uniform = self._with_room(uniform, bias, data.scales[0], sums)
+            elif rule.needs_bias:
+                bias = np.zeros((types.shape_of(value.type) or ())[rule.axis or 0])
+            if bias is not None:
+                self._set_bias(op, bias_index, bias, np.float32(data.scales[0]) * np.array(uniform.scales, np.float32))
+        op.set_operand(index, self._constant(value, uniform, is_weight=True))
+
+    def _weight_uniform(self, op: Operation, index: int, bits: int | None = None) -> Uniform:
+        uniform, snr = self._plan.weight(op, index, bits)
+        if uniform is None:
+            raise _non_finite(op, "weight")
+        self._describe_weight(op.operands[index], uniform, snr)
+        return uniform
+
+    def _describe_weight(self, value: Value, uniform: Uniform, snr: float) -> None:
+        """Adds the weight to the current layer's entry."""
+        layer, elements, bits = self.layers[-1], size_of(value), uniform.storage.width
+        form = f"{layer.form} x int{bits}" + (" per channel" if uniform.axis is not None else "")
+        # An LSTM has several, of which the worst counts.
+        self.layers[-1] = layer._replace(
+            form=layer.form if layer.bytes_before else form,
+            weight_snr=min(layer.weight_snr, snr) if layer.bytes_before else snr,
+            bytes_before=layer.bytes_before + 4 * elements,
+            bytes_after=layer.bytes_after + -(-elements * bits // 8),
+        )
+
+    def _with_room(self, weight: Uniform, bias: Array, data_scale: float, least_of_all: float) -> Uniform:
+        """Returns a weight's mapping, with larger scales for channels whose biases would be too large as integers."""
+        scales = np.array(weight.scales, np.float64)
+        least = np.maximum(np.abs(bias.astype(np.float64)) / (data_scale * _BIAS_ROOM), least_of_all)
+        least = least if len(scales) > 1 else least.max(initial=0, keepdims=True)
+        if (scales >= least).all():
+            return weight
+        self.counts["weights made coarser for large biases"] += 1
+        return weight._replace(scales=tuple(np.maximum(scales, least).astype(np.float32).tolist()))
+
+    def _has_wide_sums(self, op: Operation) -> bool:
+        """Returns whether an op's bias and its sums of products have 64 bits."""
+        if self._settings.storage is not I16:
+            return False
+        assert isinstance(op, tfl.TFLOp)
+        return self._settings.has_wide_sums or tfl.SUMS not in tfl.option_fields(op.op_name)
+
+    def _room_for_sums(self, op: Operation, data_scale: float) -> float:
+        """Returns the least scale of a weight with which 32 bits have room for the sums that its result is made of."""
+        result = self._plan.uniform(op.results[0])
+        assert result is not None, "the op is quantized"
+        return 0.0 if self._settings.storage is not I16 else result.scales[0] / (data_scale * 2.0**I16.width)
+
+    def _set_bias(self, op: Operation, index: int, bias: Array, scales: Array) -> None:
+        """Gives an op a bias of integers."""
+        is_wide = self._has_wide_sums(op)
+        if self._settings.storage is I16 and not is_wide:
+            op.properties = {**op.properties, tfl.SUMS: attributes.string("INT32")}
+        stored = np.rint(bias.astype(np.float64) / scales.astype(np.float64)).astype(np.int64 if is_wide else np.int32)
+        axis = None if len(scales) == 1 else 0
+        uniform = Uniform(IntegerType.get(64 if is_wide else 32), tuple(scales.tolist()), (0,) * len(scales), axis)
+        result_type = quant.tensor(uniform, stored.shape)
+        constant = TflBuilder(op).insert(tfl.constant(tensor_data.of_array(stored), result_type=result_type))
+        op.set_operands([*op.operands[:index], constant.results[0], *op.operands[index + 1 :]])
+
+
+def _non_finite(op: Operation, what: str) -> ConversionError:
+    return error_at(
+        op, "non-finite-weight", f"its {what} has elements that are not finite", "exclude the op, or fix the model"
+    )
+
+
+def _bias(op: Operation, index: int) -> Array | None:
+    """Returns an op's bias, `None` if it has none."""
+    if not tfl.has_operand(op, index):
+        return None
+    constant = constant_behind(op.operands[index])
+    assert constant is not None, "checked by the plan"
+    return tensor_data.to_array(constant)
+
+
+def _operator(op: Operation) -> str:
+    return op.name.removeprefix(tfl.PREFIX).upper()
+
+
+def _after(value: Value) -> TflBuilder:
+    """Returns a builder that inserts right after a value is computed."""
+    if isinstance(value, OpResult):
+        builder = TflBuilder(value.op.next_op)
+        builder.location = value.op.location
+        return builder
+    assert isinstance(value, BlockArgument)
+    return TflBuilder.at_block_begin(value.block)

@@ -1,0 +1,183 @@
+"""Quantization rules of the operators: where their weights are, and how the scales of results follow.
+
+One entry an operator. Operands that are not 32-bit floats (shapes, axes, conditions) are left as they are; all others
+are activations, constant or not, unless the entry says that they are the weight or the bias. An operator without an
+entry stays float, and so does one whose entry lacks the requested element type.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from tfconvert.converter.targets.litert.quantize import lstm, variables
+from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.ir.types import I8, I16, IntegerType
+from tfconvert.schema.tflite import kernel_conditions
+
+
+class Scales(Enum):
+    """How an operator's scales go together."""
+
+    OWN = "own"
+    """Each operand and result has its own."""
+    SAME = "same"
+    """They are the same for its operands and results: it moves numbers, or compares them."""
+    FIXED = "fixed"
+    """Those of the results are fixed by the kernel."""
+
+
+class Rule(NamedTuple):
+    """How an operator is quantized.
+
+    Attributes:
+        scales: How its scales go together.
+        types: The types of activations that its kernel computes correctly.
+        weight: Index of the operand that must be a constant of 8-bit integers around 0, `None` if there is none.
+        axis: The axis of the weight along which there is a scale for each channel.
+        bias: Index of the bias, a constant of wide integers.
+        fixed: Of `FIXED` results: the scale and the zero point, by type.
+        needs_bias: Whether the integer kernel requires a bias.
+        few_bits: Whether it is as fast with weights of 4 bits.
+        below: What the scales of its operands must be less than.
+        gates: Instead of `weight` and `bias`: those of each gate of an LSTM, any of which may be absent.
+        others: Operands of an LSTM that are neither activations nor such weights; `lstm` quantizes them.
+    """
+
+    scales: Scales = Scales.OWN
+    types: tuple[IntegerType, ...] = (I8, I16)
+    weight: int | None = None
+    axis: int | None = None
+    bias: int | None = None
+    fixed: Mapping[IntegerType, tuple[float, int]] = {}
+    needs_bias: bool = False
+    few_bits: bool = False
+    below: float = math.inf
+    gates: tuple[tuple[int, int | None], ...] = ()
+    others: tuple[int, ...] = ()
+
+    @property
+    def weights(self) -> tuple[tuple[int, int | None], ...]:
+        """The index of each weight, with that of its bias."""
+        return self.gates if self.weight is None else ((self.weight, self.bias),)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it adds up products with a weight, which gain most by integers."""
+        return self.axis is not None or bool(self.gates)
+
+    def fixed_type(self, storage: IntegerType) -> Uniform | None:
+        """Returns the mapping that its results must have, `None` if it is free."""
+        row = self.fixed.get(storage)
+        return None if row is None else Uniform(storage, (row[0],), (row[1],))
+
+
+SIZES_ONLY = frozenset(("tfl.shape", "tfl.rank"))
+"""Operators that read shapes only: they take operands of any type."""
+
+_ANY = Rule()
+_ANY_I8 = Rule(types=(I8,))
+_COMPARED = Rule(below=1.0)
+_COMPARED_I8 = Rule(types=(I8,), below=1.0)
+_SAME = Rule(Scales.SAME)
+_SAME_I8 = Rule(Scales.SAME, (I8,))
+
+
+def _fixed(operator: str) -> Rule:
+    """Returns the rule of an operator whose kernels fix the scale of its result."""
+    rows = {storage: kernel_conditions.fixed_result(operator, name) for storage, name in ((I8, "INT8"), (I16, "INT16"))}
+    fixed = {storage: row for storage, row in rows.items() if row is not None}
+    return Rule(Scales.FIXED, tuple(fixed), fixed=fixed)
+
+
+RULES: Mapping[str, Rule] = {
+    "tfl.conv_2d": Rule(weight=1, axis=0, bias=2, needs_bias=True),
+    "tfl.depthwise_conv_2d": Rule(weight=1, axis=3, bias=2, needs_bias=True),
+    "tfl.fully_connected": Rule(weight=1, axis=0, bias=2, few_bits=True),
+    "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
+    "tfl.prelu": Rule(weight=1),  # The kernel of 16-bit integers takes slopes of 8 bits only.
+    "tfl.unidirectional_sequence_lstm": Rule(types=(I8,), gates=lstm.GATES, others=lstm.OTHERS),
+    **dict.fromkeys(
+        (
+            "tfl.add",
+            "tfl.sub",
+            "tfl.mul",
+            "tfl.abs",
+            "tfl.relu",
+            "tfl.relu6",
+            "tfl.leaky_relu",
+            "tfl.sqrt",
+            "tfl.gelu",
+            "tfl.mean",
+            "tfl.sum",
+            "tfl.reduce_prod",
+            "tfl.batch_matmul",
+        ),
+        _ANY,
+    ),
+    **dict.fromkeys(
+        (
+            "tfl.squared_difference",
+            "tfl.relu_n1_to_1",
+            "tfl.relu_0_to_1",
+            "tfl.elu",
+            "tfl.exp",
+            "tfl.log",
+            "tfl.rsqrt",
+            "tfl.hard_swish",
+            "tfl.arg_max",
+            "tfl.arg_min",
+        ),
+        _ANY_I8,
+    ),
+    **dict.fromkeys(("tfl.less", "tfl.less_equal", "tfl.greater", "tfl.greater_equal"), _COMPARED_I8),
+    **dict.fromkeys(("tfl.equal", "tfl.not_equal"), _COMPARED),
+    **dict.fromkeys(
+        (
+            "tfl.maximum",
+            "tfl.minimum",
+            "tfl.reduce_max",
+            "tfl.reduce_min",
+            "tfl.reshape",
+            "tfl.squeeze",
+            "tfl.expand_dims",
+            "tfl.transpose",
+            "tfl.pad",
+            "tfl.padv2",
+            "tfl.mirror_pad",
+            "tfl.slice",
+            "tfl.strided_slice",
+            "tfl.split",
+            "tfl.split_v",
+            "tfl.pack",
+            "tfl.unpack",
+            "tfl.concatenation",
+            "tfl.gather",
+            "tfl.gather_nd",
+            "tfl.tile",
+            "tfl.reverse_v2",
+            "tfl.broadcast_to",
+            "tfl.select",
+            "tfl.select_v2",
+            "tfl.fill",
+            "tfl.dynamic_update_slice",
+            "tfl.topk_v2",
+            "tfl.max_pool_2d",
+            "tfl.average_pool_2d",
+            "tfl.resize_bilinear",
+            "tfl.resize_nearest_neighbor",
+            "tfl.space_to_batch_nd",
+            "tfl.batch_to_space_nd",
+        ),
+        _SAME,
+    ),
+    **dict.fromkeys(("tfl.space_to_depth", "tfl.depth_to_space", "tfl.embedding_lookup"), _SAME_I8),
+    "tfl.reverse_sequence": Rule(Scales.SAME, (I16,)),
+    **dict.fromkeys((variables.READ, variables.ASSIGN), _ANY),
+    **{
+        f"tfl.{operator.lower()}": _fixed(operator)
+        for operator in ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
+    },
+}

@@ -1,0 +1,131 @@
+"""Runs .tflite files in LiteRT, which the extra `verify` installs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.targets.litert.stored_values import to_floats, to_stored
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.boxes import Array
+
+try:
+    from ai_edge_litert.interpreter import Interpreter
+except ImportError:
+    Interpreter = None
+
+
+# The error of LiteRT's Python binding for a tensor without elements.
+_EMPTY = "Invalid tensor size"
+
+
+def is_installed() -> bool:
+    """Returns whether LiteRT is installed."""
+    return Interpreter is not None
+
+
+def require() -> None:
+    """Raises: LiteRT is not installed (`litert-missing`)."""
+    if not is_installed():
+        raise error(
+            "litert-missing",
+            "converted models are run in LiteRT, which is not installed",
+            hint="pip install 'tfconvert[verify]'",
+        )
+
+
+def run_file(
+    content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str], *, as_floats: bool = False
+) -> list[Array]:
+    """Runs one of a file's signatures, or the file's first subgraph.
+
+    Args:
+        content: The file's bytes.
+        key: The signature; empty for the first subgraph, whose inputs and outputs are taken in order.
+        inputs: The values, by input name.
+        outputs: The names of the outputs.
+        as_floats: Whether integers that represent floats are fed and returned as floats.
+
+    Raises:
+        ConversionError: LiteRT is not installed (`litert-missing`), refuses the file (`runtime-error`), or its Python
+            binding can't take an input, or read a signature's result, since it is empty (`empty-tensor`); or, with
+            `as_floats`, an input is of another type (`unlike-interface`).
+    """
+    require()
+    try:
+        return _run(content, key, {name: _fed(value) for name, value in inputs.items()}, outputs, as_floats)
+    except (RuntimeError, ValueError) as problem:
+        if str(problem).startswith(_EMPTY):
+            raise error("empty-tensor", "LiteRT's Python binding can't read a signature's empty results") from problem
+        raise error(
+            "runtime-error",
+            f"LiteRT refuses the converted model: {problem}",
+            hint="this is a defect of the converter; please report it",
+        ) from problem
+
+
+def _fed(value: Array) -> Array:
+    """Returns an input as the binding takes it: of a single string it would pass the address otherwise."""
+    if value.dtype.kind != "O" or value.ndim:
+        return value
+    if not value.item():
+        raise error("empty-tensor", "LiteRT's Python binding takes no single text that is empty")
+    return np.array(value.item())
+
+
+def _run(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str], as_floats: bool) -> list[Array]:
+    interpreter: Any = Interpreter(model_content=content)
+    if key:
+        runner = interpreter.get_signature_runner(key)
+        details = runner.get_input_details() if as_floats else {}
+        fed = {name: _stored(name, value, details.get(name)) for name, value in inputs.items()}
+        results, details = runner(**fed), runner.get_output_details() if as_floats else {}
+        return [_floats(results[name], details.get(name)) for name in outputs]
+    details = interpreter.get_input_details()
+    values = [
+        _stored(detail["name"], value, detail if as_floats else None)
+        for detail, value in zip(details, inputs.values(), strict=True)
+    ]
+    for detail, value in zip(details, values, strict=True):
+        interpreter.resize_tensor_input(detail["index"], value.shape)
+    interpreter.allocate_tensors()
+    for detail, value in zip(details, values, strict=True):
+        if value.size:  # LiteRT's Python binding neither takes nor returns empty tensors.
+            interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [
+        _floats(_result(interpreter, detail), detail if as_floats else None)
+        for detail in interpreter.get_output_details()
+    ]
+
+
+def _stored(name: str, value: Array, detail: Mapping[str, Any] | None) -> Array:
+    """Returns an input as the file stores it; as it is if it is not known how.
+
+    Raises:
+        ConversionError: It is of another type (`unlike-interface`).
+    """
+    if detail is None:
+        return value
+    stored = to_stored(value, detail)
+    if stored.dtype != detail["dtype"] and stored.dtype.kind not in "OSU":
+        raise error(
+            "unlike-interface",
+            f"the file takes {np.dtype(detail['dtype']).name} for the input {name!r}, and "
+            f"the model takes {stored.dtype.name}",
+        )
+    return stored
+
+
+def _floats(value: Array, detail: Mapping[str, Any] | None) -> Array:
+    """Returns an output with integers that represent floats as these; as it is if it is not known whether they do."""
+    return value if detail is None or value.dtype.kind not in "iu" else to_floats(value, *detail["quantization"])
+
+
+def _result(interpreter: Any, detail: Mapping[str, Any]) -> Array:
+    if 0 in detail["shape"]:
+        return np.empty(detail["shape"], detail["dtype"])
+    value: Array = interpreter.get_tensor(detail["index"])
+    return value

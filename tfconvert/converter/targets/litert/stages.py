@@ -1,0 +1,110 @@
+"""LiteRT's pipeline: which passes run, in which order and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
+from tfconvert.converter.pipeline.stage import OPEN_SIZES, Stage
+from tfconvert.converter.pipeline.stages import CONTROL_FLOW, FUNCTIONAL, LOOPS, STANDARD, TO_FUNCTIONS, USER_PATTERNS
+
+_PRODUCTS = ("tf.MatMul",)
+# Ops that take single steps out of a sequence.
+_ROWS = ("tf.GatherV2", "tf.StridedSlice", "tf.Unpack")
+
+# Operators that overwrite one of their operands.
+_WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "tfl.lstm", "tfl.rnn", "tfl.svdf")
+
+# Reasons for integer activations: that they were requested, or that the model was trained for them.
+_STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
+
+# The settings of how weights are stored.
+_WEIGHTS = tuple(
+    f"quantize.{name}"
+    for name in ("mode", "weights", "per_channel", "exclude", "hybrid_only", "trained_only", "accumulation")
+)
+
+STAGES: Sequence[Stage] = (
+    *TO_FUNCTIONS,
+    Stage(
+        "prepare-composite-functions",
+        "the marked functions aren't inlined yet, and their bodies need not be converted",
+        ((IMPLEMENTS, API_IMPLEMENTS, "options.composites"),),
+        ("allow_custom_ops", "composites", "fuses_recurrent"),
+    ),
+    *STANDARD,
+    Stage(
+        "fuse-recurrent-loops",
+        "sequences are tensors, and cells are still TensorFlow's ops",
+        (LOOPS,),
+        ("recurrent_by_speed",),
+        "fuses_recurrent",
+    ),
+    Stage(
+        "fuse-unrolled-layers",
+        "equal shapes are known, and cells are still TensorFlow's ops",
+        (_PRODUCTS, _ROWS),
+        ("recurrent_by_speed",),
+        "fuses_recurrent",
+    ),
+    Stage(
+        "unroll-loops",
+        "sequences are tensors, so that steps are slices of them",
+        ((*LOOPS, *_ROWS),),
+        only_with="unrolls_loops",
+    ),
+    Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
+    Stage("merge-loop-variables", "variables with one initial value may be one variable", (LOOPS,)),
+    *USER_PATTERNS,
+    Stage("prepare-control-flow", "shapes decide which conditions are booleans; LiteRT has no Case", (FUNCTIONAL,)),
+    Stage(
+        "lower-tables", "their entries are constants by now, and lookups become plain ops in part", (("tf.HashTable",),)
+    ),
+    Stage("initialize-state", "the remaining state is known: state that is never written is a constant"),
+    Stage(
+        "default-sizes", "ops are still TensorFlow's, whose shapes are known for any sizes of inputs", ((OPEN_SIZES,),)
+    ),
+    Stage(
+        "legalize",
+        "leaves only ops that LiteRT has",
+        takes=("allow_custom_ops", "allow_flex", "flex_ops"),
+        forbids=("tf.",),
+    ),
+    Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
+    Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
+    Stage("cse", "folding leaves duplicates behind"),
+    Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
+    Stage(
+        "prepare-quantize",
+        "ops without an integer kernel are replaced by ops that have one",
+        _STATIC,
+        ("quantize",),
+        "quantize",
+    ),
+    Stage("separate-reads", "reads of one variable may be merged until here, but crash", (("tfl.read_variable",),)),
+    Stage(
+        "separate-results",
+        "inserts copies for the runtime, which every pass before would remove",
+        (("tfl.if", "tfl.while"),),
+    ),
+    Stage(
+        "separate-state",
+        "every pass before would merge states that begin alike",
+        (_WITH_STATE,),
+        ("quantize.recurrent_state",),
+    ),
+    Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
+    Stage("quantize", "the ranges of numbers are known by now", _STATIC, ("quantize",), "quantize"),
+    Stage("separate-state", "states of integers are constants so far", (*_STATIC, _WITH_STATE)),
+    Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),
+    Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
+    Stage(
+        "quantize-weights",
+        "weights are final, and still floats unless integers are needed",
+        takes=_WEIGHTS,
+        only_with="quantize",
+    ),
+    Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
+    Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
+    Stage("sparse-weights", "weights are final, and checked while they are whole", only_with="sparse_weights"),
+)

@@ -1,0 +1,93 @@
+"""A portable artifact of StableHLO as a result of a conversion: bytes that later releases of its libraries read, too.
+
+model.mlirbc  model.safetensors
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import ClassVar
+
+import numpy as np
+
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.process.child_process import Child, ChildError
+from tfconvert.exporters.output_file import Parts
+from tfconvert.exporters.stablehlo import StableHLOText
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.limits import budget
+
+_CHILD = "tfconvert.converter.targets.stablehlo.artifact_child"
+
+
+class ArtifactFile:
+    """A text that jaxlib's StableHLO writes as a portable artifact; it must be serialized before it is used.
+
+    Weights stand where they are used, or are arguments with a file beside the artifact: it has no resources.
+
+    Attributes:
+        text: The text.
+        size: The bytes of the artifact, once it is serialized.
+        operators: How many ops of each name the text has.
+        bytes_by_operator: The bytes of constants, by the op that makes them.
+        versions: Versions of ops: there are none.
+        min_runtime_version: The first release of LiteRT that reads it: none does.
+        custom_operators: Operators that an app must register: there are none.
+
+    Args:
+        module: The module that the pipeline has made.
+
+    Raises:
+        ConversionError: It has state in globals, which artifacts don't know (`artifact-failed`).
+    """
+
+    __slots__ = ("_content", "bytes_by_operator", "min_runtime_version", "operators", "size", "text", "versions")
+
+    custom_operators: ClassVar[Mapping[str, int]] = {}
+
+    def __init__(self, module: ModuleOp) -> None:
+        if any(op.dialect == "ml_program" for op in module.ops):
+            raise error(
+                "artifact-failed",
+                "state in globals has no form in portable artifacts",
+                hint="keep it in arguments (mlir_state)",
+            )
+        self.text = StableHLOText(module, inline=True)
+        self._content = b""
+        self.size = 0
+        self.operators = self.text.operators
+        self.bytes_by_operator = self.text.bytes_by_operator
+        self.versions: Mapping[str, int] = {}
+        self.min_runtime_version = ""
+
+    def serialize(self) -> PassResult:
+        """Makes the artifact; the result tells the StableHLO that reads it.
+
+        Raises:
+            ConversionError: jaxlib is not installed (`jaxlib-missing`), or refuses the text (`artifact-failed`).
+        """
+        if find_spec("jaxlib") is None:
+            raise error(
+                "jaxlib-missing",
+                "artifacts are written by jaxlib's StableHLO, which is not installed",
+                hint="pip install 'tfconvert[artifact]'",
+            )
+        with Child(_CHILD, budget().limits.run_seconds) as child:
+            try:
+                answer, arrays = child.ask({}, [np.frombuffer(self.text.to_bytes(), np.uint8)])
+            except ChildError as crash:
+                why = f"not finished in {crash.seconds:g} s" if crash.seconds else f"crashed (status {crash.status})"
+                raise error("artifact-failed", f"jaxlib has {why}") from crash
+        if answer["problem"]:
+            raise error("artifact-failed", f"jaxlib refuses the text: {answer['problem']}")
+        self._content = arrays[0].tobytes()
+        self.size = len(self._content)
+        return PassResult(Counter({f"for StableHLO {answer['version']} and later": 1}), heading="portable artifact")
+
+    @property
+    def parts(self) -> Parts:
+        """The files of the result: what arguments hold, if anything, and the artifact."""
+        return {**self.text.parts, "": lambda stream: stream.write(self._content)}

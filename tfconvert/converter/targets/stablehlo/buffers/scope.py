@@ -1,0 +1,237 @@
+"""The buffers and numbers of a block while it is rewritten: what holds which value, and who frees it.
+
+A buffer is owned by the block in which it was allocated, or that was given it: results of calls, branches and loops,
+and what a loop carries. Its owner frees it after its last use or hands it on. Arguments of functions and constants are
+borrowed, never freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tfconvert.converter.targets.stablehlo.buffers.host import ARITHMETIC
+from tfconvert.converter.targets.stablehlo.buffers.kernels import buffer_type
+from tfconvert.converter.targets.stablehlo.buffers.scalars import Number, Scalars
+from tfconvert.converter.targets.stablehlo.buffers.sizes import RULES, merged
+from tfconvert.schema.dialects import memref, stablehlo, types
+from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+class Buffer(NamedTuple):
+    """The storage of a value.
+
+    Attributes:
+        memref: The buffer.
+        sizes: Its sizes.
+    """
+
+    memref: Value
+    sizes: Sequence[Number]
+
+
+def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Number]]:
+    """Returns the sizes of each of an op's results.
+
+    Raises:
+        ConversionError: There is no rule for them (`unsupported-op`).
+    """
+    shapes = [types.shape_of(result.type) or () for result in op.results]
+    if all(-1 not in shape for shape in shapes):
+        return shapes
+    rule = RULES.get(op.name)
+    definition = stablehlo.definitions().get(op.name)
+    if rule is not None:
+        found = rule(scope, op)
+    elif definition is not None and definition.types == "same":
+        found = scope.sizes(op.operands[0])
+    else:
+        raise error_at(op, "unsupported-op", f"nothing tells the sizes of what {op.name} results in")
+    return [merged(shape, found) for shape in shapes]
+
+
+class Scope:
+    """Facts that hold in a block.
+
+    Args:
+        block: The new block.
+        outer: The scope of the block around it.
+        constant: Returns the buffer of a constant.
+
+    Attributes:
+        scalars: Its arithmetic.
+        owned: The values whose buffers the block owns.
+        buffers: The buffers of values, by the block alone.
+        constant: Returns the buffer of a constant.
+        known: The numbers of values that the host holds, by the block alone.
+    """
+
+    def __init__(self, block: Block, outer: Scope | None, constant: Callable[[Scope, Value], Value]) -> None:
+        self.block = block
+        self.outer = outer
+        self.scalars: Scalars = Scalars(block, outer.scalars if outer is not None else None)
+        self.owned: dict[Value, None] = {}
+        self.constant = constant
+        self.buffers: dict[Value, Buffer] = {}
+        self.known: dict[Value, Sequence[Number]] = {}
+        self._loaded: dict[Value, Sequence[Number]] = {}
+
+    # What values are.
+
+    def find(self, value: Value) -> Buffer | None:
+        """Returns the buffer of a value, `None` if it is a number of the host or a small constant."""
+        scope: Scope | None = self
+        while scope is not None:
+            if value in scope.buffers:
+                return scope.buffers[value]
+            scope = scope.outer
+        return None
+
+    def buffer(self, value: Value) -> Buffer | None:
+        """Returns the buffer of a value, also of a constant; `None` if it is a number of the host."""
+        found = self.find(value)
+        if found is None and not self.is_number(value):
+            found = Buffer(self.constant(self, value), types.shape_of(value.type) or ())
+        return found
+
+    def is_number(self, value: Value) -> bool:
+        """Returns whether the host holds a value."""
+        scope: Scope | None = self
+        while scope is not None:
+            if value in scope.known:
+                return True
+            scope = scope.outer
+        return False
+
+    def set_numbers(self, value: Value, numbers: Sequence[Number]) -> None:
+        """States the numbers of a value that the host holds."""
+        self.known[value] = numbers
+
+    def numbers(self, value: Value) -> Sequence[Number]:
+        """Returns the numbers of a small value: those that the host holds, or that are loaded."""
+        scope: Scope | None = self
+        while scope is not None:
+            if value in scope.known:
+                return scope.known[value]
+            scope = scope.outer
+        owner = value.owner
+        held = self.find(value)
+        if held is not None:
+            return self._load(value, held)
+        assert isinstance(owner, Operation)
+        return ARITHMETIC[owner.name](self, owner)
+
+    def _load(self, value: Value, held: Buffer) -> Sequence[Number]:
+        if value in self._loaded:
+            return self._loaded[value]
+        shape = types.shape_of(value.type) or ()
+        loaded = []
+        for indices in _places(shape):
+            operands = (held.memref, *(self.scalars.value(index) for index in indices))
+            loaded.append(self.insert(memref.build("memref.load", operands, (types.element_of(value.type),))))
+        self._loaded[value] = [op.results[0] for op in loaded]
+        return self._loaded[value]
+
+    def indices(self, value: Value) -> Sequence[Number]:
+        """Returns the numbers of a small value as sizes."""
+        kind = types.element_of(value.type)
+        return [self.scalars.index(number, kind) for number in self.numbers(value)]
+
+    def sizes(self, value: Value) -> Sequence[Number]:
+        """Returns the sizes of a value."""
+        held = self.find(value)
+        if held is not None:
+            return held.sizes
+        shape = types.shape_of(value.type) or ()
+        if -1 not in shape:
+            return shape
+        owner = value.owner
+        assert isinstance(owner, Operation), "a value of open sizes is in a buffer"
+        return sizes_of_results(self, owner)[getattr(value, "index", 0)]
+
+    # What is inserted.
+
+    def insert(self, op: Operation) -> Operation:
+        """Appends an op to the block."""
+        return self.scalars.builder.insert(op)
+
+    def allocate(self, value: Value, sizes: Sequence[Number]) -> Value:
+        """Allocates a buffer for a value of some sizes."""
+        kind = buffer_type(value.type)
+        open_sizes = [self.scalars.value(size) for dim, size in zip(kind.shape, sizes, strict=True) if dim < 0]
+        return self.insert(memref.alloc(kind, open_sizes)).results[0]
+
+    def own(self, value: Value, held: Value, sizes: Sequence[Number] | None = None) -> None:
+        """States that the block owns the buffer of a value; sizes that are not given are those of the buffer."""
+        self.hold(value, held, sizes)
+        self.owned[value] = None
+
+    def hold(self, value: Value, held: Value, sizes: Sequence[Number] | None = None) -> None:
+        """States which buffer a value is in."""
+        shape = types.shape_of(value.type) or ()
+        if sizes is None:
+            sizes = [self.scalars.dim(held, axis) if dim < 0 else dim for axis, dim in enumerate(shape)]
+        self.buffers[value] = Buffer(held, sizes)
+
+    def free(self, values: Iterable[Value]) -> None:
+        """Frees the buffers of values that the block owns."""
+        for value in values:
+            if value in self.owned:
+                del self.owned[value]
+                self.insert(memref.build("memref.dealloc", (self.buffers[value].memref,)))
+
+    def give(self, value: Value, *, is_last: bool) -> Value:
+        """Returns a buffer of a value for a new owner: the block's own if this is its last use, or a copy."""
+        held = self.buffer(value)
+        if held is not None and is_last and value in self.owned:
+            del self.owned[value]
+            return held.memref
+        if held is None:
+            return self.stored(value)
+        copy = self.allocate(value, held.sizes)
+        self.insert(memref.build("memref.copy", (held.memref, copy)))
+        return copy
+
+    def stored(self, value: Value) -> Value:
+        """Returns a new buffer with the numbers of a value that the host holds."""
+        kind = types.element_of(value.type)
+        target = self.allocate(value, types.shape_of(value.type) or ())
+        for indices, number in zip(_places(types.shape_of(value.type) or ()), self.numbers(value), strict=True):
+            places = [self.scalars.value(index) for index in indices]
+            self.insert(memref.build("memref.store", (self.scalars.value(number, kind), target, *places)))
+        return target
+
+
+def _places(shape: Sequence[int]) -> list[tuple[int, ...]]:
+    """Returns the indices of all elements, in row-major order."""
+    found: list[tuple[int, ...]] = [()]
+    for size in shape:
+        found = [(*each, index) for each in found for index in range(size)]
+    return found
+
+
+class InlineScope(Scope):
+    """Facts about the body of a function that is computed as one kernel; its sizes are arithmetic of the caller.
+
+    Args:
+        outer: The caller's scope.
+        operands: The caller's values by the arguments that they are.
+    """
+
+    def __init__(self, outer: Scope, operands: Mapping[Value, Value]) -> None:
+        super().__init__(outer.block, outer, outer.constant)
+        self.scalars = outer.scalars
+        self._operands = operands
+
+    def find(self, value: Value) -> Buffer | None:
+        assert self.outer is not None
+        return self.outer.find(self._operands.get(value, value))
+
+    def numbers(self, value: Value) -> Sequence[Number]:
+        assert self.outer is not None
+        if value in self._operands:
+            return self.outer.numbers(self._operands[value])
+        return super().numbers(value)

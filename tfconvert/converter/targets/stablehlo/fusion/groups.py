@@ -1,0 +1,120 @@
+"""Groups of ops that one kernel can compute: a root, and the producers that nothing else uses.
+
+A `loop` computes each element of its root from elements of its operands; an `input` reduces what it computes so. A
+producer joins if all its uses are in the group, so that nothing is computed twice and no group waits for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tfconvert.converter.executor.stablehlo import elementwise
+from tfconvert.converter.targets.stablehlo.formulas.elements import is_small
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+
+LOOP, INPUT = "loop", "input"
+
+# Ops each of whose elements is one of an operand, or a number.
+_MOVING = frozenset(
+    {
+        f"stablehlo.{name}"
+        for name in (
+            "broadcast_in_dim",
+            "concatenate",
+            "dynamic_broadcast_in_dim",
+            "dynamic_iota",
+            "dynamic_pad",
+            "dynamic_reshape",
+            "dynamic_slice",
+            "iota",
+            "pad",
+            "real_dynamic_slice",
+            "reshape",
+            "reverse",
+            "slice",
+            "transpose",
+        )
+    }
+)
+
+# Ops that use an element more than once, or beside others: what they repeat is computed before.
+_REPEATING = frozenset(
+    {"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_pad", "stablehlo.pad"}
+)
+
+_REDUCING = "stablehlo.reduce"
+
+
+class Group(NamedTuple):
+    """Ops that one kernel computes.
+
+    Attributes:
+        kind: `LOOP` or `INPUT`.
+        ops: The ops in their order; the last one is the root.
+    """
+
+    kind: str
+    ops: Sequence[Operation]
+
+
+def is_loop_op(op: Operation) -> bool:
+    """Returns whether an op computes each element from some of its operands' elements."""
+    return op.name in elementwise.KERNELS or op.name in _MOVING
+
+
+def is_shape_value(op: Operation) -> bool:
+    """Returns whether an op computes few integers, which are sizes or the like and not a kernel's work."""
+    return bool(op.results) and all(is_small(result.type) for result in op.results)
+
+
+def _may_join(producer: Operation, members: Mapping[Operation, None], block: Block) -> bool:
+    if producer.parent is not block or not is_loop_op(producer) or is_shape_value(producer):
+        return False
+    users = [use.operation for result in producer.results for use in result.uses]
+    if not users or not all(user in members for user in users):
+        return False
+    return _is_cheap(producer) or all(user.name not in _REPEATING for user in users)
+
+
+def _is_cheap(op: Operation) -> bool:
+    """Returns whether an op only moves elements, so that repeating it costs no arithmetic."""
+    return op.name in _MOVING
+
+
+def groups(block: Block) -> list[Group]:
+    """Returns the groups of a block that have at least two ops, in the order of their roots."""
+    taken: set[Operation] = set()
+    found: list[Group] = []
+    order = {op: number for number, op in enumerate(block.ops)}
+    for root in reversed(list(order)):
+        if root in taken or not (is_loop_op(root) or root.name == _REDUCING) or is_shape_value(root):
+            continue
+        members = dict.fromkeys((root,))
+        # Producers are looked at from the last one on, after all of their users in the block.
+        while joining := _next(members, block, taken, order):
+            members[joining] = None
+        if len(members) > 1:
+            taken.update(members)
+            kind = INPUT if root.name == _REDUCING else LOOP
+            found.append(Group(kind, sorted(members, key=order.__getitem__)))
+    return found[::-1]
+
+
+def _next(
+    members: Mapping[Operation, None], block: Block, taken: set[Operation], order: Mapping[Operation, int]
+) -> Operation | None:
+    owners = {operand.owner for member in members for operand in member.operands}
+    producers = [
+        each
+        for each in owners
+        if isinstance(each, Operation) and each not in members and each not in taken and _may_join(each, members, block)
+    ]
+    return max(producers, key=order.__getitem__, default=None)
+
+
+def launches(block: Block) -> int:
+    """Returns how many kernels a block runs: one for each op and each call that computes more than sizes."""
+    quiet = ("stablehlo.constant", "func.return", "stablehlo.return")
+    return sum(op.name not in quiet and bool(op.results) and not is_shape_value(op) for op in block.ops)

@@ -1,0 +1,92 @@
+"""Colours: contrast, and the space of hue, saturation and value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
+from tfconvert.converter.targets.stablehlo.legalize.reductions import kept
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def _wide(value: Value, emit: Emit) -> Value:
+    is_half = types.element_of(value.type) in (types.F16, types.BF16)
+    return emit.convert(value, types.F32) if is_half else value
+
+
+def _contrast(op: Operation, emit: Emit) -> Value:
+    """Moves pixels away from, or towards, the mean of their image and channel."""
+    images, factor = _wide(op.operands[0], emit), op.operands[1]
+    dims = emit.dims(images)
+    axes = (len(dims) - 3, len(dims) - 2)
+    element = types.element_of(images.type)
+    pixels = emit.convert(emit.value(emit.product([dims[axis] for axis in axes])), element)
+    total = emit.reduce("add", images, axes, 0)
+    mean = kept(emit.binary("divide", total, pixels), dims, axes, emit)
+    spread = emit.binary("multiply", emit.binary("subtract", images, mean), emit.convert(factor, element))
+    return emit.convert(emit.binary("add", spread, mean), types.element_of(op.results[0].type))
+
+
+def _channels(value: Value, emit: Emit) -> list[Expression]:
+    last = len(emit.dims(value)) - 1
+    wide = _wide(value, emit)
+    return [Expression(emit, part(wide, last, index, index + 1, emit)) for index in range(3)]
+
+
+def _image(op: Operation, channels: list[Expression], emit: Emit) -> Value:
+    values = [channel.value for channel in channels]
+    joined = concatenate(values, len(emit.dims(values[0])) - 1, emit)
+    return emit.convert(joined, types.element_of(op.results[0].type))
+
+
+def _to_hsv(channels: list[Expression]) -> list[Expression]:
+    red, green, blue = channels
+    value = red.maximum(green).maximum(blue)
+    span = value - red.minimum(green).minimum(blue)
+    saturation = (span / value).where(value.compare("GT", 0), 0)
+    sixth = 1 / (span * 6)
+    hue = (sixth * (blue - red) + 2 / 6).where(green.compare("EQ", value), sixth * (red - green) + 4 / 6)
+    hue = (sixth * (green - blue)).where(red.compare("EQ", value), hue)
+    hue = hue.where(span.compare("GT", 0), 0)
+    return [(hue + 1).where(hue.compare("LT", 0), hue), saturation, value]
+
+
+def _to_rgb(channels: list[Expression]) -> list[Expression]:
+    hue, saturation, value = channels
+    at = hue * 6
+    ramps = (abs(at - 3) - 1, 2 - abs(at - 2), 2 - abs(at - 4))
+    return [((1 - saturation) + saturation * ramp.maximum(0).minimum(1)) * value for ramp in ramps]
+
+
+def _rgb_to_hsv(op: Operation, emit: Emit) -> Value:
+    return _image(op, _to_hsv(_channels(op.operands[0], emit)), emit)
+
+
+def _hsv_to_rgb(op: Operation, emit: Emit) -> Value:
+    return _image(op, _to_rgb(_channels(op.operands[0], emit)), emit)
+
+
+def _adjusted_hue(op: Operation, emit: Emit) -> Value:
+    hue, saturation, value = _to_hsv(_channels(op.operands[0], emit))
+    turned = hue + Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
+    return _image(op, _to_rgb([turned - turned.apply("floor"), saturation, value]), emit)
+
+
+def _adjusted_saturation(op: Operation, emit: Emit) -> Value:
+    hue, saturation, value = _to_hsv(_channels(op.operands[0], emit))
+    scale = Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
+    return _image(op, _to_rgb([hue, (saturation * scale).maximum(0).minimum(1), value]), emit)
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    "AdjustContrastv2": _contrast,
+    "AdjustHue": _adjusted_hue,
+    "AdjustSaturation": _adjusted_saturation,
+    "HSVToRGB": _hsv_to_rgb,
+    "RGBToHSV": _rgb_to_hsv,
+}

@@ -1,0 +1,118 @@
+"""Crops of images, resized to one size: the pixels around each sampled point are gathered and weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
+from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at
+from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+class _Points(NamedTuple):
+    """Where an axis is sampled: a row of places for each box.
+
+    Attributes:
+        at: The places, limited to the image.
+        is_inside: Which ones were inside of it.
+    """
+
+    at: Expression
+    is_inside: Expression
+
+
+def _points(edges: tuple[Expression, Expression], pixels: int, samples: int, emit: Emit) -> _Points:
+    """Returns where an axis is sampled.
+
+    Args:
+        edges: Columns of where boxes begin and end, as parts of the image.
+        pixels: The image's size.
+        samples: How many samples are taken.
+        emit: The emitter.
+    """
+    start, end = edges
+    last = number(emit.size(pixels), emit) - 1
+    at = (start + end) * 0.5 * last
+    if samples != 1:
+        taken = number(emit.size(samples), emit)
+        numbers = count(samples, emit).spread((1, samples))
+        spaced = start * last + numbers * ((end - start) * last / (taken - 1).maximum(1))
+        at = spaced if samples >= 0 else spaced.where(taken.compare("GT", 1), at)
+    is_inside = at.compare("GE", 0).both(at.compare("LE", last))
+    return _Points(at.maximum(0).minimum(last), is_inside)
+
+
+def _crop_and_resize(op: Operation, emit: Emit) -> Value:
+    image, boxes, owners = op.operands[:3]
+    if [len(emit.dims(value)) for value in (image, boxes, owners)] != [4, 2, 1]:
+        raise DeclinedError("its operands are not images, boxes and their numbers")
+    require_indices(owners, emit.dims(image)[0], emit)
+    samples = sizes_in(op.operands[3], emit)
+    boxes = emit.convert(boxes, types.F32)
+    top, left, bottom, right = (Expression(emit, part(boxes, 1, at, at + 1, emit)) for at in range(4))
+    _, height, width, channels = emit.dims(image)
+    down = _points((top, bottom), height, samples[0], emit)
+    across = _points((left, right), width, samples[1], emit)
+    dims = (emit.dims(boxes)[0], *samples, channels)
+    pixels = _Pixels(emit.convert(image, types.F32), owners, dims, emit)
+    sample = _nearest if attribute(op, "method", "bilinear") == "nearest" else _bilinear
+    found = sample(pixels, down.at, across.at)
+    inside = emit.binary("and", *(pixels.wide(each.is_inside, axis) for axis, each in ((1, down), (2, across))))
+    outside = float(getattr(op.properties.get("extrapolation_value"), "value", 0.0))
+    return emit.select(inside, found.value, emit.scalar(outside, types.F32))
+
+
+class _Pixels:
+    """The pixels of images that crops are taken from.
+
+    Args:
+        image: The images.
+        owners: Which image each crop is of.
+        dims: The shape of the crops.
+        emit: The emitter.
+    """
+
+    __slots__ = ("_dims", "_emit", "_image", "_owners")
+
+    def __init__(self, image: Value, owners: Value, dims: Sequence[int], emit: Emit) -> None:
+        self._image, self._dims, self._emit = image, dims, emit
+        self._owners = self._column(emit.convert(owners, types.I32), (0,))
+
+    def _column(self, numbers: Value, axes: Sequence[int]) -> Value:
+        wide = self._emit.broadcast(numbers, self._dims[:3], axes)
+        return self._emit.reshape(wide, (*self._dims[:3], 1))
+
+    def at(self, row: Expression, column: Expression) -> Expression:
+        """Returns the pixels of each crop at whole rows and columns."""
+        columns = [self._owners, self._column(row.integers(), (0, 1)), self._column(column.integers(), (0, 2))]
+        return Expression(self._emit, gather_at(self._image, concatenate(columns, 3, self._emit), self._emit))
+
+    def wide(self, each: Expression, axis: int) -> Value:
+        """Returns what each row, or column, of a crop has, for all of the crop's elements."""
+        return self._emit.broadcast(each.value, self._dims, (0, axis))
+
+
+def _nearest(pixels: _Pixels, down: Expression, across: Expression) -> Expression:
+    # Ties go away from zero, as C rounds.
+    return pixels.at((down + 0.5).apply("floor"), (across + 0.5).apply("floor"))
+
+
+def _bilinear(pixels: _Pixels, down: Expression, across: Expression) -> Expression:
+    top, left = down.apply("floor"), across.apply("floor")
+    bottom, right = down.apply("ceil"), across.apply("ceil")
+    emit = down.emit
+    y, x = Expression(emit, pixels.wide(down - top, 1)), Expression(emit, pixels.wide(across - left, 2))
+    above, below = (
+        near + (pixels.at(row, right) - near) * x for row in (top, bottom) for near in (pixels.at(row, left),)
+    )
+    return above + (below - above) * y
+
+
+LOWERINGS: Mapping[str, Lowering] = {"CropAndResize": _crop_and_resize}

@@ -1,0 +1,359 @@
+"""Elementwise ops: arithmetic, comparisons, logic, conversions, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
+from tfconvert.ops.kernels.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness
+from tfconvert.schema.ir.values import Value
+
+_UNARY = {
+    "Acos": "chlo.acos",
+    "Acosh": "chlo.acosh",
+    "Asin": "chlo.asin",
+    "Asinh": "chlo.asinh",
+    "Atan": "chlo.atan",
+    "Atanh": "chlo.atanh",
+    "BesselI1e": "chlo.bessel_i1e",
+    "Ceil": "ceil",
+    "Cos": "cosine",
+    "Cosh": "chlo.cosh",
+    "Digamma": "chlo.digamma",
+    "Erf": "chlo.erf",
+    "Erfc": "chlo.erfc",
+    "Erfinv": "chlo.erf_inv",
+    "Exp": "exponential",
+    "Expm1": "exponential_minus_one",
+    "Floor": "floor",
+    "Invert": "not",
+    "Lgamma": "chlo.lgamma",
+    "Log": "log",
+    "Log1p": "log_plus_one",
+    "LogicalNot": "not",
+    "Neg": "negate",
+    "Rsqrt": "rsqrt",
+    "Sigmoid": "logistic",
+    "Sign": "sign",
+    "Sin": "sine",
+    "Sinh": "chlo.sinh",
+    "Sqrt": "sqrt",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
+
+_BINARY = {
+    "Add": "add",
+    "AddV2": "add",
+    "Atan2": "atan2",
+    "BitwiseAnd": "and",
+    "BitwiseOr": "or",
+    "BitwiseXor": "xor",
+    "Div": "divide",
+    "LogicalAnd": "and",
+    "LogicalOr": "or",
+    "Maximum": "maximum",
+    "Minimum": "minimum",
+    "Mod": "remainder",
+    "Mul": "multiply",
+    "Pow": "power",
+    "RealDiv": "divide",
+    "Sub": "subtract",
+    "TruncateDiv": "divide",
+    "TruncateMod": "remainder",
+}
+
+_COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}
+
+
+def _unary(name: str) -> Lowering:
+    return lambda op, emit: emit.unary(name, op.operands[0])
+
+
+def _binary(name: str) -> Lowering:
+    return lambda op, emit: emit.binary(name, *op.operands)
+
+
+def _compare(direction: str) -> Lowering:
+    return lambda op, emit: emit.compare(direction, *op.operands)
+
+
+def _is_integer(value: Value) -> bool:
+    return types.numpy_dtype(types.element_of(value.type)).kind in "iu"
+
+
+def _round(op: Operation, emit: Emit) -> Value:
+    return op.operands[0] if _is_integer(op.operands[0]) else emit.unary("round_nearest_even", op.operands[0])
+
+
+def _square(op: Operation, emit: Emit) -> Value:
+    return emit.binary("multiply", op.operands[0], op.operands[0])
+
+
+def _reciprocal(op: Operation, emit: Emit) -> Value:
+    return emit.binary("divide", 1, op.operands[0])
+
+
+def _squared_difference(op: Operation, emit: Emit) -> Value:
+    difference = emit.binary("subtract", *op.operands)
+    return emit.binary("multiply", difference, difference)
+
+
+def _is_nan(op: Operation, emit: Emit) -> Value:
+    return emit.compare("NE", op.operands[0], op.operands[0])
+
+
+def _is_finite(op: Operation, emit: Emit) -> Value:
+    return emit.one("is_finite", (op.operands[0],), types.I1, emit.dims(op.operands[0]))
+
+
+def _to_bool(op: Operation, emit: Emit) -> Value:
+    """Emits whether a number is not 0, or whether a tensor of others than one has elements."""
+    value = op.operands[0]
+    dims = emit.dims(value)
+    if not dims:
+        return value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
+    return emit.compare("GT", emit.value(emit.product(dims)), 0)
+
+
+def _is_inf(op: Operation, emit: Emit) -> Value:
+    return emit.compare("EQ", emit.unary("abs", op.operands[0]), float("inf"))
+
+
+def _abs(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    kind = types.element_of(value.type)
+    if isinstance(kind, ComplexType):
+        return emit.one("abs", (value,), kind.element_type, emit.dims(value))
+    return emit.unary("abs", value)
+
+
+def _guarded(name: str, guarded: int) -> Lowering:
+    """Returns a lowering that is 0 wherever an operand is 0, whatever the other one is."""
+
+    def lower(op: Operation, emit: Emit) -> Value:
+        first, second = emit.pair(*op.operands)
+        guard = (first, second)[guarded]
+        return emit.select(emit.compare("EQ", guard, 0), 0, _guarded_op(name, first, second, emit))
+
+    return lower
+
+
+def _guarded_op(name: str, first: Value, second: Value, emit: Emit) -> Value:
+    if name in ("log", "log_plus_one"):
+        return emit.binary("multiply", first, emit.unary(name, second))
+    return emit.binary(name, first, second)
+
+
+def _floor_div(op: Operation, emit: Emit) -> Value:
+    first, second = emit.pair(*op.operands)
+    quotient = emit.binary("divide", first, second)
+    dtype = types.numpy_dtype(types.element_of(first.type))
+    if dtype.kind == "u":
+        return quotient
+    if dtype.kind != "i":
+        return emit.unary("floor", quotient)
+    rest = emit.binary("remainder", first, second)
+    return emit.select(_signs_differ(rest, second, emit), emit.binary("subtract", quotient, 1), quotient)
+
+
+def _signs_differ(rest: Value, divisor: Value, emit: Emit) -> Value:
+    """Returns whether a remainder is not 0 and has another sign than the divisor."""
+    differ = emit.compare("NE", emit.compare("LT", rest, 0), emit.compare("LT", divisor, 0))
+    return emit.binary("and", emit.compare("NE", rest, 0), differ)
+
+
+def _floor_mod(op: Operation, emit: Emit) -> Value:
+    first, second = emit.pair(*op.operands)
+    rest = emit.binary("remainder", first, second)
+    if types.numpy_dtype(types.element_of(first.type)).kind == "u":
+        return rest
+    return emit.select(_signs_differ(rest, second, emit), emit.binary("add", rest, second), rest)
+
+
+def _within_width(amounts: Value, emit: Emit) -> Value:
+    """Emits amounts of a shift that are less than the number of bits, as TensorFlow limits others."""
+    element = types.element_of(amounts.type)
+    last = types.numpy_dtype(element).itemsize * 8 - 1
+    known = constant_array(amounts)
+    if known is not None and ((known >= 0) & (known <= last)).all():
+        return amounts
+    operands = (emit.scalar(0, element), amounts, emit.scalar(last, element))
+    return emit.one("clamp", operands, element, emit.dims(amounts))
+
+
+def _left_shift(op: Operation, emit: Emit) -> Value:
+    return emit.binary("shift_left", op.operands[0], _within_width(op.operands[1], emit))
+
+
+def _right_shift(op: Operation, emit: Emit) -> Value:
+    is_unsigned = types.numpy_dtype(types.element_of(op.operands[0].type)).kind == "u"
+    name = "shift_right_logical" if is_unsigned else "shift_right_arithmetic"
+    return emit.binary(name, op.operands[0], _within_width(op.operands[1], emit))
+
+
+def _select_v2(op: Operation, emit: Emit) -> Value:
+    return emit.select(*op.operands)
+
+
+def _select(op: Operation, emit: Emit) -> Value:
+    condition, first, second = op.operands
+    dims = emit.dims(first)
+    if len(emit.dims(condition)) == 1 and len(dims) > 1:
+        condition = emit.broadcast(condition, dims, (0,))
+    return emit.select(condition, first, second)
+
+
+def _clip(op: Operation, emit: Emit) -> Value:
+    value, low, high = op.operands
+    if not emit.dims(low) and not emit.dims(high):
+        return emit.one("clamp", (low, value, high), types.element_of(value.type), emit.dims(value))
+    return emit.binary("minimum", emit.binary("maximum", value, low), high)
+
+
+def _cast(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    element = types.element_of(op.results[0].type)
+    if any(types.from_mlir(each) is None for each in (element, types.element_of(value.type))):
+        raise DeclinedError("StableHLO has no numbers of such a type")
+    if element == types.I1:
+        return value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
+    return emit.convert(value, element)
+
+
+def _bitcast(op: Operation, emit: Emit) -> Value:
+    """Emits the same bits as elements of another type; the last dimension holds those that are one wider element."""
+    value, element = op.operands[0], types.element_of(op.results[0].type)
+    source = types.element_of(value.type)
+    before, after = (types.numpy_dtype(each).itemsize for each in (source, element))
+    dims = emit.dims(value)
+    is_plain = min(dims, default=0) >= 0 or ComplexType in map(type, (source, element))
+    if after > before:
+        if not is_plain and dims[-1] >= 0:
+            return _merged(value, element, emit)
+        dims = dims[:-1]
+    elif after < before:
+        if not is_plain:
+            return _cut(value, element, emit)
+        dims = (*dims, before // after)
+    return emit.one("bitcast_convert", (value,), element, dims)
+
+
+def _bits(value: Value, emit: Emit) -> Value:
+    """Emits the bits of numbers as whole numbers."""
+    element = types.element_of(value.type)
+    width = 8 * types.numpy_dtype(element).itemsize
+    return emit.one("bitcast_convert", (value,), _unsigned(width), emit.dims(value))
+
+
+def _unsigned(width: int) -> IntegerType:
+    return IntegerType.get(width, Signedness.UNSIGNED)
+
+
+def _merged(value: Value, element: Attribute, emit: Emit) -> Value:
+    """Emits wider elements as sums of bits: engines take no such conversion of open sizes."""
+    *outer, count = emit.dims(value)
+    width = 8 * types.numpy_dtype(element).itemsize
+    bits, found = emit.convert(_bits(value, emit), _unsigned(width)), None
+    for at in range(count):
+        here = emit.reshape(part(bits, len(outer), at, at + 1, emit), outer)
+        here = emit.binary("shift_left", here, at * (width // count))
+        found = here if found is None else emit.binary("or", found, here)
+    assert found is not None
+    return emit.one("bitcast_convert", (found,), element, outer)
+
+
+def _cut(value: Value, element: Attribute, emit: Emit) -> Value:
+    """Emits narrower elements, of the lowest bits first, likewise."""
+    dims, bits = emit.dims(value), _bits(value, emit)
+    width = 8 * types.numpy_dtype(element).itemsize
+    count = 8 * types.numpy_dtype(types.element_of(value.type)).itemsize // width
+    parts = []
+    for at in range(count):
+        here = emit.convert(emit.binary("shift_right_logical", bits, at * width), _unsigned(width))
+        parts.append(emit.reshape(here, (*dims, 1)))
+    whole = concatenate(parts, len(dims), emit)
+    return emit.one("bitcast_convert", (whole,), element, (*dims, count))
+
+
+def _add_n(op: Operation, emit: Emit) -> Value:
+    result = op.operands[0]
+    for value in op.operands[1:]:
+        result = emit.binary("add", result, value)
+    return result
+
+
+def _ndtri(op: Operation, emit: Emit) -> Value:
+    inner = emit.binary("subtract", emit.binary("multiply", op.operands[0], 2), 1)
+    return emit.binary("multiply", emit.unary("chlo.erf_inv", inner), float(np.sqrt(2)))
+
+
+def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
+    """Emits a polynomial by Horner's rule."""
+    value = x * coefficients[0] + coefficients[1]
+    for coefficient in coefficients[2:]:
+        value = value * x + coefficient
+    return value
+
+
+def _bessel_i0e(op: Operation, emit: Emit) -> Value:
+    element = types.element_of(op.operands[0].type)
+    if element == types.F64:
+        raise DeclinedError("it is computed with the digits of f32")
+    size = abs(Expression(emit, emit.convert(op.operands[0], types.F32)))
+    part = size * (1 / BESSEL_I0_BOUND)
+    middle = _polynomial(part * part, BESSEL_I0_MIDDLE) * (size * -1).apply("exponential")
+    tail = _polynomial(1 / part, BESSEL_I0_TAIL) * part.apply("rsqrt")
+    # What is not chosen may be infinite, or NaN.
+    return emit.convert(middle.where(part.compare("LT", 1), tail).value, element)
+
+
+def _approximate_equal(op: Operation, emit: Emit) -> Value:
+    from_attribute = op.properties.get("tolerance")
+    tolerance = getattr(from_attribute, "value", 1e-5)
+    return emit.compare("LT", emit.unary("abs", emit.binary("subtract", *op.operands)), tolerance)
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    **{name: _unary(target) for name, target in _UNARY.items()},
+    **{name: _binary(target) for name, target in _BINARY.items()},
+    **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
+    **dict.fromkeys(("Round", "Rint"), _round),
+    **dict.fromkeys(("Reciprocal", "Inv"), _reciprocal),
+    **dict.fromkeys(("AddN", "AccumulateNV2"), _add_n),
+    "Abs": _abs,
+    "ComplexAbs": _abs,
+    "ApproximateEqual": _approximate_equal,
+    "BesselI0e": _bessel_i0e,
+    "Bitcast": _bitcast,
+    "Cast": _cast,
+    "ClipByValue": _clip,
+    "DivNoNan": _guarded("divide", 1),
+    "FloorDiv": _floor_div,
+    "FloorMod": _floor_mod,
+    "IsFinite": _is_finite,
+    "IsInf": _is_inf,
+    "IsNan": _is_nan,
+    "LeftShift": _left_shift,
+    "MulNoNan": _guarded("multiply", 1),
+    "Ndtri": _ndtri,
+    "RightShift": _right_shift,
+    "Select": _select,
+    "SelectV2": _select_v2,
+    "Square": _square,
+    "SquaredDifference": _squared_difference,
+    "ToBool": _to_bool,
+    "Xdivy": _guarded("divide", 0),
+    "Xlog1py": _guarded("log_plus_one", 0),
+    "Xlogy": _guarded("log", 0),
+}

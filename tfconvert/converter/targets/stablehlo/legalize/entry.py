@@ -1,0 +1,61 @@
+"""Legalization entries, and how they read an op's attributes and constant operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tfconvert.converter.ir.constants import constant_ints, constant_number
+from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+Lowering = Callable[[Operation, Emit], Value | Sequence[Value]]
+"""Emits what replaces an op and returns the values that replace its results; raises `DeclinedError` if it can't."""
+
+
+def attribute(op: Operation, name: str, default: Any = None) -> Any:
+    """Returns an attribute of a `tf` op as a Python value."""
+    assert isinstance(op, tf.TFOp)
+    return tf.get(op, name, default)
+
+
+def ints(op: Operation, index: int, what: str) -> tuple[int, ...]:
+    """Returns an operand that must be a constant, of integers.
+
+    Raises:
+        DeclinedError: It is not.
+    """
+    found = constant_ints(op.operands[index])
+    if found is None:
+        raise DeclinedError(f"{what} must be constant")
+    return found
+
+
+def number(op: Operation, index: int, what: str) -> float:
+    """Returns an operand that must be a constant of one number.
+
+    Raises:
+        DeclinedError: It is not.
+    """
+    found = constant_number(op.operands[index])
+    if found is None:
+        raise DeclinedError(f"{what} must be constant")
+    return found
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Returns an axis counted from the first one.
+
+    Raises:
+        DeclinedError: There is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise DeclinedError(f"there is no axis {axis} in a tensor of rank {rank}")
+    return axis % rank
+
+
+def axes_of(op: Operation, index: int, rank: int) -> tuple[int, ...]:
+    """Returns the axes that a constant operand names, in order and each once."""
+    return tuple(sorted({axis_of(axis, rank) for axis in ints(op, index, "the axes")}))

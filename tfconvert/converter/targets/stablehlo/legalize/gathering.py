@@ -1,0 +1,181 @@
+"""Looking things up: gathers, one-hot vectors, scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
+from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
+from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr, ScatterAttr
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def _gather(op: Operation, emit: Emit) -> Value:
+    table, indices = op.operands[:2]
+    dims, places = emit.dims(table), emit.dims(indices)
+    axis = axis_of(ints(op, 2, "the axis")[0], len(dims)) if len(op.operands) > 2 else 0
+    batch = int(attribute(op, "batch_dims", 0) or 0)
+    require_indices(indices, dims[axis], emit)
+    return gather(table, indices, axis, batch + len(places) if batch < 0 else batch, emit)
+
+
+def gather(table: Value, indices: Value, axis: int, batch: int, emit: Emit) -> Value:
+    """Emits what a tensor has at indices along an axis.
+
+    Args:
+        table: The tensor.
+        indices: The indices.
+        axis: The axis.
+        batch: How many dimensions the tensor and the indices have in common.
+        emit: The emitter.
+    """
+    dims, places = emit.dims(table), emit.dims(indices)
+    result = [*dims[:axis], *places[batch:], *dims[axis + 1 :]]
+    inner = len(places) - batch
+    numbers = GatherAttr.get(
+        offset_dims=[*range(batch, axis), *range(axis + inner, len(result))],
+        collapsed_slice_dims=[axis],
+        operand_batching_dims=list(range(batch)),
+        start_indices_batching_dims=list(range(batch)),
+        start_index_map=[axis],
+        index_vector_dim=len(places),
+    )
+    properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
+    element = types.element_of(table.type)
+    whole = [1 if at == axis or at < batch else dim for at, dim in enumerate(dims)]
+    if min(whole, default=0) >= 0:
+        return emit.one("gather", (table, indices), element, result, {**properties, "slice_sizes": tuple(whole)})
+    sizes = emit.convert(emit.shape(whole), types.element_of(indices.type))
+    return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
+
+
+def rows_at(table: Value, indices: Value, emit: Emit) -> Value:
+    return gather(table, indices, 0, 0, emit)
+
+
+def _gather_nd(op: Operation, emit: Emit) -> Value:
+    table, indices = op.operands
+    _require_vectors(indices, emit.dims(table), emit)
+    return gather_at(table, indices, emit)
+
+
+def _require_vectors(indices: Value, dims: Sequence[int], emit: Emit) -> None:
+    """Asserts that index vectors are in range; how many numbers each has must be known."""
+    depth = emit.dims(indices)[-1]
+    if depth >= 0:
+        require_index_vectors(indices, dims[:depth], emit)
+
+
+def gather_at(table: Value, indices: Value, emit: Emit) -> Value:
+    """Emits what a tensor has at index vectors, which the last dimension of the indices holds."""
+    dims, (*places, depth) = emit.dims(table), emit.dims(indices)
+    if depth < 0:
+        raise DeclinedError("the number of indices is not known")
+    rest = dims[depth:]
+    numbers = GatherAttr.get(
+        offset_dims=list(range(len(places), len(places) + len(rest))),
+        collapsed_slice_dims=list(range(depth)),
+        start_index_map=list(range(depth)),
+        index_vector_dim=len(places),
+    )
+    properties: dict[str, attrs.Value] = {"dimension_numbers": numbers, "indices_are_sorted": False}
+    element, result, whole = types.element_of(table.type), [*places, *rest], [*[1] * depth, *rest]
+    if min(whole, default=0) >= 0:
+        return emit.one("gather", (table, indices), element, result, {**properties, "slice_sizes": tuple(whole)})
+    sizes = emit.convert(emit.shape(whole), types.element_of(indices.type))
+    return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
+
+
+def _one_hot(op: Operation, emit: Emit) -> Value:
+    indices, _, on, off = op.operands
+    dims = list(emit.dims(indices))
+    axis = attribute(op, "axis", -1)
+    axis = len(dims) if axis == -1 else axis_of(axis, len(dims) + 1)
+    size = requested_size(op.operands[1], emit)
+    result = [*dims[:axis], size, *dims[axis:]]
+    places = emit.broadcast(indices, result, [at for at in range(len(result)) if at != axis])
+    is_on = emit.compare("EQ", places, emit.iota(result, axis, types.element_of(indices.type)))
+    return emit.select(is_on, on, off)
+
+
+def scatter(body: str, indices: Value, updates: Value, into: Value, emit: Emit) -> Value:
+    """Inserts a scatter of slices to indices, whose last dimension holds the index vectors."""
+    dims, (*places, depth) = emit.dims(into), emit.dims(indices)
+    if depth < 0:
+        raise DeclinedError("the number of indices is not known")
+    found = emit.dims(updates)
+    for place, update in zip(places, found, strict=False):
+        require_equal(place, update, "there must be as many updates as indices", emit)
+    if len(found) == len(places) + len(dims) - depth:
+        # What only one of the two knows is known of both.
+        indices = emit.reshape(indices, (*map(_told, places, found), depth))
+        updates = emit.reshape(updates, (*map(_told, found, places), *found[len(places) :]))
+    element = types.element_of(into.type)
+    numbers = ScatterAttr.get(
+        update_window_dims=list(range(len(places), len(places) + len(dims) - depth)),
+        inserted_window_dims=list(range(depth)),
+        scatter_dims_to_operand_dims=list(range(depth)),
+        index_vector_dim=len(places),
+    )
+    properties: dict[str, attrs.Value] = {
+        "scatter_dimension_numbers": numbers,
+        "indices_are_sorted": False,
+        "unique_indices": False,
+    }
+    return emit.one("scatter", (into, indices, updates), element, dims, properties, (emit.body(body, element),))
+
+
+def _told(own: int, other: int) -> int:
+    """Returns a size, the one that it equals if only that is known."""
+    return other if own < 0 <= other else own
+
+
+def _scatter_nd(op: Operation, emit: Emit) -> Value:
+    indices, updates, _ = op.operands
+    zero = emit.scalar(0, types.element_of(updates.type))
+    dims = requested(op, 2, emit)
+    _require_vectors(indices, dims, emit)
+    return scatter("add", indices, updates, emit.broadcast(zero, dims), emit)
+
+
+def _tensor_scatter(body: str) -> Lowering:
+    def lower(op: Operation, emit: Emit) -> Value:
+        into, indices, updates = op.operands
+        _require_vectors(indices, emit.dims(into), emit)
+        return scatter(body, indices, updates, into, emit)
+
+    return lower
+
+
+def _in_place(body: str) -> Lowering:
+    """Returns a lowering that writes rows, which have the numbers that a vector holds."""
+
+    def lower(op: Operation, emit: Emit) -> Value:
+        into, rows, updates = op.operands
+        return scatter(body, emit.reshape(rows, (*emit.dims(rows), 1)), updates, into, emit)
+
+    return lower
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    "Gather": _gather,
+    "GatherNd": _gather_nd,
+    "GatherV2": _gather,
+    "InplaceAdd": _in_place("add"),
+    "InplaceSub": _in_place("subtract"),
+    "InplaceUpdate": _in_place(""),
+    "OneHot": _one_hot,
+    "ScatterNd": _scatter_nd,
+    "ScatterNdNonAliasingAdd": _tensor_scatter("add"),
+    "TensorScatterAdd": _tensor_scatter("add"),
+    "TensorScatterMax": _tensor_scatter("maximum"),
+    "TensorScatterMin": _tensor_scatter("minimum"),
+    "TensorScatterSub": _tensor_scatter("subtract"),
+    "TensorScatterUpdate": _tensor_scatter(""),
+}

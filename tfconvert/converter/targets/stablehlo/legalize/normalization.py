@@ -1,0 +1,97 @@
+"""Normalization: of batches, with given moments or their own, and of a pixel by the channels around."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.window_geometry import channel_axis, table
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def _float(op: Operation, name: str, default: float) -> float:
+    return float(getattr(op.properties.get(name), "value", default))
+
+
+def _scaled(op: Operation, value: Value, moments: Sequence[Value], affine: Sequence[Value], emit: Emit) -> Value:
+    """Returns a value less its means, in its deviations, times a scale plus an offset, as one product and one sum."""
+    (mean, variance), (scale, offset) = moments, affine
+    dims = emit.dims(value)
+    axis = channel_axis(op, len(dims))
+    factor = emit.unary("rsqrt", emit.binary("add", variance, _float(op, "epsilon", 1e-4)))
+    factor = emit.binary("multiply", factor, scale)
+    shift = emit.binary("subtract", offset, emit.binary("multiply", mean, factor))
+    element = types.element_of(value.type)
+    wide = emit.convert(value, types.element_of(factor.type))
+    joined = tuple(emit.dims(factor)[0] if at == axis and dim < 0 else dim for at, dim in enumerate(dims))
+    scaled = emit.binary("multiply", wide, emit.broadcast(factor, joined, (axis,)))
+    return emit.convert(emit.binary("add", scaled, emit.broadcast(shift, joined, (axis,))), element)
+
+
+def _batch_norm(op: Operation, emit: Emit) -> Sequence[Value]:
+    value, scale, offset, mean, variance = op.operands
+    if attribute(op, "is_training", True):
+        return _training(op, emit)
+    result = _scaled(op, value, (mean, variance), (scale, offset), emit)
+    return [result, mean, variance, mean, variance, mean][: len(op.results)]
+
+
+def _training(op: Operation, emit: Emit) -> Sequence[Value]:
+    """Inserts a normalization by the batch's own moments, which go into running ones."""
+    value, scale, offset, mean, variance = op.operands
+    dims = emit.dims(value)
+    axis = channel_axis(op, len(dims))
+    others = [at for at in range(len(dims)) if at != axis]
+    wide = emit.convert(value, types.element_of(scale.type))
+    element = types.element_of(wide.type)
+    count = emit.convert(emit.value(emit.product([dims[at] for at in others])), element)
+    own_mean = emit.binary("divide", emit.reduce("add", wide, others, 0), count)
+    centred = emit.binary("subtract", wide, emit.broadcast(own_mean, dims, (axis,)))
+    squares = emit.reduce("add", emit.binary("multiply", centred, centred), others, 0)
+    own_variance = emit.binary("divide", squares, count)
+    result = _scaled(op, value, (own_mean, own_variance), (scale, offset), emit)
+    # The variance that is given on is that of the population, of which the batch is a sample.
+    rest = emit.binary("maximum", emit.binary("subtract", count, 1), 1)
+    sampled = emit.binary("divide", squares, rest)
+    share = _float(op, "exponential_avg_factor", 1.0)
+    running = [_mixed(old, new, share, emit) for old, new in ((mean, own_mean), (variance, sampled))]
+    return [result, *running, own_mean, own_variance, own_mean][: len(op.results)]
+
+
+def _mixed(old: Value, new: Value, share: float, emit: Emit) -> Value:
+    if share == 1.0:
+        return new
+    return emit.binary("add", emit.binary("multiply", old, 1 - share), emit.binary("multiply", new, share))
+
+
+def _local_response(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    dims, element = emit.dims(value), types.element_of(value.type)
+    radius = int(attribute(op, "depth_radius", 5))
+    alpha, beta, bias = (_float(op, name, default) for name, default in (("alpha", 1), ("beta", 0.5), ("bias", 1)))
+    wide = emit.convert(value, types.F32) if element in (types.F16, types.BF16) else value
+    ones = (1,) * len(dims)
+    properties: dict[str, attrs.Value] = {
+        "window_dimensions": (*ones[1:], 2 * radius + 1),
+        "window_strides": ones,
+        "base_dilations": ones,
+        "window_dilations": ones,
+        "padding": table([*[(0, 0)] * (len(dims) - 1), (radius, radius)]),
+    }
+    kind = types.element_of(wide.type)
+    operands = emit.binary("multiply", wide, wide), emit.scalar(0, kind)
+    total = emit.one("reduce_window", operands, kind, dims, properties, (emit.body("add", kind),))
+    base = emit.binary("add", emit.binary("multiply", total, alpha), bias)
+    return emit.convert(emit.binary("divide", wide, emit.binary("power", base, beta)), element)
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    "FusedBatchNorm": _batch_norm,
+    "FusedBatchNormV2": _batch_norm,
+    "FusedBatchNormV3": _batch_norm,
+    "LRN": _local_response,
+}

@@ -1,0 +1,99 @@
+"""Fake quantization: numbers are rounded to what integers of few bits represent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
+from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
+from tfconvert.ops.kernels.fake_quant import HALF_UP, limits
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def _float(op: Operation, name: str, default: float) -> float:
+    return float(getattr(op.properties.get(name), "value", default))
+
+
+def _fake_quant(op: Operation, emit: Emit) -> Value:
+    """Shifts the range so that 0 is one of the numbers, and rounds to the nearest of them."""
+    value = op.operands[0]
+    if op.name == "tf.FakeQuantWithMinMaxArgs":
+        ends = [
+            Expression(emit, np.full((), _float(op, name, default), np.float32))
+            for name, default in (("min", -6.0), ("max", 6.0))
+        ]
+    else:
+        ends = [Expression(emit, operand) for operand in op.operands[1:3]]
+    low, high = int(bool(attribute(op, "narrow_range", False))), 2 ** int(attribute(op, "num_bits", 8)) - 1
+    least, greatest = ends
+    is_empty = least.compare("EQ", 0).both(greatest.compare("EQ", 0))
+    span = greatest - least
+    scale, inverse = span / (high - low), (high - low) / span
+    zero = ((low - least / scale) + 0.5).apply("floor").maximum(low).minimum(high)
+    zero, inverse = (each.where(is_empty.negated(), other) for each, other in ((zero, float(low)), (inverse, 1.0)))
+    scale = scale.where(is_empty.negated(), 0)
+    bottom, top = (low - zero) * scale, (high - zero) * scale
+    start = (bottom * -1 * inverse + 0.5).apply("floor")
+    clamped = Expression(emit, value).minimum(top).maximum(bottom)
+    rounded = ((clamped - bottom) * inverse - start + 0.5).apply("floor") * scale
+    result = rounded.where(is_empty.negated(), 0).value
+    return emit.broadcast(result, emit.dims(value))
+
+
+def _bits(op: Operation) -> int:
+    return int(number(op, 3, "the number of bits")) if op.name.endswith("V3") else int(attribute(op, "num_bits", 8))
+
+
+def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    dims, element = emit.dims(value), types.element_of(value.type)
+    if element != types.F32:
+        raise DeclinedError(f"its numbers are of {element}")
+    axis = int(attribute(op, "axis", -1))
+    if axis < 0:
+        return _in_range(op, value, range(len(dims)), emit)
+    # The channels of which each has a range of its own are the last dimension until they are done.
+    order = [*(at for at in range(len(dims)) if at != axis), axis]
+    found = _in_range(op, emit.transpose(value, order), range(len(dims) - 1), emit)
+    return emit.transpose(found, [order.index(at) for at in range(len(dims))])
+
+
+def _in_range(op: Operation, value: Value, axes: Sequence[int], emit: Emit) -> Value:
+    """Emits numbers rounded to what integers represent, in the range that is given or that they have along axes."""
+    is_given = bool(attribute(op, "range_given", True))
+    if is_given:
+        ends = list(op.operands[1:3])
+    else:
+        extremes = (("minimum", float("inf")), ("maximum", float("-inf")))
+        ends = [emit.reduce(name, value, axes, start) for name, start in extremes]
+    least, greatest = (Expression(emit, end) for end in ends)
+    low, high = limits(bool(attribute(op, "signed_input", True)), _bits(op), bool(attribute(op, "narrow_range", False)))
+    largest = float(np.finfo(np.float32).max)
+    from_least = (low / least).where((least * low).compare("GT", 0), largest)
+    from_greatest = (high / greatest).where((greatest * high).compare("GT", 0), largest)
+    is_least = from_least.compare("LT", from_greatest)
+    # Where the least integer is 0, the greatest one decides.
+    scale = (least / low).where(is_least, greatest / high) if low else greatest / high
+    factor = from_least.where(is_least, from_greatest)
+    x = Expression(emit, value)
+    if is_given:
+        x = x.minimum((scale * high).where(is_least, greatest)).maximum(least.where(is_least, scale * low))
+    scaled = x * factor
+    is_up = attribute(op, "round_mode", "HALF_TO_EVEN") == HALF_UP
+    rounded = (scaled + 0.5).apply("floor") if is_up else scaled.apply("round_nearest_even")
+    return (rounded * scale).value
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    "FakeQuantWithMinMaxArgs": _fake_quant,
+    "FakeQuantWithMinMaxVars": _fake_quant,
+    "FakeQuantWithMinMaxVarsPerChannel": _fake_quant,
+    "QuantizeAndDequantizeV2": _quantize_and_dequantize,
+    "QuantizeAndDequantizeV3": _quantize_and_dequantize,
+    "QuantizeAndDequantizeV4": _quantize_and_dequantize,
+}

@@ -1,0 +1,69 @@
+"""Loops and sorts that lowerings make of their own: their regions, filled by functions that emit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
+from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.values import OpResult, Value
+
+Body = Callable[[Emit, Sequence[Value]], Sequence[Value]]
+"""Emits the ops of a region from its arguments, and returns what the region returns."""
+
+
+def fill(block: Block, body: Body, emit: Emit) -> None:
+    """Fills an empty block, which must be in its op already: sizes are looked for around it."""
+    end = stablehlo.build(stablehlo.RETURN, block.args, (), location=emit.location)
+    block.add_op(end)
+    results = body(Emit(end, emit.sizes), block.args)
+    end.erase()
+    block.add_op(stablehlo.build(stablehlo.RETURN, results, (), location=emit.location))
+
+
+def loop(carried: Sequence[Value], condition: Body, body: Body, emit: Emit) -> Sequence[OpResult]:
+    """Inserts a loop; what it carries keeps its types and sizes.
+
+    Args:
+        carried: The initial values.
+        condition: Returns whether to go on.
+        body: Returns the next values.
+        emit: The emitter.
+    """
+    dims = [emit.dims(value) for value in carried]
+    kinds = [
+        types.tensor(types.element_of(value.type), static_shape(each))
+        for value, each in zip(carried, dims, strict=True)
+    ]
+    blocks = [Block(arg_types=kinds) for _ in range(2)]
+    op = emit.op("while", carried, kinds, regions=[Region(block) for block in blocks])
+    for block, run in zip(blocks, (condition, body), strict=True):
+        for argument, each in zip(block.args, dims, strict=True):
+            emit.sizes.note(argument, each)
+        fill(block, run, emit)
+    for result, each in zip(op.results, dims, strict=True):
+        emit.sizes.note(result, each)
+    return op.results
+
+
+def sort(values: Sequence[Value], axis: int, direction: str, emit: Emit) -> Sequence[Value]:
+    """Inserts a stable sort of values by the first of them.
+
+    Args:
+        values: Values of one shape.
+        axis: The axis that is sorted.
+        direction: What holds between elements in order: `LT` or `GT`.
+        emit: The emitter.
+    """
+    dims = emit.dims(values[0])
+    elements: list[Attribute] = [types.element_of(value.type) for value in values]
+    kinds = [types.tensor(element, static_shape(dims)) for element in elements]
+    block = Block(arg_types=[types.tensor(element, ()) for element in elements for _ in range(2)])
+    op = emit.op("sort", values, kinds, {"dimension": axis, "is_stable": True}, (Region(block),))
+    fill(block, lambda inner, args: (inner.compare(direction, args[0], args[1]),), emit)
+    for result in op.results:
+        emit.sizes.note(result, dims)
+    return op.results

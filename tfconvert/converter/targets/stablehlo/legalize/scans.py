@@ -1,0 +1,133 @@
+"""Running sums, products and the like: each step combines every element with the one twice as far before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.regions import loop
+from tfconvert.converter.targets.stablehlo.legalize.shaping import padded
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attributes import DictionaryAttr, IntegerAttr, StringAttr
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+SCAN = "tfconvert.scan"
+"""The attribute that tells what a loop computes: `{axis = 1 : i64, combine = "add"}`.
+
+Engines that have an op for it may put that in the loop's place; the scanned value is the second one that it carries.
+"""
+
+
+class Combination(NamedTuple):
+    """The combining function of a scan.
+
+    Attributes:
+        name: Its name.
+        emit: Emits the associative op on two values of one shape.
+        initial: What combines to the other element.
+    """
+
+    name: str
+    emit: Callable[[Value, Value, Emit], Value]
+    initial: float
+
+
+def _add(one: Value, other: Value, emit: Emit) -> Value:
+    return emit.binary("add", one, other)
+
+
+def _multiply(one: Value, other: Value, emit: Emit) -> Value:
+    return emit.binary("multiply", one, other)
+
+
+def _add_powers(one: Value, other: Value, emit: Emit) -> Value:
+    """Emits the logarithm of a sum of exponentials; neither of them overflows."""
+    # Two infinities have no distance.
+    distance = emit.select(emit.compare("EQ", one, other), 0, emit.unary("abs", emit.binary("subtract", one, other)))
+    rest = emit.unary("log_plus_one", emit.unary("exponential", emit.unary("negate", distance)))
+    return emit.binary("add", emit.binary("maximum", one, other), rest)
+
+
+ADD = Combination("add", _add, 0)
+MULTIPLY = Combination("multiply", _multiply, 1)
+ADD_POWERS = Combination("add_powers", _add_powers, -math.inf)
+
+
+def scan(value: Value, axis: int, combine: Combination, emit: Emit) -> Value:
+    """Emits a running combination along an axis, with each element the last of its own.
+
+    Args:
+        value: The value.
+        axis: The axis.
+        combine: How two elements are combined.
+        emit: The emitter.
+    """
+    dim = emit.dims(value)[axis]
+    if dim < 0:
+        return _scan_open(value, axis, combine, emit)
+    distance = 1
+    while distance < dim:
+        value = combine.emit(shifted(value, axis, distance, combine.initial, emit), value, emit)
+        distance *= 2
+    return value
+
+
+def shifted(value: Value, axis: int, distance: int, initial: float, emit: Emit) -> Value:
+    """Emits a shift along an axis towards its end; what falls out is lost."""
+    rank = len(emit.dims(value))
+    low = [distance if at == axis else 0 for at in range(rank)]
+    return padded(value, low, [-each for each in low], emit.scalar(initial, types.element_of(value.type)), emit)
+
+
+def _scan_open(value: Value, axis: int, combine: Combination, emit: Emit) -> Value:
+    """Emits a loop over the distances: how many there are is known at run time only."""
+    dims = emit.dims(value)
+    rank, element = len(dims), types.element_of(value.type)
+
+    def condition(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+        return (inner.compare("LT", args[0], inner.value(inner.size(dims[axis]))),)
+
+    def body(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+        distance, found = args
+        double = inner.sizes.fresh(inner.value(inner.compute("multiply", inner.size(dims[axis]), 2)))
+        room = inner.broadcast(
+            inner.scalar(combine.initial, element), [double if at == axis else dim for at, dim in enumerate(dims)]
+        )
+        zero = inner.scalar(0, types.I32)
+        starts = [distance if at == axis else zero for at in range(rank)]
+        moved = inner.one("dynamic_update_slice", (room, found, *starts), element, inner.dims(room))
+        operands = (moved, inner.ints([0] * rank), inner.shape(dims), inner.ints([1] * rank))
+        before = inner.one("real_dynamic_slice", operands, element, dims)
+        return inner.binary("multiply", distance, 2), combine.emit(before, found, inner)
+
+    found = loop((emit.scalar(1, types.I32), value), condition, body, emit)[1]
+    told = {"axis": IntegerAttr.get(axis, types.I64), "combine": StringAttr.get(combine.name)}
+    found.op.attributes[SCAN] = DictionaryAttr.get(told)
+    return found
+
+
+def _scanning(combine: Combination) -> Lowering:
+    def lower(op: Operation, emit: Emit) -> Value:
+        value = op.operands[0]
+        dims, element = emit.dims(value), types.element_of(value.type)
+        axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
+        turn = {"dimensions": (axis,)} if attribute(op, "reverse", False) else None
+        if turn:
+            value = emit.one("reverse", (value,), element, dims, turn)
+        if attribute(op, "exclusive", False):
+            value = shifted(value, axis, 1, combine.initial, emit)
+        value = scan(value, axis, combine, emit)
+        return emit.one("reverse", (value,), element, dims, turn) if turn else value
+
+    return lower
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    "Cumprod": _scanning(MULTIPLY),
+    "Cumsum": _scanning(ADD),
+    "CumulativeLogsumexp": _scanning(ADD_POWERS),
+}

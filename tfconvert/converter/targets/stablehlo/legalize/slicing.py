@@ -1,0 +1,322 @@
+"""Slices: with strides and masks, by begin and size, reversed, rolled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require_within
+from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+Bound = Value | int
+
+
+class _Entry(NamedTuple):
+    """The part that a slice takes of one axis of its operand.
+
+    Attributes:
+        begin: The first index, `None` if it is as far out as the step allows.
+        end: The index before which it ends, `None` likewise.
+        step: The step, a value if it is known at run time only.
+        shrinks: Whether the axis is gone afterwards.
+    """
+
+    begin: Bound | None = None
+    end: Bound | None = None
+    step: Bound = 1
+    shrinks: bool = False
+
+    def is_gathered(self, dim: int) -> bool:
+        """Returns whether elements of an axis must be gathered: its direction is not known, or where it turns back."""
+        if isinstance(self.step, Value):
+            return True
+        is_computed = dim < 0 or isinstance(self.begin, Value) or isinstance(self.end, Value)
+        return self.step < 0 and is_computed and (self.step, self.begin, self.end) != (-1, None, None)
+
+
+class _Taken(NamedTuple):
+    """The part of an axis that a slice takes, counted upwards, and its size."""
+
+    start: Bound
+    limit: Bound
+    step: int
+    reverses: bool
+    size: int
+
+
+def _entries(op: Operation, rank: int, emit: Emit) -> tuple[list[_Entry], list[int]]:
+    """Returns an entry for each axis, and the result's layout: -1 for a new axis, else the axis that it is."""
+    steps = _steps(op, emit)
+    masks = {name: attribute(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+
+    def has(name: str, at: int) -> bool:
+        return bool(masks[name] >> at & 1)
+
+    own = sum(not has("new_axis", at) and not has("ellipsis", at) for at in range(len(steps)))
+    entries: list[_Entry] = []
+    layout: list[int] = []
+    for at, step in enumerate(steps):
+        if has("ellipsis", at):
+            for _ in range(rank - own):
+                layout.append(len(entries))
+                entries.append(_Entry())
+        elif has("new_axis", at):
+            layout.append(-1)
+        else:
+            begin = None if has("begin", at) else _bound(op.operands[1], at, emit)
+            end = None if has("end", at) else _bound(op.operands[2], at, emit)
+            shrinks = has("shrink_axis", at)
+            if not shrinks:
+                layout.append(len(entries))
+            entries.append(
+                _Entry(begin if begin is not None or not shrinks else 0, end, 1 if shrinks else step, shrinks)
+            )
+    for axis in range(len(entries), rank):
+        layout.append(axis)
+        entries.append(_Entry())
+    return entries, layout
+
+
+def _steps(op: Operation, emit: Emit) -> Sequence[Bound]:
+    """Returns the steps, numbers where they are known."""
+    known = constant_ints(op.operands[3])
+    if known is not None:
+        return known
+    (count,) = emit.dims(op.operands[3])
+    if count < 0:
+        raise DeclinedError("the number of its strides is not known")
+    return [pick(op.operands[3], at, emit) for at in range(count)]
+
+
+def _bound(vector: Value, at: int, emit: Emit) -> Bound:
+    elements = emit.sizes.elements(vector)
+    known = None if elements is None else elements[at]
+    if known is not None and known > -(1 << 63):
+        return known
+    return pick(vector, at, emit)
+
+
+def _taken(entry: _Entry, dim: int, emit: Emit) -> _Taken:
+    """Returns the part of an axis that an entry with a known step takes."""
+    assert isinstance(entry.step, int)
+    if entry.begin is None and entry.end is None and abs(entry.step) == 1:
+        return _Taken(0, emit.size(dim), 1, entry.step < 0, dim)
+    if dim >= 0 and not isinstance(entry.begin, Value) and not isinstance(entry.end, Value):
+        if entry.shrinks:
+            start = entry.begin + dim if entry.begin is not None and entry.begin < 0 else entry.begin or 0
+            return _Taken(start, start + 1, 1, False, 1)
+        indices = range(dim)[entry.begin : entry.end : entry.step]
+        if not indices:
+            return _Taken(0, 0, 1, False, 0)
+        low, high = min(indices), max(indices)
+        return _Taken(low, high + 1, abs(entry.step), entry.step < 0, len(indices))
+    return _taken_at_run_time(entry, dim, entry.step, emit)
+
+
+def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
+    """Emits the elements of an axis that an entry takes, from their indices."""
+    size = emit.value(emit.size(emit.dims(value)[axis]))
+    step = emit.value(entry.step)
+    is_back = emit.compare("LT", step, 0)
+    lowest, highest = (
+        emit.select(is_back, each, other)
+        for each, other in ((emit.scalar(-1, types.I32), 0), (emit.binary("subtract", size, 1), size))
+    )
+    ends = []
+    for bound, default in ((entry.begin, (highest, lowest)), (entry.end, (lowest, highest))):
+        if bound is None:
+            ends.append(emit.select(is_back, *default))
+        else:
+            at = emit.value(_from_start(bound, size, emit))
+            ends.append(emit.binary("maximum", emit.binary("minimum", at, highest), lowest))
+    distance = emit.binary("subtract", ends[1], ends[0])
+    width = emit.unary("abs", step)
+    reached = emit.binary("multiply", distance, emit.unary("sign", step))
+    count = emit.binary("divide", emit.binary("subtract", emit.binary("add", reached, width), 1), width)
+    length = emit.size_of(emit.binary("maximum", count, 0))
+    places = emit.binary("multiply", emit.iota((length,), 0, types.I32), step)
+    return gather(value, emit.binary("add", places, ends[0]), axis, 0, emit)
+
+
+def _taken_at_run_time(entry: _Entry, dim: int, step: int, emit: Emit) -> _Taken:
+    size = emit.size(dim)
+    if entry.shrinks:
+        start = _from_start(entry.begin or 0, size, emit)
+        return _Taken(start, emit.compute("add", start, 1), 1, False, 1)
+    start = 0 if entry.begin is None else _clamped(entry.begin, size, emit)
+    limit = size if entry.end is None else _clamped(entry.end, size, emit)
+    length = emit.compute("subtract", limit, start)
+    if start != 0:
+        length = emit.compute("maximum", length, 0)
+        limit = emit.compute("maximum", limit, start)
+    length = emit.compute("divide", emit.compute("add", length, step - 1), step)
+    return _Taken(start, limit, step, False, emit.size_of(length))
+
+
+def _from_start(index: Bound, size: Bound, emit: Emit) -> Bound:
+    """Returns an index counted from the start of an axis."""
+    if isinstance(index, int):
+        return index if index >= 0 else emit.compute("add", size, index)
+    is_negative = emit.compare("LT", index, 0)
+    return emit.select(is_negative, emit.value(emit.compute("add", index, size)), index)
+
+
+def _clamped(index: Bound, size: Bound, emit: Emit) -> Bound:
+    """Returns a bound counted from the start of an axis, and within it."""
+    bound = emit.compute("minimum", _from_start(index, size, emit), size)
+    return bound if isinstance(index, int) and index >= 0 else emit.compute("maximum", bound, 0)
+
+
+def sliced(value: Value, parts: Sequence[_Taken], emit: Emit) -> Value:
+    """Inserts a slice, static where every bound and every size is known."""
+    dims, element = emit.dims(value), types.element_of(value.type)
+    result = [part.size for part in parts]
+    backwards = tuple(axis for axis, part in enumerate(parts) if part.reverses)
+    starts, limits = [part.start for part in parts], [part.limit for part in parts]
+    steps = [part.step for part in parts]
+    is_whole = list(dims) == result and all(start == 0 for start in starts) and set(steps) <= {1}
+    known = [each for each in (*starts, *limits) if isinstance(each, int)]
+    if not is_whole and len(known) == 2 * len(parts) and min(dims, default=0) >= 0:
+        properties = {
+            "start_indices": tuple(known[: len(parts)]),
+            "limit_indices": tuple(known[len(parts) :]),
+            "strides": tuple(steps),
+        }
+        value = emit.one("slice", (value,), element, result, properties)
+    elif not is_whole:
+        operands = (value, emit.vector(starts), emit.vector(limits), emit.ints(steps))
+        value = emit.one("real_dynamic_slice", operands, element, result)
+    return emit.one("reverse", (value,), element, result, {"dimensions": backwards}) if backwards else value
+
+
+def from_to(
+    value: Value, axis: int, begin: Bound, end: Bound, emit: Emit, step: int = 1, count: int | None = None
+) -> Value:
+    """Inserts a slice of one axis between bounds within it, with a step; the others stay whole.
+
+    Args:
+        value: The value.
+        axis: The axis.
+        begin: The first index.
+        end: The index before which it ends.
+        emit: The emitter.
+        step: The step.
+        count: How many elements it takes, if that is not the difference of the bounds.
+    """
+    parts = [_Taken(0, emit.size(dim), 1, False, dim) for dim in emit.dims(value)]
+    taken = emit.size_of(emit.compute("subtract", end, begin)) if count is None else count
+    parts[axis] = _Taken(begin, end, step, False, taken)
+    return sliced(value, parts, emit)
+
+
+def _strided_slice(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    dims = emit.dims(value)
+    entries, layout = _entries(op, len(dims), emit)
+    if len(entries) != len(dims):
+        raise DeclinedError("it has more indices than its operand has dimensions")
+    elements = emit.sizes.elements(op.results[0])
+    if elements is not None and types.element_of(op.results[0].type) == types.I32 and len(dims) == 1:
+        sizes = [each for each in elements if each >= 0 or emit.sizes.place(emit.block, each) is not None]
+        if len(sizes) == len(elements):
+            vector = emit.shape(sizes)
+            return emit.reshape(vector, [1] * 0) if entries[0].shrinks else vector
+    parts = []
+    for axis, entry in enumerate(entries):
+        if entry.is_gathered(dims[axis]):
+            value, entry = _stepped(value, axis, entry, emit), _Entry()
+        parts.append(_taken(entry, emit.dims(value)[axis], emit))
+    result = sliced(value, parts, emit)
+    return emit.reshape(result, [1 if axis < 0 else parts[axis].size for axis in layout])
+
+
+def _slice(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    parts = []
+    for axis, dim in enumerate(emit.dims(value)):
+        begin, size = (_bound(op.operands[index], axis, emit) for index in (1, 2))
+        if begin == 0 and size in (-1, dim):
+            parts.append(_Taken(0, emit.size(dim), 1, False, dim))
+            continue
+        if isinstance(size, int) and size >= 0:
+            limit, length = emit.compute("add", begin, size), size
+        else:
+            limit = emit.size(dim) if size == -1 else emit.compute("add", begin, size)
+            if isinstance(size, Value):
+                whole = emit.compare("LT", size, 0)
+                limit = emit.select(whole, emit.value(emit.size(dim)), emit.value(limit))
+            rest = emit.compute("subtract", limit, begin)
+            length = rest if isinstance(rest, int) else emit.sizes.fresh(rest)
+        require_within(begin, limit, dim, "the slice must lie within its operand", emit)
+        parts.append(_Taken(begin, limit, 1, False, length))
+    return sliced(value, parts, emit)
+
+
+def _reverse(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    dims = emit.dims(value)
+    properties = {"dimensions": axes_of(op, 1, len(dims))}
+    return emit.one("reverse", (value,), types.element_of(value.type), dims, properties)
+
+
+def _cut(op: Operation, emit: Emit) -> Value:
+    """Inserts a slice of constant sizes at indices, which StableHLO clamps as this op does."""
+    value = op.operands[0]
+    sizes = ints(op, 2, "the sizes")
+    starts = [pick(op.operands[1], axis, emit) for axis in range(len(sizes))]
+    element = types.element_of(value.type)
+    return emit.one("dynamic_slice", (value, *starts), element, sizes, {"slice_sizes": sizes})
+
+
+def _strided_update(op: Operation, emit: Emit) -> Value:
+    """Writes a tensor over the elements that a slice takes."""
+    value, update = op.operands[0], op.operands[-1]
+    dims = emit.dims(value)
+    entries, _ = _entries(op, len(dims), emit)
+    if any(entry.is_gathered(dim) for entry, dim in zip(entries, dims, strict=True)):
+        raise DeclinedError("it goes backwards, or in strides that are not constant")
+    parts = [_taken(entry, dim, emit) for entry, dim in zip(entries, dims, strict=True)]
+    sizes = [part.size for part in parts]
+    columns = []
+    for axis, part in enumerate(parts):
+        start, step = part.start, part.step
+        if part.reverses:
+            start = emit.compute(
+                "add", start, emit.compute("multiply", emit.compute("add", emit.size(part.size), -1), step)
+            )
+            step = -step
+        places = emit.binary("multiply", emit.iota(sizes, axis, types.I32), step)
+        columns.append(emit.reshape(emit.binary("add", places, emit.value(start)), (*sizes, 1)))
+    indices = concatenate(columns, len(sizes), emit)
+    wide = emit.broadcast(update, _shrunk(entries, sizes))
+    return scatter("", indices, emit.reshape(wide, sizes), value, emit)
+
+
+def _shrunk(entries: Sequence[_Entry], sizes: Sequence[int]) -> list[int]:
+    """Returns the sizes of a slice without those of axes that are gone."""
+    return [size for entry, size in zip(entries, sizes, strict=True) if not entry.shrinks]
+
+
+def _update(op: Operation, emit: Emit) -> Value:
+    """Inserts an update at indices, which StableHLO clamps as this op does."""
+    value, update, indices = op.operands
+    dims = emit.dims(value)
+    starts = [pick(indices, axis, emit) for axis in range(len(dims))]
+    return emit.one("dynamic_update_slice", (value, update, *starts), types.element_of(value.type), dims)
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    "ReverseV2": _reverse,
+    "Slice": _slice,
+    "StridedSlice": _strided_slice,
+    "TensorStridedSliceUpdate": _strided_update,
+    "XlaDynamicSlice": _cut,
+    "XlaDynamicUpdateSlice": _update,
+}

@@ -1,0 +1,1 @@
+"""What TensorFlow's ops mean: shapes, values and kernels."""

@@ -1,0 +1,105 @@
+"""Batch normalization, local response normalization and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, typed, wide
+from tfconvert.ops.kernels.windows import channels_first
+
+
+def _fused_batch_norm(call: Call) -> Results:
+    x, scale, offset, mean, variance = call.inputs
+    first = channels_first(call.text("data_format", "NHWC"))
+    images = np.moveaxis(wide(x), 1, -1) if first else wide(x)
+    epsilon = np.float32(call.number("epsilon", 1e-4))
+    used_mean, used_variance = mean, variance
+    if call.flag("is_training", True):
+        axes = tuple(range(images.ndim - 1))
+        used_mean = images.mean(axes, dtype=images.dtype)
+        used_variance = np.square(images - used_mean).mean(axes, dtype=images.dtype)
+    factor = scale / np.sqrt(used_variance + epsilon)
+    y = (images - used_mean) * factor + offset
+    results = _statistics(call, images, used_mean, used_variance)
+    y = typed(np.moveaxis(y, -1, 1) if first else y, x.dtype)
+    # The third reserved space is a GPU's.
+    third = [np.zeros(0, np.float32)] if call.op == "FusedBatchNormV3" else []
+    return (y, *results, used_mean, used_variance, *third)
+
+
+def _statistics(call: Call, images: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Returns the mean and variance results: running ones in training (with unbiased variance), else the operands."""
+    given_mean, given_variance = call.inputs[3:]
+    if not call.flag("is_training", True):
+        return given_mean, given_variance
+    count = images.size // max(images.shape[-1], 1)
+    unbiased = variance * np.float32(count / max(count - 1, 1))
+    factor = np.float32(call.number("exponential_avg_factor", 1.0))
+    if factor == 1:
+        return mean, unbiased
+    return given_mean * (1 - factor) + mean * factor, given_variance * (1 - factor) + unbiased * factor
+
+
+def _global_batch_norm(call: Call) -> Results:
+    x, mean, variance, beta, gamma = call.inputs
+    factor = 1 / np.sqrt(wide(variance) + np.float32(call.number("variance_epsilon")))
+    if call.flag("scale_after_normalization"):
+        factor = factor * gamma
+    return (typed((wide(x) - mean) * factor + beta, x.dtype),)
+
+
+def _local_response(call: Call) -> Results:
+    (x,) = call.inputs
+    radius = call.integer("depth_radius", 5)
+    depth = x.shape[-1]
+    squares = np.zeros((*x.shape[:-1], depth + 2 * radius), wide(x).dtype)
+    squares[..., radius : radius + depth] = np.square(wide(x))
+    total = sum((squares[..., i : i + depth] for i in range(2 * radius + 1)), np.zeros_like(wide(x)))
+    bias, alpha, beta = (call.number(name, default) for name, default in (("bias", 1.0), ("alpha", 1.0), ("beta", 0.5)))
+    return (typed(wide(x) * (total * alpha + bias) ** -beta, x.dtype),)
+
+
+def _softmax(call: Call) -> Results:
+    (x,) = call.inputs
+    values = wide(x)
+    powers = np.exp(values - values.max(-1, keepdims=True, initial=-np.inf))
+    return (typed(powers / powers.sum(-1, keepdims=True), x.dtype),)
+
+
+def _log_softmax(call: Call) -> Results:
+    (x,) = call.inputs
+    values = wide(x)
+    shifted = values - values.max(-1, keepdims=True, initial=-np.inf)
+    return (typed(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), x.dtype),)
+
+
+def _cross_entropy(call: Call) -> Results:
+    """A loss for each row, and its gradient by the logits."""
+    logits, labels = call.inputs
+    (logarithms,) = _log_softmax(Call("LogSoftmax", (wide(logits),), {}))
+    loss = -np.sum(wide(labels) * logarithms, -1)
+    return typed(loss, logits.dtype), typed(np.exp(logarithms) - wide(labels), logits.dtype)
+
+
+def _sparse_cross_entropy(call: Call) -> Results:
+    logits, classes = call.inputs
+    if classes.size and (classes.min() < 0 or classes.max() >= logits.shape[-1]):
+        raise call.bad(f"a label is not one of the {logits.shape[-1]} classes")
+    labels = np.eye(logits.shape[-1], dtype=logits.dtype)[classes]
+    return _cross_entropy(call._replace(inputs=(logits, labels)))
+
+
+KERNELS: Mapping[str, Kernel] = {
+    "BatchNormWithGlobalNormalization": _global_batch_norm,
+    "FusedBatchNorm": _fused_batch_norm,
+    "FusedBatchNormV2": _fused_batch_norm,
+    "FusedBatchNormV3": _fused_batch_norm,
+    "LRN": _local_response,
+    "LogSoftmax": _log_softmax,
+    "Softmax": _softmax,
+    "SoftmaxCrossEntropyWithLogits": _cross_entropy,
+    "SparseSoftmaxCrossEntropyWithLogits": _sparse_cross_entropy,
+}
+"""Op name -> kernel."""

@@ -1,0 +1,336 @@
+"""A module's graph as plain data: functions of nodes, without the constants and the weights that these read."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from tfconvert.converter.ir.interface import entry_functions
+from tfconvert.schema.dialects import quant, types
+from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.tensor_data import Constant, DenseElementsAttr, TensorData, constant_of, to_array
+from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, port_names
+from tfconvert.schema.dialects.tfl import BESIDE, CUSTOM_CODE, NO_VALUE, PREFIX
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import FusedLoc, Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+T = TypeVar("T")
+
+INPUT = "Input"
+OUTPUT = "Output"
+VARIABLE = "tf.VarHandleOp"
+READ = "tf.ReadVariableOp"
+
+_ABSENT = PREFIX + NO_VALUE
+_CONSTANTS = frozenset({"tf.Const", "arith.constant", *(PREFIX + name for name in BESIDE)})
+_SILENT = frozenset({"tf.NoOp", "func.return", "tfl.yield", "tf.Yield", VARIABLE})
+_EXECUTOR = "tf_executor."
+# Constants of more elements are shown by their types only.
+_MAX_ELEMENTS = 8
+
+# Longer texts of attributes are cut.
+_MAX_TEXT = 160
+
+# The types of numbers, which say nothing to a reader.
+_TYPED = re.compile(r"(?<=[\w.]) : [if]\d+(?=[,\]]|$)")
+
+
+@dataclass(slots=True)
+class Node:
+    """An op of a graph, or an input or output of its function.
+
+    Attributes:
+        op: What it is, `Conv2D` or `CONV_2D`.
+        name: The graph node that it comes from, or the last of them.
+        scope: The name by which it is grouped: that of the first of them.
+        operands: What it reads: a node's index and which of its results, or what is known of a constant.
+        types: The types of its results.
+        attributes: Its attributes as text.
+        sources: The lines of source that it comes from.
+        origins: Where it comes from, to find the nodes that it replaces.
+        folded: Where its constants come from.
+        calls: Names of the functions that it runs.
+        bytes: Bytes of the constants that it is the first to read.
+        names: The names of all graph nodes that it comes from.
+    """
+
+    op: str
+    name: str
+    scope: str
+    operands: list[tuple[int, int] | dict[str, Any]] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+    origins: list[Location] = field(default_factory=list)
+    folded: list[Location] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    bytes: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what is known, as plain data."""
+        known = {
+            "operands": [each if isinstance(each, dict) else list(each) for each in self.operands],
+            "types": self.types,
+            "attributes": self.attributes,
+            "sources": self.sources,
+            "calls": self.calls,
+            "bytes": self.bytes,
+            "names": self.names if self.names != [self.name] else [],
+            "scope": self.scope if self.scope != self.name else "",
+        }
+        return {"op": self.op, "name": self.name, **{key: value for key, value in known.items() if value}}
+
+
+@dataclass(slots=True)
+class Function:
+    """A function of a graph.
+
+    Attributes:
+        name: Its symbol.
+        keys: The signatures that are this function.
+        nodes: Its inputs, its ops in their order, its outputs.
+        live_bytes: Bytes of the tensors that are needed at one time, at most; open dimensions count as 1.
+    """
+
+    name: str
+    keys: list[str]
+    nodes: list[Node]
+    live_bytes: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        nodes = [node.to_dict() for node in self.nodes]
+        return {"name": self.name, "keys": self.keys, "live_bytes": self.live_bytes, "nodes": nodes}
+
+
+class _Memo(dict[Attribute, T]):
+    """What a function returns for attributes, each computed once: a graph has few types, many times.
+
+    Args:
+        compute: The function.
+    """
+
+    def __init__(self, compute: Callable[[Attribute], T]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, attribute: Attribute) -> T:
+        value = self[attribute] = self._compute(attribute)
+        return value
+
+
+class _Collector:
+    """Turns functions into nodes; remembers which constants were counted."""
+
+    def __init__(self) -> None:
+        self._counted: set[object] = set()
+        self._type_texts = _Memo(type_text)
+        self._type_bytes = _Memo(type_bytes)
+        self._attribute_texts = _Memo(_attribute_text)
+
+    def function(self, function: FuncOp) -> Function:
+        """Returns a function's nodes."""
+        nodes: list[Node] = []
+        places: dict[Value, tuple[int, int]] = {}
+        blocks = function.regions[0].blocks if function.regions else ()
+        block = next(iter(blocks), None)
+        if block is None:
+            return Function(function.sym_name, [], [])
+        inputs, outputs = port_names(function, "inputs"), port_names(function, "outputs")
+        for index, argument in enumerate(block.args):
+            name = inputs[index] if index < len(inputs) else f"arg{index}"
+            places[argument] = (len(nodes), 0)
+            nodes.append(Node(INPUT, name, name, types=[self._type_texts[argument.type]]))
+        ops = list(_ops(function))
+        for op in ops:
+            node = self._node(op, places)
+            places.update({result: (len(nodes), index) for index, result in enumerate(op.results)})
+            nodes.append(node)
+        last = block.last_op
+        for index, value in enumerate(last.operands if last is not None else ()):
+            name = outputs[index] if index < len(outputs) else f"result{index}"
+            node = Node(OUTPUT, name, name)
+            self._read(node, value, places)
+            node.attributes["type"] = self._type_texts[value.type]
+            nodes.append(node)
+        exported = function.attributes.get(EXPORTED_NAMES)
+        keys = (
+            [key.data for key in exported.data if isinstance(key, StringAttr)]
+            if isinstance(exported, ArrayAttr)
+            else []
+        )
+        returned = set(last.operands) if last is not None else set()
+        return Function(function.sym_name, keys, nodes, _live_bytes(ops, returned, self._type_bytes))
+
+    def _node(self, op: Operation, places: dict[Value, tuple[int, int]]) -> Node:
+        origins = list(parts(op.location))
+        found = [place_of(part) for part in origins]
+        names = unique(place.node for place in found if place.node)
+        last, first = (names[-1], names[0]) if names else ("", "")
+        node = Node(_label(op), last, first, origins=origins, names=names)
+        node.sources = unique(place.source for place in found if place.source)
+        node.types = [self._type_texts[result.type] for result in op.results]
+        for operand in op.operands:
+            self._read(node, operand, places)
+        for key, value in (*op.properties.items(), *op.attributes.items()):
+            if may_refer(value) and (called := symbols(value)):
+                node.calls += called
+            elif not key.startswith("_") and key not in ("device", "operandSegmentSizes", "resultSegmentSizes"):
+                node.attributes[key] = self._attribute_texts[value]
+        return node
+
+    def _read(self, node: Node, value: Value, places: dict[Value, tuple[int, int]]) -> None:
+        """Adds an operand to a node."""
+        if value in places:
+            node.operands.append(places[value])
+            return
+        op = value.owner if isinstance(value.owner, Operation) else None
+        operand: dict[str, Any] = {"type": self._type_texts[value.type]}
+        if op is None:
+            node.operands.append(operand)
+            return
+        constant = op.properties.get("value") if op.name in _CONSTANTS else None
+        if op.name in (READ, VARIABLE):
+            handle = op.operands[0].owner if op.operands else op
+            operand["name"] = place_of(handle.location).node if isinstance(handle, Operation) else ""
+            self._count(node, operand, ("variable", operand["name"]), self._type_bytes[value.type])
+        elif isinstance(constant, DenseElementsAttr | TensorData):
+            node.folded += parts(op.location)
+            operand |= _value_text(constant_of(value))
+            self._count(node, operand, constant, self._type_bytes[value.type])
+        elif op.name in _CONSTANTS:
+            operand["value"] = "none" if op.name == _ABSENT else ""
+        node.operands.append(operand)
+
+    def _count(self, node: Node, operand: dict[str, Any], key: object, size: int) -> None:
+        if size:
+            operand["bytes"] = size
+        if key not in self._counted:
+            self._counted.add(key)
+            node.bytes += size
+
+
+def functions_of(module: ModuleOp) -> list[Function]:
+    """Returns a module's functions as graphs: those that are exported, then those that these run."""
+    symbols_of = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+    collector = _Collector()
+    pending = [function.sym_name for function in entry_functions(module)]
+    known = set(pending)
+    found = []
+    for name in pending:
+        function = collector.function(symbols_of[name])
+        found.append(function)
+        for callee in (callee for node in function.nodes for callee in node.calls):
+            if callee in symbols_of and callee not in known:
+                known.add(callee)
+                pending.append(callee)
+    return found
+
+
+def count_ops(module: ModuleOp) -> int:
+    """Returns how many ops of a module a graph of it would show."""
+    return sum(1 for function in module.ops if isinstance(function, FuncOp) for _ in _ops(function))
+
+
+def parts(location: Location) -> Iterable[Location]:
+    """Returns the locations that one is fused from; of any other itself."""
+    return location.locations if isinstance(location, FusedLoc) else (location,)
+
+
+def unique(texts: Iterable[str]) -> list[str]:
+    """Returns texts without repetitions, in their order."""
+    return list(dict.fromkeys(texts))
+
+
+def type_text(tensor_type: Attribute) -> str:
+    """Returns a tensor type as the report writes it, `f32[?,8]`; of integers that represent numbers with the scale."""
+    shape, element = types.shape_of(tensor_type), types.element_of(tensor_type)
+    name, scale = str(quant.storage_of(element)).removeprefix("!tf_type."), ""
+    if isinstance(element, quant.UniformType):
+        data = element.data
+        scale = f" * {data.scales[0]:.4g}" if data.axis is None else f" * {len(data.scales)} scales"
+    return f"{name}[{'...' if shape is None else ','.join('?' if dim < 0 else str(dim) for dim in shape)}]{scale}"
+
+
+def type_bytes(tensor_type: Attribute) -> int:
+    """Returns the bytes of a tensor; open dimensions count as 1; 0 for what has no size."""
+    shape, element = types.shape_of(tensor_type), quant.storage_of(types.element_of(tensor_type))
+    row = types.from_mlir(element)
+    if shape is None or row is None or row.dtype.kind == "O":
+        return 0
+    return math.prod(max(dim, 1) if dim < 0 else dim for dim in shape) * row.dtype.itemsize
+
+
+def _live_bytes(ops: Sequence[Operation], returned: Set[Value], sizes: Mapping[Attribute, int]) -> int:
+    """Returns how many bytes of tensors ops need at one time at most, if they run in their order.
+
+    Args:
+        ops: The ops.
+        returned: Values that live on.
+        sizes: Bytes of tensors by their types.
+    """
+    last_use: dict[Value, int] = {}
+    for position, op in enumerate(ops):
+        last_use.update(dict.fromkeys(op.operands, position))
+    ends: list[list[Value]] = [[] for _ in ops]
+    now = most = 0
+    for position, op in enumerate(ops):
+        for result in op.results:
+            now += sizes[result.type]
+            if result not in returned:
+                ends[last_use.get(result, position)].append(result)
+        most = max(most, now)
+        now -= sum(sizes[value.type] for value in ends[position])
+    return most
+
+
+def _ops(function: FuncOp) -> Iterator[Operation]:
+    """Yields the ops of a function that are nodes, those of regions inside them too."""
+    for op in function.walk():
+        if _is_shown(op.name) and op is not function and not _reads_variable(op):
+            yield op
+
+
+@lru_cache(4096)
+def _is_shown(name: str) -> bool:
+    """Returns whether ops of a name are nodes, unless they read variables."""
+    return name not in _SILENT and name not in _CONSTANTS and not name.startswith(_EXECUTOR)
+
+
+def _reads_variable(op: Operation) -> bool:
+    owner = op.operands[0].owner if op.name == READ and op.operands else None
+    return isinstance(owner, Operation) and owner.name == VARIABLE
+
+
+def _label(op: Operation) -> str:
+    custom = op.properties.get(CUSTOM_CODE)
+    if isinstance(custom, StringAttr):
+        return custom.data
+    return op.name[len(PREFIX) :].upper() if op.name.startswith(PREFIX) else op.name.removeprefix("tf.")
+
+
+def _attribute_text(attribute: Attribute) -> str:
+    text = attribute.data if isinstance(attribute, StringAttr) else _TYPED.sub("", str(attribute))
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
+
+
+def _value_text(constant: Constant | None) -> dict[str, str]:
+    if constant is None or math.prod(constant.shape) > _MAX_ELEMENTS:
+        return {}
+    values = [
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        for value in to_array(constant).reshape(-1).tolist()
+    ]
+    text = ", ".join(f"{value:.6g}" if isinstance(value, float) else str(value)[:40] for value in values)
+    return {"value": f"[{text}]" if constant.shape else text}

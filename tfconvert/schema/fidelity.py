@@ -1,0 +1,335 @@
+"""How near a quantized model is to the same model of floats: what was measured, and whether that is enough."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from tfconvert.schema.diagnostics import ERROR, NOTE, WARNING, Diagnostic
+
+MIN_SNR = 20.0
+"""The least signal-to-noise ratio of an output, in dB, that raises no warning."""
+
+MIN_AGREEMENT = 0.9
+"""The least share of rows with the same largest element that raises no warning."""
+
+# How many exclusions a text names.
+_SOME = 8
+
+LOW = "low-fidelity"
+"""The code of the warning, and of the error."""
+
+
+class Limits(NamedTuple):
+    """The least fidelity that is enough.
+
+    Attributes:
+        snr: Of each output of floats, in dB.
+        agreement: Of each output, as a share.
+        required: Whether less is an error instead of a warning, for the SNR and for the agreement.
+    """
+
+    snr: float = MIN_SNR
+    agreement: float = MIN_AGREEMENT
+    required: tuple[bool, bool] = (False, False)
+
+    @classmethod
+    def of(cls, min_snr: float | None, min_agreement: float | None, *, required: bool = False) -> Limits:
+        """Returns the limits of the settings: what isn't set has its default, and what is set is required.
+
+        Args:
+            min_snr: The setting; `None` for the default.
+            min_agreement: Likewise.
+            required: Whether the defaults are required, too.
+        """
+        return cls(
+            MIN_SNR if min_snr is None else float(min_snr),
+            MIN_AGREEMENT if min_agreement is None else float(min_agreement),
+            (required or min_snr is not None, required or min_agreement is not None),
+        )
+
+
+class OutputFidelity(NamedTuple):
+    """The fidelity of one output of the quantized model, on samples.
+
+    Attributes:
+        name: The output.
+        snr: How much stronger it is than its error, in dB; minus infinity if that is no number; NaN for integers.
+        agreement: The share of rows in which the same element is the greatest, or of equal elements for integers; NaN
+            where rows have one element.
+        signature: Its signature, if there may be several.
+    """
+
+    name: str
+    snr: float = math.nan
+    agreement: float = math.nan
+    signature: str = ""
+
+    def is_low(self, limits: Limits) -> tuple[bool, bool]:
+        """Returns whether the SNR, and whether the agreement, is below its limit."""
+        return self.snr < limits.snr, self.agreement < limits.agreement
+
+    def __str__(self) -> str:
+        name = f"{self.signature}/{self.name}" if self.signature else self.name
+        return f"{name}: {_told(self.snr, self.agreement)}"
+
+
+class LayerFidelity(NamedTuple):
+    """The fidelity of one layer's result, and how well its type suits it.
+
+    Attributes:
+        node: The layer: the node that its result comes from.
+        op: The operator.
+        snr: The signal-to-noise ratio of the whole tensor, in dB, with all that was lost before it.
+        channel_snr: The same of the worst channel that isn't zero throughout.
+        low: The least number that the result can represent; the least one seen if it is a float.
+        high: The greatest.
+        used: The share of this range that the typical channel uses; small where few channels are far larger.
+        lost: The share of the channels' signal that is lost at this layer rather than before it.
+    """
+
+    node: str
+    op: str
+    snr: float
+    channel_snr: float
+    low: float
+    high: float
+    used: float
+    lost: float
+
+
+class Exclusions(NamedTuple):
+    """The outcome of a search for layers that should stay float.
+
+    Attributes:
+        exclude: Patterns for `Quantize.exclude` that are new; empty if none were found that are enough.
+        snr: The least SNR of an output with them.
+        agreement: The least agreement.
+        trials: How many exclusions were tried.
+        ran_out: Whether time ran out first: with exclusions, fewer may do; without, there may be some.
+    """
+
+    exclude: tuple[str, ...]
+    snr: float = math.nan
+    agreement: float = math.nan
+    trials: int = 0
+    ran_out: bool = False
+
+    def __str__(self) -> str:
+        if not self.exclude:
+            why = "ran out of time (`search_seconds`, --search-seconds)" if self.ran_out else "found none"
+            return f"the search for layers to exclude {why} after {_many(self.trials, 'trial')}"
+        what = "this one" if len(self.exclude) == 1 else f"these {len(self.exclude)}"
+        flags = [f"--exclude {shlex.quote(each)}" for each in self.exclude[:_SOME]]
+        if len(self.exclude) > _SOME:
+            flags.append(f"and {len(self.exclude) - _SOME} more (--json lists all); another mode may suit it better")
+        more = "; time ran out (`search_seconds`, --search-seconds), fewer may do" if self.ran_out else ""
+        return f"excluding {what} gives {_told(self.snr, self.agreement)}: {' '.join(flags)}{more}"
+
+
+class Fidelity(NamedTuple):
+    """The fidelity of the quantized model: how near its outputs are to those of the float model.
+
+    Attributes:
+        samples: On how many samples both were run.
+        outputs: Its outputs.
+        worst: The tensors that lost most on their way, with their SNR in dB, the worst first.
+        layers: The layers, those where most is lost first; empty unless they were compared.
+        exclusions: What a search for layers to exclude found; `None` if there was none.
+        limits: What is enough.
+        is_random: Whether the samples were random numbers, since there were none of the user's.
+    """
+
+    samples: int
+    outputs: tuple[OutputFidelity, ...]
+    worst: tuple[tuple[str, float], ...] = ()
+    layers: tuple[LayerFidelity, ...] = ()
+    exclusions: Exclusions | None = None
+    limits: Limits = Limits()
+    is_random: bool = False
+
+    @property
+    def snr(self) -> float:
+        """The least SNR of an output, NaN if none has one."""
+        return min((each.snr for each in self.outputs if not math.isnan(each.snr)), default=math.nan)
+
+    @property
+    def agreement(self) -> float:
+        """The least agreement of an output, NaN if none has one."""
+        return min((each.agreement for each in self.outputs if not math.isnan(each.agreement)), default=math.nan)
+
+    @property
+    def is_low(self) -> bool:
+        """Whether an output is below a limit."""
+        return any(any(each.is_low(self.limits)) for each in self.outputs)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether an output is below a limit that is required."""
+        required = self.limits.required
+        return any(
+            low and must for each in self.outputs for low, must in zip(each.is_low(self.limits), required, strict=True)
+        )
+
+    def problem(self) -> Diagnostic | None:
+        """Returns what is wrong: an error if a limit is required, else a warning; `None` if all is well."""
+        if not self.is_low:
+            return None
+        low = [str(each) for each in self.outputs if any(each.is_low(self.limits))]
+        more = f" and {len(low) - _FEW} more" if len(low) > _FEW else ""
+        kind = "random inputs" if self.is_random else _many(self.samples, "sample")
+        return Diagnostic(
+            LOW,
+            f"the quantized model differs too much from the float model, on {kind}: {', '.join(low[:_FEW])}{more}; "
+            f"the limits are {self.limits.snr:g} dB and {self.limits.agreement:.0%}",
+            hint=self._hint(),
+            severity=ERROR if self.is_refused else WARNING,
+        )
+
+    def _hint(self) -> str:
+        if self.exclusions is not None:
+            return str(self.exclusions)
+        if self.is_random:
+            return "pass typical inputs to verify on: random ones say little of a quantized model"
+        if self.layers:
+            return "exclude the layers that lose most, or choose another mode"
+        return "`compare_layers` (--compare-layers) shows the layers that lose most"
+
+    def worst_layers(self) -> list[Diagnostic]:
+        """Returns a note of the layers that lose most, for an error after which there is no report."""
+        if not self.layers:
+            return []
+        rows = ["the layers that lose most:", *table(self.layers[:_SHOWN], None)]
+        text = "\n".join([*rows, f"    of {_many(len(self.layers), 'layer')} that were compared"])
+        return [Diagnostic("worst-layers", text, severity=NOTE)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        found: dict[str, Any] = {
+            "samples": self.samples,
+            "is_low": self.is_low,
+            "snr": _number(self.snr),
+            "agreement": _number(self.agreement),
+            "limits": {"snr": self.limits.snr, "agreement": self.limits.agreement},
+            "is_random": self.is_random,
+            "outputs": [_output(each) for each in self.outputs],
+            "worst": dict(self.worst),
+        }
+        if self.layers:
+            found["layers"] = [{name: _number(each) for name, each in row._asdict().items()} for row in self.layers]
+        if self.exclusions is not None:
+            found["exclusions"] = {
+                **{name: _number(each) for name, each in self.exclusions._asdict().items()},
+                "exclude": list(self.exclusions.exclude),
+            }
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """Returns the verdict as data that JSON has."""
+        figures = {"snr": self.snr, "agreement": self.agreement}
+        return {"is_low": self.is_low} | {name: each if math.isfinite(each) else None for name, each in figures.items()}
+
+    def head(self) -> str:
+        """Returns the fidelity in a line."""
+        return f"fidelity: {_told(self.snr, self.agreement)}"
+
+    def lines(self, most: int | None) -> list[str]:
+        """Returns the fidelity as lines of text.
+
+        Args:
+            most: How many entries a list may have, `None` for all.
+        """
+        kind = "random samples" if self.is_random else "samples"
+        lines = [f"  compared with the model's own results on {self.samples} {kind}:"]
+        lines += [f"    {each}" for each in self.outputs]
+        if self.layers:
+            lines.append("  layers, those where most is lost first:")
+            lines += table(self.layers, most)
+        elif self.worst:
+            lines.append("  the tensors that lose most:")
+            lines += some((f"    {name}: {snr:.1f} dB" for name, snr in self.worst), most)
+        return lines if self.exclusions is None else [*lines, f"  {self.exclusions}"]
+
+
+# How many outputs a message names.
+_FEW = 3
+
+# How many layers it does.
+_SHOWN = 5
+
+_HEADS = ("layer", "operator", "SNR", "worst channel", "range", "range used", "lost here")
+
+
+def table(layers: Sequence[LayerFidelity], most: int | None) -> list[str]:
+    """Returns layers as lines of text.
+
+    Args:
+        layers: The layers.
+        most: How many are shown, `None` for all.
+    """
+    rows = [_HEADS, *(_cells(each) for each in layers[:most])]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    lines = [
+        "    "
+        + "  ".join(
+            cell.ljust(width) if number < 2 else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    if most is not None and len(layers) > most:
+        lines.append(f"    ... and {len(layers) - most} more (-v shows all)")
+    return lines
+
+
+def _cells(layer: LayerFidelity) -> tuple[str, ...]:
+    return (
+        layer.node,
+        layer.op,
+        _decibels(layer.snr),
+        _decibels(layer.channel_snr),
+        f"{layer.low:.4g} to {layer.high:.4g}",
+        f"{layer.used:.2%}",
+        f"{layer.lost:.2%}",
+    )
+
+
+def decibels(signal: float, noise: float) -> float:
+    """Returns a ratio of powers in dB: infinity without noise, minus infinity if the noise is no finite number."""
+    if noise <= 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal > 0 and math.isfinite(noise) else -math.inf
+
+
+def some(lines: Iterable[str], most: int | None) -> list[str]:
+    """Returns the first lines of a list, and how many more there are."""
+    found = list(lines)
+    if most is None or len(found) <= most:
+        return found
+    return [*found[:most], f"    ... and {len(found) - most} more (-v shows all)"]
+
+
+def _decibels(value: float) -> str:
+    return "exact" if value == math.inf else f"{value:.1f} dB"
+
+
+def _told(snr: float, agreement: float) -> str:
+    if math.isnan(snr):
+        return "nothing to compare" if math.isnan(agreement) else f"equal in {agreement:.1%}"
+    ratio = "the same numbers" if snr == math.inf else _decibels(snr)
+    return ratio if math.isnan(agreement) else f"{ratio}, the same largest element in {agreement:.1%}"
+
+
+def _output(output: OutputFidelity) -> dict[str, Any]:
+    known = {name: value for name, value in output._asdict().items() if value == value and value != ""}
+    return {"name": output.name, "snr": None, **known}
+
+
+def _number(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

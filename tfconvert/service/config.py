@@ -1,0 +1,192 @@
+"""A server's settings: defaults, a file, the environment, the command line; later ones win."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tfconvert.batch.job import JobLimits
+from tfconvert.schema.diagnostics import error
+
+_PREFIX = "TFCONVERT_SERVICE_"
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
+
+
+def _default_data() -> Path:
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "tfconvert" / "service"
+
+
+class ServiceConfig(NamedTuple):
+    """The settings of a server.
+
+    Attributes:
+        data: The folder of all that it keeps.
+        database: A URL as SQLAlchemy takes it; empty for a SQLite file in the data folder.
+        host: The address to listen on.
+        port: The port to listen on.
+        workers: How many jobs run at the same time; 0 to run none here.
+        seconds: Wall time that a job may take, as `JobLimits` has it; 0 for no limit, as for the next three.
+        memory: Bytes that a job may allocate.
+        files: Files that a job may have open.
+        output: Bytes of any file that a job writes.
+        most_upload: Bytes of an upload.
+        most_unpacked: Bytes of what an archive unpacks to.
+        most_entries: Files and folders in an archive.
+        most_ratio: How many times larger than the archive what it unpacks to may be.
+        most_queued: Jobs that may wait, of all owners.
+        most_active: Jobs of one owner that may wait or run.
+        per_minute: Requests of one owner in a minute.
+        keep_days: Days after which what has ended is deleted; 0 keeps it.
+        roots: Paths and URLs under which requests may name models.
+        patterns: Files of patterns that every job is converted with.
+        composites: Files of composite functions, likewise.
+        op_defs: A file of the OpDefs of custom ops, empty for none.
+        require_token: Whether requests need a token; `None`: unless the address is that of this machine alone.
+        attempts: How often a job is begun whose server dies.
+        grace: Seconds that running jobs get when the server is asked to end.
+        idle: Seconds after which a client is cut off that is silent in the middle of a request.
+        admin_token: A file for the token of an administrator, which is created if there is none; empty for no such
+            file.
+    """
+
+    data: Path = Path()
+    database: str = ""
+    host: str = "127.0.0.1"
+    port: int = 8750
+    workers: int = 1
+    seconds: float = 600.0
+    memory: int = 8 << 30
+    files: int = 256
+    output: int = 8 << 30
+    most_upload: int = 2 << 30
+    most_unpacked: int = 8 << 30
+    most_entries: int = 10_000
+    most_ratio: int = 200
+    most_queued: int = 1000
+    most_active: int = 100
+    per_minute: int = 600
+    keep_days: float = 30.0
+    roots: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    composites: tuple[str, ...] = ()
+    op_defs: str = ""
+    require_token: bool | None = None
+    attempts: int = 3
+    grace: float = 30.0
+    idle: float = 30.0
+    admin_token: str = ""
+
+    @property
+    def limits(self) -> JobLimits:
+        """The limits of a job."""
+        return JobLimits(self.seconds, self.memory, self.files, self.output)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return self.host in ("127.0.0.1", "::1", "localhost")
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether requests need a token."""
+        return not self.is_local if self.require_token is None else self.require_token
+
+
+def read_config(path: str = "", environment: Mapping[str, str] = os.environ, **given: Any) -> ServiceConfig:
+    """Returns the settings of a server.
+
+    Args:
+        path: A TOML file of them by their names, empty for none.
+        environment: Variables, of which those that begin with `TFCONVERT_SERVICE_` count; lists are separated by
+            commas.
+        **given: What the command line says; `None` is nothing said.
+    """
+    values: dict[str, Any] = {"data": _default_data(), "workers": os.cpu_count() or 1}
+    if path:
+        values.update((name, _typed(name, value, path)) for name, value in _content(path).items())
+    for variable, text in environment.items():
+        if variable.startswith(_PREFIX):
+            name = variable.removeprefix(_PREFIX).lower()
+            values[name] = _typed(name, text, f"the variable {variable}")
+    values.update((name, _typed(name, value, "the command line")) for name, value in given.items() if value is not None)
+    return ServiceConfig(**values)
+
+
+def _content(path: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise error("bad-config", f"can't read {path}: {problem}") from None
+
+
+def _typed(name: str, value: Any, where: str) -> Any:
+    convert = _TYPES.get(name)
+    if convert is None:
+        raise error("bad-config", f"{where}: the setting {name!r} is not known", hint=f"known are: {', '.join(_TYPES)}")
+    try:
+        return convert(value)
+    except (TypeError, ValueError):
+        raise error("bad-config", f"{where}: {name!r} can't be {value!r}") from None
+
+
+def _is_on(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).lower()
+    if text not in _TRUE + _FALSE:
+        raise ValueError(value)
+    return text in _TRUE
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(part for part in value.split(",") if part)
+    return tuple(map(_text, value))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool | float) or int(value) < 0:
+        raise ValueError(value)
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not float(value) >= 0:
+        raise ValueError(value)
+    return float(value)
+
+
+_WHOLE = (
+    "port",
+    "workers",
+    "memory",
+    "files",
+    "output",
+    "most_upload",
+    "most_unpacked",
+    "most_entries",
+    "most_ratio",
+    "most_queued",
+    "most_active",
+    "per_minute",
+    "attempts",
+)
+_TYPES: Mapping[str, Callable[[Any], Any]] = {
+    "data": Path,
+    **dict.fromkeys(("admin_token", "database", "host", "op_defs"), _text),
+    **dict.fromkeys(_WHOLE, _whole),
+    **dict.fromkeys(("seconds", "keep_days", "grace", "idle"), _number),
+    **dict.fromkeys(("roots", "patterns", "composites"), _texts),
+    "require_token": _is_on,
+}

@@ -1,0 +1,132 @@
+"""The way to the database: transactions, and what goes wrong in them as errors with codes."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from tfconvert.schema.diagnostics import ConversionError, error
+
+_BUSY_MILLISECONDS = 10_000
+# The number of PostgreSQL's advisory lock that exclusive transactions hold.
+_LOCK = zlib.crc32(b"tfconvert.service")
+
+_KINDS = ("sqlite", "postgresql")
+_FULL = ("disk is full", "No space left on device", "disk I/O error")
+_DAMAGED = ("malformed", "not a database", "file is encrypted")
+
+
+class Database:
+    """A database, used by several threads and processes at once.
+
+    Args:
+        url: A URL of SQLite or PostgreSQL, as SQLAlchemy takes it.
+
+    Raises:
+        ConversionError: The URL can't be used (`bad-config`), or a package is missing (`database-away`).
+    """
+
+    def __init__(self, url: str) -> None:
+        self.engine = _engine(url)
+        self._is_sqlite = self.engine.dialect.name == "sqlite"
+        # Who writes to SQLite waits for others by sleeping; here they wait in a queue.
+        self._writer = threading.Lock()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that only reads."""
+        with _told(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, *, is_exclusive: bool = False) -> Iterator[Connection]:
+        """A transaction that is committed at its end, and undone if that is an error.
+
+        Args:
+            is_exclusive: Whether no other exclusive transaction of any server may run meanwhile; on SQLite there is
+                never another that writes.
+        """
+        with (
+            _told(),
+            self._writer if self._is_sqlite else nullcontext(),
+            self.engine.connect().execution_options(writes=True) as connection,
+            connection.begin(),
+        ):
+            if is_exclusive and not self._is_sqlite:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            yield connection
+
+    def check(self) -> None:
+        """Asks the database for a sign of life."""
+        with self.read() as connection:
+            connection.execute(text("SELECT 1"))
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self.engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        if parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        if parsed.get_backend_name() not in _KINDS:
+            raise ArgumentError("neither SQLite nor PostgreSQL")
+        engine = create_engine(
+            parsed, pool_size=16, max_overflow=48, pool_pre_ping=parsed.get_backend_name() != "sqlite"
+        )
+    except (ArgumentError, NoSuchModuleError) as problem:
+        # The URL may hold a password, and so may what is said of it.
+        hint = "such as sqlite:///FILE, or postgresql://USER@HOST/NAME"
+        is_other = "SQLite" in str(problem)
+        what = "it names a database that is not supported" if is_other else "it isn't the URL of a database"
+        raise error("bad-config", f"'database' can't be used: {what}", hint=hint) from None
+    except ImportError as problem:
+        hint = "pip install tfconvert[postgresql]"
+        raise error("database-away", f"a package for this database is missing: {problem}", hint=hint) from None
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _set_up)
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _set_up(connection: sqlite3.Connection, record: Any) -> None:
+    # Transactions are begun by us, since a write must begin as one: it could not wait for others later.
+    connection.isolation_level = None
+    for pragma in (f"busy_timeout={_BUSY_MILLISECONDS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin(connection: Connection) -> None:
+    is_write = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turns what the database says into errors of ours; that something must be unique is for who asked."""
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except (DBAPIError, PoolTimeout) as problem:
+        raise _explained(problem) from problem
+
+
+def _explained(problem: SQLAlchemyError) -> ConversionError:
+    origin = problem.orig if isinstance(problem, DBAPIError) and problem.orig is not None else problem
+    message = " ".join(str(origin).split())
+    if any(sign in message for sign in _FULL):
+        return error("storage-failed", f"the database can't be written: {message}")
+    if any(sign in message for sign in _DAMAGED):
+        return error("bad-database", f"the database is damaged: {message}", hint="restore it from a backup")
+    return error("database-away", f"the database can't be used: {message}")

@@ -1,0 +1,62 @@
+"""The settings of a job as a request brings them: JSON that the database, and every process, can take."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from tfconvert.batch.settings import check_settings
+from tfconvert.schema.diagnostics import error
+
+_DEEPEST = 32
+_LARGEST = 1 << 63
+
+
+def read_settings(text: str) -> dict[str, Any]:
+    """Returns settings.
+
+    Args:
+        text: JSON of an object, empty for no settings.
+
+    Raises:
+        ConversionError: It is not JSON, or no settings, or names files (`bad-config`).
+    """
+    try:
+        settings = json.loads(text or "{}", parse_constant=_refuse)
+    except (ValueError, RecursionError) as problem:
+        told = "it is nested too deeply" if isinstance(problem, RecursionError) else problem
+        raise error("bad-config", f"'options' is not JSON: {told}") from None
+    if not isinstance(settings, dict):
+        raise error("bad-config", "'options' is not an object", hint='as in {"quantize": "dynamic"}')
+    _check_values(settings)
+    check_settings(settings, "options", allow_paths=False)
+    return settings
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _check_values(settings: dict[str, Any]) -> None:
+    """Refuses what JSON can hold and databases can't."""
+    pending: list[tuple[Any, int]] = [(settings, 0)]
+    while pending:
+        value, depth = pending.pop()
+        if depth > _DEEPEST:
+            raise error("bad-config", "'options' is nested too deeply")
+        if isinstance(value, dict):
+            pending += [(each, depth + 1) for pair in value.items() for each in pair]
+        elif isinstance(value, list):
+            pending += [(each, depth + 1) for each in value]
+        elif isinstance(value, str):
+            _check_text(value)
+        elif (isinstance(value, float) and not math.isfinite(value)) or (
+            isinstance(value, int) and not -_LARGEST <= value < _LARGEST
+        ):
+            raise error("bad-config", "'options' has a number that is too large")
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
+        raise error("bad-config", "'options' has a text with a character that is none")

@@ -1,0 +1,151 @@
+"""A request to convert: a form becomes files on the disk and a `Submission`."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from tfconvert.batch.settings import SETTINGS
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.service.http.access import Caller
+from tfconvert.service.http.form import Form, FormReader
+from tfconvert.service.http.problems import TryLaterError
+from tfconvert.service.http.service import Service
+from tfconvert.service.http.settings import read_settings
+from tfconvert.service.job_state import Submission
+from tfconvert.service.model_kinds import recognize
+from tfconvert.service.model_places import check as check_place
+from tfconvert.service.uploads import Incoming, Upload
+
+_OWN = "quantize"
+FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "oneOf": [{"required": ["model"]}, {"required": ["place"]}],
+                    "properties": {
+                        "model": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "A SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef.",
+                        },
+                        "place": {
+                            "type": "string",
+                            "maxLength": 4096,
+                            "description": "Instead of a file: a path or URL that the server may read.",
+                        },
+                        "options": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "description": "Keywords of tfconvert.convert, as JSON.",
+                            "properties": {name: each.schema for name, each in SETTINGS.items() if not each.is_path},
+                        },
+                        "calibration": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "Samples to quantize with: .npz, or an archive of .npy files.",
+                        },
+                    },
+                },
+                "encoding": {"options": {"contentType": "application/json"}},
+                "examples": {
+                    "upload": {"summary": "A file", "value": {"model": "(bytes)", "options": {"quantize": "dynamic"}}},
+                    "place": {"summary": "A place", "value": {"place": "s3://models/saved_model"}},
+                },
+            }
+        },
+    }
+}
+"""The body as OpenAPI describes it."""
+
+
+async def receive(request: Request, service: Service, caller: Caller, key: str) -> Submission:
+    """Returns what a request asks for; its files are where jobs look for them.
+
+    Args:
+        request: The request, whose body was not read.
+        service: The server.
+        caller: Who asks.
+        key: By which the request is recognized, empty for none.
+    """
+    service.check_open()
+    with _slot(service, caller), ExitStack() as stack:
+        most = service.config.most_upload
+
+        def new_file(field: str) -> Incoming:
+            return Incoming(service.folders, most, field)
+
+        reader = FormReader(request.headers.get("content-type", ""), new_file, stack)
+        form = await reader.read(request.stream())
+        settings = read_settings(form.texts.get("options", ""))
+        place = form.texts.get("place", "")
+        _check(form, settings, place, service)
+        kept = {field: await asyncio.to_thread(file.incoming.keep) for field, file in form.files.items()}
+    name = form.files["model"].name if "model" in form.files else _last(place)
+    if "model" in kept:
+        await asyncio.to_thread(recognize, service.folders.model(kept["model"].sha256), name)
+    return Submission(
+        caller.owner,
+        settings,
+        name,
+        _digest(kept, "model"),
+        _digest(kept, "calibration"),
+        place,
+        sum(each.size for each in kept.values()),
+        key,
+    )
+
+
+@contextmanager
+def _slot(service: Service, caller: Caller) -> Iterator[None]:
+    """A context in which an owner has an upload more in flight.
+
+    Raises:
+        ConversionError: There are too many (`too-many-jobs`).
+    """
+    count = service.uploads.get(caller.owner, 0)
+    if count >= caller.most_active:
+        raise TryLaterError("too-many-jobs", f"{count} uploads of yours are under way", 5.0)
+    service.uploads[caller.owner] = count + 1
+    try:
+        yield
+    finally:
+        service.uploads[caller.owner] -= 1
+        if not service.uploads[caller.owner]:
+            del service.uploads[caller.owner]
+
+
+def _check(form: Form, settings: Mapping[str, Any], place: str, service: Service) -> None:
+    if ("model" in form.files) == bool(place):
+        raise _wrong("either 'model' or 'place' must be there", "send a file as 'model'")
+    if "model" in form.files and not form.files["model"].incoming.size:
+        raise _wrong("'model' is empty", "with curl: -F model=@saved_model.tar.gz")
+    if "calibration" in form.files and _OWN not in settings:
+        raise _wrong("'calibration' is for models that are quantized", 'say how: options={"quantize": "int8"}')
+    if place:
+        if any(not each.isprintable() for each in place):
+            raise _wrong("'place' has a character that isn't seen")
+        check_place(place, service.config.roots)
+
+
+def _wrong(message: str, hint: str = "") -> ConversionError:
+    return error("bad-request", message, hint=hint)
+
+
+def _digest(kept: Mapping[str, Upload], field: str) -> str:
+    return kept[field].sha256 if field in kept else ""
+
+
+def _last(place: str) -> str:
+    """Returns the last part of a path or URL."""
+    return posixpath.basename(urlsplit(place).path.rstrip("/")) or "model"

@@ -1,0 +1,247 @@
+"""Removes old jobs, and files that a server left when it died.
+
+A file is left over if no row of the database needs it. Since a server may be about to write that row, a file is removed
+only once it has been left over for a while of this process' monotonic clock, without a change; or at the start, if no
+other server lives. Whether it is left over is asked again in a transaction in which no job is submitted.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from sqlalchemy import Connection, select
+
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.tables import JOBS, SERVERS
+from tfconvert.service.folders import Folders
+from tfconvert.service.job_state import JobState
+from tfconvert.service.leases import Lease
+from tfconvert.service.result_files import remove
+from tfconvert.service.store import JobStore
+
+PATIENCE = 600.0
+"""Seconds that a file is left over before it is removed."""
+
+_UPLOAD_PATIENCE = 3600.0
+_DAY = 86400.0
+_BATCH = 500
+
+T = TypeVar("T")
+
+_FINAL = [state for state in JobState if state.is_final]
+# States of jobs that may still run, or be tried again.
+_NEEDS_MODEL = [state for state in JobState if state is not JobState.SUCCEEDED]
+
+
+class _Kind(NamedTuple):
+    """A kind of files.
+
+    Attributes:
+        paths: Lists them.
+        needed: Returns which of some are needed.
+        patience: Seconds.
+    """
+
+    paths: Callable[[], Iterator[Path]]
+    needed: Callable[[Connection, Iterable[Path]], set[Path]]
+    patience: float
+
+
+class Janitor:
+    """Cleans up; used by one thread.
+
+    Args:
+        store: The jobs.
+        folders: The data folder.
+        config: The server's settings.
+        lease: Tells who else lives.
+        monotonic: The clock.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        folders: Folders,
+        config: ServiceConfig,
+        lease: Lease,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._folders = folders
+        self._config = config
+        self._lease = lease
+        self._monotonic = monotonic
+        self._since: dict[Path, tuple[object, float]] = {}
+        self._kinds = (
+            _Kind(lambda: _entries(folders.incoming), lambda connection, paths: set(), _UPLOAD_PATIENCE),
+            _Kind(lambda: _entries(folders.models), _needed_models, PATIENCE),
+            _Kind(lambda: _grandchildren(folders.jobs), _needed_attempts, PATIENCE),
+            _Kind(lambda: _grandchildren(folders.results), _needed_results, PATIENCE),
+            _Kind(lambda: _entries(folders.events), _needed_events, PATIENCE),
+            _Kind(lambda: _entries(folders.servers), _needed_locks, PATIENCE),
+        )
+
+    def clean(self, *, is_start: bool = False) -> int:
+        """Removes what can be removed now; returns how many files and folders.
+
+        Args:
+            is_start: Whether this server takes no requests and runs no jobs yet.
+        """
+        self._forget_old()
+        found = [(kind, list(kind.paths())) for kind in self._kinds]
+        # What was there before another server could begin is nobody's if there is none now.
+        is_alone = is_start and self._lease.is_alone()
+        known, self._since = self._since, {}
+        count = 0
+        for kind, paths in found:
+            with self._store.database.read() as connection:
+                left = sorted(set(paths) - kind.needed(connection, paths))
+            ripe = left if is_alone else [path for path in left if self._is_ripe(path, kind.patience, known)]
+            for some in _parts(ripe):
+                count += self._remove(kind, some)
+        return count
+
+    def _forget_old(self) -> None:
+        """Deletes jobs that ended long ago."""
+        if not self._config.keep_days:
+            return
+        before = time.time() - self._config.keep_days * _DAY
+        query = select(JOBS.c.id).where(JOBS.c.state.in_(_FINAL), JOBS.c.finished < before)
+        with self._store.database.read() as connection:
+            old = list(connection.execute(query).scalars())
+        for job in old:
+            try:
+                self._store.delete(job, None)
+            except ConversionError as problem:
+                if problem.code not in ("job-not-found", "job-state"):  # Somebody else was faster.
+                    raise
+
+    def _is_ripe(self, path: Path, patience: float, known: Mapping[Path, tuple[object, float]]) -> bool:
+        now = self._monotonic()
+        look = _look(path)
+        before, since = known.get(path, (look, now))
+        if before != look:
+            since = now
+        self._since[path] = (look, since)
+        return now - since >= patience
+
+    def _remove(self, kind: _Kind, paths: Sequence[Path]) -> int:
+        trash = self._folders.incoming / f"trash-{secrets.token_hex(8)}"
+        with self._store.database.write(is_exclusive=True) as connection:
+            gone = sorted(set(paths) - kind.needed(connection, paths))
+            for number, path in enumerate(gone):
+                _move(path, trash / str(number))
+        # Deleting may take long, while nobody can submit a job.
+        remove(trash)
+        for parent in {path.parent for path in gone}:
+            if parent.parent in (self._folders.jobs, self._folders.results):
+                _remove_empty(parent)
+        return len(gone)
+
+
+def _parts(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yields lists of some items each: a query has a limited number of parameters."""
+    rest = iter(items)
+    while some := list(islice(rest, _BATCH)):
+        yield some
+
+
+def _move(path: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        path.rename(target)
+    except OSError:
+        return  # It is gone already, or the next round removes it.
+
+
+def _remove_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    yield from folder.iterdir()
+
+
+def _grandchildren(folder: Path) -> Iterator[Path]:
+    """Yields what is in the folders of jobs, and those of them that are empty."""
+    for each in folder.iterdir():
+        inside = list(_listed(each))
+        yield from inside or [each]
+
+
+def _listed(folder: Path) -> Iterator[Path]:
+    try:
+        yield from folder.iterdir()
+    except OSError:
+        return
+
+
+def _look(path: Path) -> object:
+    """Returns what changes while somebody works at a file or folder."""
+    looks = []
+    for each in chain([path], _listed(path)):
+        try:
+            stat = each.stat(follow_symlinks=False)
+            looks.append((each.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        except OSError:
+            continue
+    return sorted(looks)
+
+
+def _needed_models(connection: Connection, paths: Iterable[Path]) -> set[Path]:
+    needed: set[Path] = set()
+    for some in _parts(paths):
+        names = {path.name: path for path in some}
+        for column in (JOBS.c.model_sha256, JOBS.c.calibration_sha256):
+            query = select(column).where(column.in_(names), JOBS.c.state.in_(_NEEDS_MODEL)).distinct()
+            needed.update(names[name] for name in connection.execute(query).scalars())
+    return needed
+
+
+def _rows(connection: Connection, jobs: Iterable[str]) -> dict[str, tuple[str, int, int]]:
+    found: dict[str, tuple[str, int, int]] = {}
+    for some in _parts(jobs):
+        query = select(JOBS.c.id, JOBS.c.state, JOBS.c.attempt, JOBS.c.result_attempt).where(JOBS.c.id.in_(some))
+        found.update((row.id, (row.state, row.attempt, row.result_attempt)) for row in connection.execute(query))
+    return found
+
+
+def _needed_attempts(connection: Connection, paths: Iterable[Path]) -> set[Path]:
+    paths = list(paths)
+    rows = _rows(connection, {path.parent.name for path in paths})
+    return {path for path in paths if _runs(rows.get(path.parent.name), path.name)}
+
+
+def _needed_results(connection: Connection, paths: Iterable[Path]) -> set[Path]:
+    paths = list(paths)
+    rows = _rows(connection, {path.parent.name for path in paths})
+    return {path for path in paths if _runs(row := rows.get(path.parent.name), path.name) or _counts(row, path.name)}
+
+
+def _runs(row: tuple[str, int, int] | None, attempt: str) -> bool:
+    return row is not None and row[0] == JobState.RUNNING and str(row[1]) == attempt
+
+
+def _counts(row: tuple[str, int, int] | None, attempt: str) -> bool:
+    return row is not None and row[2] > 0 and str(row[2]) == attempt
+
+
+def _needed_events(connection: Connection, paths: Iterable[Path]) -> set[Path]:
+    paths = list(paths)
+    rows = _rows(connection, {path.stem for path in paths})
+    return {path for path in paths if path.stem in rows}
+
+
+def _needed_locks(connection: Connection, paths: Iterable[Path]) -> set[Path]:
+    paths = list(paths)
+    alive = set(connection.execute(select(SERVERS.c.id)).scalars())
+    return {path for path in paths if path.stem in alive}

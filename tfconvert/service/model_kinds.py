@@ -1,0 +1,201 @@
+"""The kind of an uploaded file, known from its first bytes; its name decides only where they leave it open."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import open_file
+
+# Bytes at the beginning of a file that are looked at.
+_LOOKED_AT = 1 << 16
+
+
+class ModelKind(Enum):
+    """A kind of file, by the ending that the converter knows it by."""
+
+    ZIP = ".zip"
+    TAR = ".tar"
+    TAR_GZ = ".tar.gz"
+    SAVED_MODEL = "saved_model.pb"
+    SAVED_MODEL_TEXT = "saved_model.pbtxt"
+    GRAPH = ".pb"
+    GRAPH_TEXT = ".pbtxt"
+    META_GRAPH = ".meta"
+    MLIR = ".mlir"
+    LITERT = ".tflite"
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether it has to be unpacked."""
+        return self in (ModelKind.ZIP, ModelKind.TAR, ModelKind.TAR_GZ)
+
+    @property
+    def is_saved_model(self) -> bool:
+        """Whether it is the graph of a SavedModel, which is a folder."""
+        return self in (ModelKind.SAVED_MODEL, ModelKind.SAVED_MODEL_TEXT)
+
+
+_ZIPS = (b"PK\x03\x04", b"PK\x05\x06")
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_GZIP = b"\x1f\x8b"
+_LITERT = (4, b"TFL3")
+_TAR = (257, b"ustar")
+
+# Beginnings of archives that are not unpacked.
+_PACKED = {
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"7z\xbc\xaf\x27\x1c": "7-Zip",
+    b"Rar!": "RAR",
+}
+
+# The first bytes of a file of Keras 3: it is a zip.
+_KERAS_ENTRIES = (b"metadata.json", b"config.json", b"model.weights.h5")
+
+# How texts begin, comments apart.
+_TEXTS = (
+    (re.compile(r"(saved_model_schema_version\s*:|meta_graphs\s*:?\s*[{<])"), ModelKind.SAVED_MODEL_TEXT),
+    (re.compile(r"(node|versions|library)\s*:?\s*[{<]"), ModelKind.GRAPH_TEXT),
+    (re.compile(r"(meta_info_def|graph_def)\s*:?\s*[{<]"), ModelKind.META_GRAPH),
+    (re.compile(r'"?(builtin\.)?module\b|"?func\.func\b|[#!][\w$.-]+\s*='), ModelKind.MLIR),
+)
+
+_COMMENTS = re.compile(r"(\s+|//[^\n]*\n|#[ \t#][^\n]*\n)*")
+
+_VARINT, _BYTES = 0, 2
+_SAVED_MODEL_FIELDS = {(1, _VARINT), (2, _BYTES)}
+_GRAPH_FIELDS = {(1, _BYTES), (2, _BYTES), (3, _VARINT), (4, _BYTES), (5, _BYTES)}
+_META_GRAPH_FIELDS = {(number, _BYTES) for number in range(1, 8)}
+
+# Messages that may be either begin alike.
+_BY_NAME = {".pb": ModelKind.GRAPH, ".meta": ModelKind.META_GRAPH}
+
+
+def recognize(path: Path, name: str = "") -> ModelKind:
+    """Returns what a file is.
+
+    Args:
+        path: The file.
+        name: What it was called where it came from.
+
+    Raises:
+        ConversionError: Keras alone can read it (`keras-file`), it is an archive of another kind (`bad-archive`), no
+            model that the converter knows (`unknown-model`), or can't be read (`unreadable-file`).
+    """
+    head = _head(path)
+    kind = _by_signature(head, name) or _by_text(head) or _by_message(head, name)
+    if kind is None:
+        raise unknown(f"{shown(name)} is neither a model nor an archive of one")
+    return kind
+
+
+def unknown(message: str) -> ConversionError:
+    """Returns the error that something isn't a model."""
+    return error(
+        "unknown-model",
+        message,
+        hint="send a SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef (.pb, .pbtxt)",
+    )
+
+
+def keras_file(name: str) -> ConversionError:
+    return error(
+        "keras-file",
+        f"{shown(name)} is a file of Keras, which only Keras can read",
+        hint='load it with Keras, call model.export("saved_model"), and send that folder, packed',
+    )
+
+
+def shown(name: str) -> str:
+    """Returns how a file is called in messages."""
+    return repr(name) if name else "the file"
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with os.fdopen(open_file(path), "rb", buffering=0) as file:
+            return file.read(_LOOKED_AT)
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {path.name}: {problem.strerror}") from None
+
+
+def _by_signature(head: bytes, name: str) -> ModelKind | None:
+    if head.startswith(_HDF5):
+        raise keras_file(name)
+    if head.startswith(_ZIPS):
+        # The name of the first entry is behind 30 bytes of numbers.
+        if head[30:].startswith(_KERAS_ENTRIES):
+            raise keras_file(name)
+        return ModelKind.ZIP
+    for beginning, packer in _PACKED.items():
+        if head.startswith(beginning):
+            raise error("bad-archive", f"{shown(name)} is packed with {packer}", hint="pack it as .zip or .tar.gz")
+    if head.startswith(_GZIP):
+        return ModelKind.TAR_GZ
+    for (offset, signature), kind in ((_LITERT, ModelKind.LITERT), (_TAR, ModelKind.TAR)):
+        if head[offset:].startswith(signature):
+            return kind
+    return None
+
+
+def _by_text(head: bytes) -> ModelKind | None:
+    if b"\0" in head:
+        return None
+    try:
+        # The last character may be cut.
+        text = head.decode() if len(head) < _LOOKED_AT else head[:-4].decode(errors="ignore")
+    except UnicodeDecodeError:
+        return None
+    comments = _COMMENTS.match(text)
+    start = comments.end() if comments is not None else 0
+    return next((kind for beginning, kind in _TEXTS if beginning.match(text, start)), None)
+
+
+def _by_message(head: bytes, name: str) -> ModelKind | None:
+    fields = set(_fields(head))
+    if (2, _BYTES) in fields and fields <= _SAVED_MODEL_FIELDS and (1, _BYTES) not in fields:
+        return ModelKind.SAVED_MODEL
+    known = [
+        kind
+        for kind, own in ((ModelKind.GRAPH, _GRAPH_FIELDS), (ModelKind.META_GRAPH, _META_GRAPH_FIELDS))
+        if fields and fields <= own
+    ]
+    named = _BY_NAME.get(os.path.splitext(name)[1].lower())  # noqa: PTH122  # It is a name, not a path.
+    return named if named in known else known[0] if known else None
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yields numbers and types of the fields of a protobuf message that may be cut; (0, 0) where it is none."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        number, kind = tag >> 3, tag & 7
+        value, after = _varint(data, at)
+        if not number or kind not in (_VARINT, _BYTES) or (after < 0 and len(data) < _LOOKED_AT):
+            yield 0, 0
+            return
+        yield number, kind
+        if after < 0:
+            return  # The head ends here.
+        at = after + (value if kind == _BYTES else 0)
+    if at > len(data) and len(data) < _LOOKED_AT:
+        yield 0, 0
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Returns a number and where it ends, -1 if it doesn't."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data) or at < 0:
+            return 0, -1
+        value |= (data[at] & 127) << shift
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+    return 0, -1

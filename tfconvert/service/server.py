@@ -1,0 +1,186 @@
+"""A server: the application on a socket, until it is asked to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from tfconvert.schema.diagnostics import error
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.opening import open_database
+from tfconvert.service.folders import Folders
+from tfconvert.service.http.app import create_app
+from tfconvert.service.http.service import Service
+from tfconvert.service.tokens import Role, TokenStore
+
+# The name of the token that is made at the first start, if that is wanted.
+_FIRST = "admin"
+
+# Connections at the same time; later ones are refused until one ends.
+_CONNECTIONS = 1000
+
+# Connections that wait to be taken.
+_WAITING = 512
+
+# Seconds that connections get to end by themselves once no job runs any more.
+_LINGER = 2
+
+
+class _Server(uvicorn.Server):
+    """Goes on answering while running jobs end; a second signal doesn't wait for them."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._service = service
+        self._on_ready = on_ready
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts to run jobs and to answer; by then signals are handled."""
+        # An error in the application's own start would be shown as a traceback.
+        await asyncio.to_thread(self._service.start)
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Handles a signal."""
+        if self._service.is_stopping:
+            self.should_exit = True
+        self._service.is_stopping = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Returns whether to end."""
+        if self._service.is_stopping and self._stopping is None:
+            self._stopping = asyncio.create_task(asyncio.to_thread(self._service.stop, self._service.config.grace))
+        return await super().on_tick(counter) or (self._stopping is not None and self._stopping.done())
+
+
+def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bool = False) -> None:
+    """Runs a server until a signal ends it.
+
+    Args:
+        config: Its settings.
+        on_ready: Called with its URL once it listens.
+        verbose: Whether requests are logged on the error stream.
+    """
+    prepare_access(config)
+    listener = _listen(config)
+    with listener:
+        app = create_app(config)
+        level = "info" if verbose else "warning"
+        server = _Server(
+            uvicorn.Config(
+                app,
+                log_level=level,
+                access_log=verbose,
+                server_header=False,
+                limit_concurrency=_CONNECTIONS,
+                backlog=_WAITING,
+                timeout_graceful_shutdown=_LINGER,
+                timeout_keep_alive=30,
+                lifespan="on",
+                ws="none",
+                proxy_headers=False,
+            ),
+            app.state.service,
+            lambda: on_ready(_url(config, listener)),
+        )
+        server.run([listener])
+
+
+def prepare_access(config: ServiceConfig) -> None:
+    """Sees that a server that others can reach has somebody to talk to, and nobody else.
+
+    Args:
+        config: Its settings.
+
+    Raises:
+        ConversionError: Others could use it (`bad-config`), or nobody (`no-token`).
+    """
+    if not config.is_local and not config.needs_token:
+        raise error(
+            "bad-config",
+            f"'require_token' can't be off on {config.host}: others could use the server",
+            hint="listen on 127.0.0.1, or create a token: tfconvert serve token create NAME",
+        )
+    if not config.needs_token and not config.admin_token:
+        return
+    tokens = open_tokens(config)
+    if any(token.revoked is None for token in tokens.list()):
+        return
+    if config.admin_token:
+        _write_first(tokens, Path(config.admin_token))
+        return
+    raise error(
+        "no-token",
+        f"nobody has a token for the server on {config.host}",
+        hint="create one with the same --data or --database: tfconvert serve token create NAME --role admin, "
+        "or name a file for it: --admin-token FILE",
+    )
+
+
+def open_tokens(config: ServiceConfig) -> TokenStore:
+    """Returns the tokens of a server, whether it runs or not.
+
+    Args:
+        config: Its settings.
+
+    Raises:
+        ConversionError: The data folder or the database can't be used.
+    """
+    folders = Folders(config.data)
+    try:
+        folders.create()
+    except OSError as problem:
+        raise error(
+            "storage-failed",
+            f"the folder {config.data} can't be used: {problem.strerror}",
+            hint="name another one with --data",
+        ) from None
+    return TokenStore(open_database(config, folders))
+
+
+def _write_first(tokens: TokenStore, path: Path) -> None:
+    """Creates an administrator's token and writes it to a file that only we can read."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as problem:
+        raise error("output-not-writable", f"can't create {path}: {problem.strerror}") from None
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        token, _ = tokens.create(_FIRST, Role.ADMIN)
+        file.write(f"{token}\n")
+
+
+def _listen(config: ServiceConfig) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, OverflowError, UnicodeError) as problem:
+        raise error("address-in-use", f"can't listen on {config.host}:{config.port}: {problem}") from None
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(_WAITING)
+    except (OSError, OverflowError) as problem:
+        listener.close()
+        reason = problem.strerror if isinstance(problem, OSError) else problem
+        raise error(
+            "address-in-use",
+            f"can't listen on {config.host}:{config.port}: {reason}",
+            hint="end what listens there, or choose another port with --port",
+        ) from None
+    listener.set_inheritable(False)
+    return listener
+
+
+def _url(config: ServiceConfig, listener: socket.socket) -> str:
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"http://{host}:{listener.getsockname()[1]}"

@@ -1,0 +1,382 @@
+"""The jobs in the database: the operations of requests and of workers.
+
+Whatever several servers may do at the same time is one statement with a condition, or an exclusive transaction: a
+submission sees whether there is room, an equal result and the upload, and nobody removes those meanwhile.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Update, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from tfconvert.batch.job import Ending
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.service import result_files
+from tfconvert.service.cache_keys import CacheKeys
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.connection import Database
+from tfconvert.service.database.job_rows import (
+    ACTIVE,
+    EQUAL_JOB,
+    HELD,
+    JOB_BY_ID,
+    NEXT_JOB,
+    SET_STAGE,
+    TAKE,
+    TO_CANCEL,
+    WAITING,
+    cursor_of,
+    held_by,
+    new_record,
+    page_of,
+    select_jobs,
+    to_record,
+    to_values,
+)
+from tfconvert.service.database.tables import JOBS, SERVERS, TOKENS
+from tfconvert.service.events import STATE, EventLog
+from tfconvert.service.folders import Folders
+from tfconvert.service.job_state import JobRecord, JobState, Submission
+
+# How often a claim is tried at once that other servers get in the way of.
+_CLAIMS = 20
+
+_RETRIED = (JobState.FAILED, JobState.CANCELLED)
+
+
+class JobStore:
+    """The jobs of a database; used by several threads at once.
+
+    Args:
+        database: The database.
+        config: The server's settings.
+        folders: The data folder.
+
+    Attributes:
+        database: The database.
+        events: What happens to the jobs.
+    """
+
+    def __init__(self, database: Database, config: ServiceConfig, folders: Folders) -> None:
+        self.database = database
+        self._config = config
+        self._folders = folders
+        self.events = EventLog(folders)
+        self._keys = CacheKeys(config)
+
+    def submit(self, submission: Submission) -> tuple[JobRecord, bool]:
+        """Returns a new job, and that it is new; or the one that was submitted with this idempotency key before.
+
+        A job whose result is known already has succeeded.
+        """
+        key = self._keys.key(submission)
+        identity = secrets.token_hex(16)
+        with self.database.write(is_exclusive=True) as connection:
+            former = self._former(connection, submission)
+            if former is not None:
+                return former, False
+            job = new_record(identity, submission, key)
+            equal = self._equal(connection, key)
+            if equal is not None and result_files.link(self._folders, equal, identity, 1):
+                now = time.time()
+                job = job._replace(
+                    state=JobState.SUCCEEDED,
+                    attempt=1,
+                    result_attempt=1,
+                    is_cached=True,
+                    started=now,
+                    finished=now,
+                    summary=equal.summary,
+                )
+            else:
+                self._check_room(connection, submission.owner)
+                self._check_files(submission)
+            connection.execute(insert(JOBS), to_values(job))
+        self._tell(job)
+        return job, True
+
+    def get(self, identity: str, owner: str | None) -> JobRecord:
+        """Returns a job.
+
+        Args:
+            identity: Its ID.
+            owner: Whose it must be, `None` for anybody's.
+        """
+        with self.database.read() as connection:
+            return _found(connection, identity, owner)
+
+    def list(
+        self,
+        owner: str | None,
+        state: str | None = None,
+        name: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> tuple[list[JobRecord], str | None]:
+        """Returns jobs, newest first, and the cursor of the next page, `None` if there is none.
+
+        Args:
+            owner: Whose they are, `None` for all.
+            state: In which state they are, `None` for any.
+            name: A part of their models' names, `None` for any.
+            before: The cursor that the page before came with.
+            limit: How many.
+        """
+        query = page_of(owner, {"state": state, "name": name}, before, limit + 1)
+        with self.database.read() as connection:
+            found = [to_record(row) for row in connection.execute(query)]
+        page = found[:limit]
+        return page, cursor_of(page[-1]) if page and len(found) > limit else None
+
+    def cancel(self, identity: str, owner: str | None) -> JobRecord:
+        """Ends a job that waits, and has one that runs ended soon; returns it.
+
+        Raises:
+            ConversionError: There is none, or it has ended (`job-not-found`, `job-state`).
+        """
+        mine = _owned(update(JOBS), identity, owner)
+        ended = mine.where(JOBS.c.state == JobState.QUEUED).values(state=JobState.CANCELLED, finished=time.time())
+        asked = mine.where(JOBS.c.state == JobState.RUNNING).values(cancel_requested=True)
+        with self.database.write() as connection:
+            is_done = connection.execute(ended).rowcount or connection.execute(asked).rowcount
+            job = _found(connection, identity, owner)
+        if not is_done:
+            raise _state_error(job, "can't be cancelled any more")
+        if job.state is JobState.CANCELLED:
+            self._tell(job)
+        return job
+
+    def retry(self, identity: str, owner: str | None) -> JobRecord:
+        """Puts a job that failed or was cancelled into the queue again, and returns it.
+
+        Raises:
+            ConversionError: There is none, it is in another state, there are too many, or what was uploaded is gone
+                (`job-not-found`, `job-state`, `queue-full`, `too-many-jobs`, `upload-lost`).
+        """
+        again = {
+            "state": JobState.QUEUED,
+            "problem": None,
+            "started": None,
+            "finished": None,
+            "server": "",
+            "stage": "",
+            "cancel_requested": False,
+            "result_attempt": 0,
+            "forgiven": JOBS.c.attempt,
+        }
+        with self.database.write(is_exclusive=True) as connection:
+            job = _found(connection, identity, owner)
+            submission = Submission(*(getattr(job, name) for name in Submission._fields))
+            if job.state in _RETRIED:
+                self._check_room(connection, job.owner)
+                self._check_files(submission)
+            change = update(JOBS).where(JOBS.c.id == identity, JOBS.c.state.in_(_RETRIED)).values(again)
+            if not connection.execute(change).rowcount:
+                raise _state_error(job, "only jobs that failed or were cancelled can be tried again")
+            job = _found(connection, identity, owner)
+        self._tell(job)
+        return job
+
+    def delete(self, identity: str, owner: str | None) -> None:
+        """Deletes a job that doesn't run, with its results.
+
+        Raises:
+            ConversionError: There is none, or it runs (`job-not-found`, `job-state`).
+        """
+        with self.database.write() as connection:
+            job = _found(connection, identity, owner)
+            gone = delete(JOBS).where(JOBS.c.id == identity, JOBS.c.state != JobState.RUNNING)
+            if not connection.execute(gone).rowcount:
+                raise _state_error(job, "it can be deleted once it has ended; cancel it first")
+        result_files.remove_job(self._folders, identity)
+
+    def counts(self) -> Mapping[JobState, int]:
+        """Returns how many jobs are in each state."""
+        with self.database.read() as connection:
+            rows = connection.execute(select(JOBS.c.state, func.count()).group_by(JOBS.c.state)).all()
+        found = {JobState(state): count for state, count in rows}
+        return {state: found.get(state, 0) for state in JobState}
+
+    def claim(self, server: str) -> JobRecord | None:
+        """Takes the next job for a server, and returns it; `None` if none can be run now.
+
+        Args:
+            server: The server's ID; one that was taken for dead gets no job.
+        """
+        for _ in range(_CLAIMS):
+            try:
+                with self.database.write() as connection:
+                    identity = connection.execute(NEXT_JOB).scalar()
+                    if identity is None:
+                        return None
+                    taken = {"job": identity, "taker": server, "now": time.time()}
+                    if not connection.execute(TAKE, taken).rowcount:
+                        return None
+                    job = _found(connection, identity, None)
+            except IntegrityError:
+                continue  # Another server has begun an equal one in this moment.
+            self._tell(job)
+            return job
+        return None
+
+    def find_equal(self, job: JobRecord) -> JobRecord | None:
+        """Returns a job that has succeeded and whose result is that of this one; `None` if there is none."""
+        with self.database.read() as connection:
+            return self._equal(connection, job.cache_key)
+
+    def key_of(self, job: JobRecord) -> str:
+        """Returns the cache key that a job would have now: a model elsewhere may have changed since."""
+        return self._keys.key(Submission(*(getattr(job, name) for name in Submission._fields)))
+
+    def set_stage(self, job: JobRecord, name: str) -> None:
+        """Notes how far a job has come; other servers and those who ask for the job see it."""
+        with self.database.write() as connection:
+            connection.execute(SET_STAGE, {**held_by(job), "name": name})
+
+    def finish(
+        self,
+        job: JobRecord,
+        state: JobState,
+        ending: Ending,
+        *,
+        is_cached: bool = False,
+        has_files: bool = True,
+        cache_key: str = "",
+    ) -> bool:
+        """Writes how a job ended; returns whether it was still this server's, or else its result is of no use.
+
+        Args:
+            job: The job, as it was claimed.
+            state: Its state from now on.
+            ending: How it ended.
+            is_cached: Whether its result is that of an equal one.
+            has_files: Whether the attempt has left files: its result, or a log at least.
+            cache_key: The key that it turned out to have, empty for the one that it has.
+        """
+        ended = {
+            "state": state,
+            "finished": time.time(),
+            "problem": ending.problem,
+            "summary": dict(ending.summary),
+            "seconds": ending.seconds,
+            "peak": ending.peak,
+            "is_cached": is_cached,
+            "cache_key": cache_key or job.cache_key,
+            "result_attempt": job.attempt if has_files else 0,
+        }
+        if not self._change(job, ended):
+            return False
+        self.events.append(job.id, STATE, state)
+        return True
+
+    def release(self, job: JobRecord, *, is_forgiven: bool) -> bool:
+        """Gives a job back to the queue; returns whether it was still this server's.
+
+        Args:
+            job: The job, as it was claimed.
+            is_forgiven: Whether the attempt doesn't count: the server has ended it for reasons of its own.
+        """
+        if not is_forgiven and self._is_worn_out(job):
+            lost = error("server-lost", f"it was begun {job.attempt} times, and each time its processes died")
+            return self.finish(job, JobState.FAILED, Ending(lost.to_dict()), has_files=False)
+        back: dict[str, Any] = {"state": JobState.QUEUED, "server": "", "stage": ""}
+        if is_forgiven:
+            back["forgiven"] = JOBS.c.forgiven + 1
+        if not self._change(job, back):
+            return False
+        self.events.append(job.id, STATE, JobState.QUEUED)
+        return True
+
+    def is_cancel_requested(self, jobs: Collection[str]) -> set[str]:
+        """Returns which of some jobs must end."""
+        with self.database.read() as connection:
+            return set(connection.execute(TO_CANCEL, {"jobs": list(jobs)}).scalars())
+
+    def requeue_lost(self) -> int:
+        """Gives jobs back to the queue whose servers are no more; returns how many there were.
+
+        What was to be cancelled is; what was begun too often has failed.
+        """
+        alive = select(SERVERS.c.id)
+        query = select_jobs().where(JOBS.c.state == JobState.RUNNING, JOBS.c.server.not_in(alive))
+        with self.database.read() as connection:
+            lost = [to_record(row) for row in connection.execute(query)]
+        for job in lost:
+            if job.cancel_requested:
+                self.finish(job, JobState.CANCELLED, Ending(None), has_files=False)
+            else:
+                self.release(job, is_forgiven=False)
+        return len(lost)
+
+    def _change(self, job: JobRecord, values: Mapping[str, Any]) -> bool:
+        with self.database.write() as connection:
+            change = update(JOBS).where(*HELD).values(values)
+            return connection.execute(change, held_by(job)).rowcount > 0
+
+    def _is_worn_out(self, job: JobRecord) -> bool:
+        with self.database.read() as connection:
+            forgiven = connection.execute(select(JOBS.c.forgiven).where(JOBS.c.id == job.id)).scalar() or 0
+        return job.attempt - forgiven >= self._config.attempts
+
+    def _former(self, connection: Connection, submission: Submission) -> JobRecord | None:
+        """Returns the job that was submitted with the same idempotency key."""
+        if not submission.idempotency_key:
+            return None
+        is_it = (JOBS.c.owner == submission.owner, JOBS.c.idempotency_key == submission.idempotency_key)
+        row = connection.execute(select_jobs().where(*is_it)).one_or_none()
+        if row is None:
+            return None
+        job = to_record(row)
+        if any(getattr(job, name) != getattr(submission, name) for name in Submission._fields):
+            raise error(
+                "idempotency-mismatch",
+                "the idempotency key was used for another request",
+                hint="choose a new key for each request, and the same only to send it again",
+            )
+        return job
+
+    def _equal(self, connection: Connection, key: str) -> JobRecord | None:
+        row = connection.execute(EQUAL_JOB, {"key": key}).one_or_none()
+        return None if row is None else to_record(row)
+
+    def _check_room(self, connection: Connection, owner: str) -> None:
+        """Refuses a job if too many wait."""
+        if connection.execute(WAITING).scalar_one() >= self._config.most_queued:
+            raise error("queue-full", "too many jobs are waiting", hint="try again later")
+        own = connection.execute(select(TOKENS.c.most_active).where(TOKENS.c.id == owner)).scalar()
+        most = self._config.most_active if own is None else own
+        if connection.execute(ACTIVE, {"owner": owner}).scalar_one() >= most:
+            raise error(
+                "too-many-jobs",
+                f"{most} of your jobs are waiting or running, and no more may be",
+                hint="wait for one of them to end, or cancel one",
+            )
+
+    def _check_files(self, submission: Submission) -> None:
+        for sha256 in filter(None, (submission.model_sha256, submission.calibration_sha256)):
+            if not self._folders.model(sha256).exists():
+                raise error("upload-lost", "what was uploaded is no longer there", hint="upload it again")
+
+    def _tell(self, job: JobRecord) -> None:
+        self.events.append(job.id, STATE, job.state)
+
+
+def _found(connection: Connection, identity: str, owner: str | None) -> JobRecord:
+    row = connection.execute(JOB_BY_ID, {"job": identity}).one_or_none()
+    if row is None or (owner is not None and row.owner != owner):
+        raise error("job-not-found", "there is no such job")
+    return to_record(row)
+
+
+def _owned(statement: Update, identity: str, owner: str | None) -> Update:
+    statement = statement.where(JOBS.c.id == identity)
+    return statement if owner is None else statement.where(JOBS.c.owner == owner)
+
+
+def _state_error(job: JobRecord, message: str) -> ConversionError:
+    return error("job-state", f"the job has the state {str(job.state)!r}: {message}")

@@ -1,0 +1,118 @@
+"""Tokens and their rights. The database has digests of them only."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from tfconvert.schema.diagnostics import error
+from tfconvert.service.database.connection import Database
+from tfconvert.service.database.tables import TOKENS
+
+PREFIX = "tfc_"
+"""Begins every token, so that those who look for leaked secrets can find them."""
+
+
+class Role(StrEnum):
+    """The rights of a token."""
+
+    ADMIN = "admin"
+    USER = "user"
+    READER = "reader"
+
+
+class TokenRecord(NamedTuple):
+    """A token as the database has it; times are seconds since the epoch.
+
+    Attributes:
+        id: The owner of the jobs that are submitted with it.
+        name: What people call it.
+        role: Admins see all jobs and manage tokens, users have their own jobs, readers only look at theirs.
+        most_active: Jobs that may wait or run, `None` for what the server is set to.
+        per_minute: Requests in a minute, likewise.
+        created: When it was created.
+        revoked: Since when it is no longer valid, `None` if it is.
+    """
+
+    id: str
+    name: str
+    role: Role
+    most_active: int | None
+    per_minute: int | None
+    created: float
+    revoked: float | None = None
+
+
+class TokenStore:
+    """The tokens of a database.
+
+    Args:
+        database: The database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self, name: str, role: Role | str = Role.USER, most_active: int | None = None, per_minute: int | None = None
+    ) -> tuple[str, TokenRecord]:
+        """Returns a new token, which is shown this once, and its record.
+
+        Raises:
+            ConversionError: The name is taken or not fit, or there is no such role (`bad-config`).
+        """
+        name = name.strip()
+        if not name.isprintable() or not 0 < len(name) <= 100:
+            raise error("bad-config", "the name of a token is 1 to 100 letters, digits or other signs that are seen")
+        if role not in list(Role):
+            raise error("bad-config", f"the role {role!r} is not known", hint=f"known are: {', '.join(Role)}")
+        token = PREFIX + secrets.token_urlsafe(32)
+        record = TokenRecord(secrets.token_hex(16), name, Role(role), most_active, per_minute, time.time())
+        try:
+            with self._database.write() as connection:
+                connection.execute(insert(TOKENS).values(**record._asdict(), hash=_hash(token)))
+        except IntegrityError:
+            raise error("bad-config", f"there is a token {name!r} already", hint="choose another name") from None
+        return token, record
+
+    def find(self, token: str) -> TokenRecord | None:
+        """Returns the record of a token; `None` if there is none, or it was revoked."""
+        query = select(TOKENS).where(TOKENS.c.hash == _hash(token), TOKENS.c.revoked.is_(None))
+        with self._database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else _record(row)
+
+    def list(self) -> list[TokenRecord]:
+        """Returns all tokens, those that were revoked included."""
+        with self._database.read() as connection:
+            return [_record(row) for row in connection.execute(select(TOKENS).order_by(TOKENS.c.created, TOKENS.c.id))]
+
+    def revoke(self, name: str) -> TokenRecord:
+        """Makes a token invalid for good, by its name or ID; its jobs go on.
+
+        Raises:
+            ConversionError: There is none (`token-not-found`).
+        """
+        is_it = (TOKENS.c.name == name) | (TOKENS.c.id == name)
+        with self._database.write() as connection:
+            connection.execute(update(TOKENS).where(is_it, TOKENS.c.revoked.is_(None)).values(revoked=time.time()))
+            row = connection.execute(select(TOKENS).where(is_it)).one_or_none()
+        if row is None:
+            raise error("token-not-found", f"there is no token {name!r}")
+        return _record(row)
+
+
+def _hash(token: str) -> str:
+    # The token has 256 random bits: nobody finds it by trying, so that a fast digest will do.
+    return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
+
+
+def _record(row: Any) -> TokenRecord:
+    values = {name: getattr(row, name) for name in TokenRecord._fields}
+    return TokenRecord(**{**values, "role": Role(values["role"])})

@@ -1,0 +1,247 @@
+"""Finds the first operator of a .tflite file whose result is not what the model computes.
+
+The file runs in LiteRT with every tensor kept, the model in the reference executor as it was imported. A tensor is
+compared with the values of the nodes whose names it bears, that of a fused operator with whichever comes closest; one
+that bears no node's name, or whose shape is another, is left out.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.executor.executor import Executor
+from tfconvert.converter.ir.interface import Interface, interface_of
+from tfconvert.converter.process.child_process import Child, ChildError, Message
+from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.validation.comparison import Difference, compare
+from tfconvert.converter.validation.inputs import Refused
+from tfconvert.converter.validation.result_check import Ranges, exported, reference_runs
+from tfconvert.converter.validation.wiring import Wires, Wiring, own_wiring
+from tfconvert.importers.source import Source
+from tfconvert.importers.tflite.outline import Operator, Outline, Tensor, outline
+from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+_NOT_COMPARED = "not compared"
+
+
+class Layer(NamedTuple):
+    """An operator whose result was compared.
+
+    Attributes:
+        operator: The operator.
+        tensor: Its result.
+        difference: How it differs.
+    """
+
+    operator: Operator
+    tensor: Tensor
+    difference: Difference
+
+
+def first_difference(source: Source, content: bytes, data: Any = None, wiring: Wiring = own_wiring) -> list[Diagnostic]:
+    """Returns a note for each function: the first operator whose result differs, or that none does.
+
+    Args:
+        source: The model.
+        content: The file's bytes.
+        data: The user's inputs; `None` for random ones.
+        wiring: Which of the file's inputs and outputs are those of the model.
+    """
+    return [_note(runs, draws) for runs, draws in each_function(source, content, data, wiring)]
+
+
+def each_function(
+    source: Source, content: bytes, data: Any, wiring: Wiring, ranges: Ranges | None = None
+) -> Iterator[tuple[LayerRuns, Iterator[Sequence[Array]]]]:
+    """Yields each function that the reference can run, in both forms, with inputs for it.
+
+    Args:
+        source: The model.
+        content: The file's bytes.
+        data: The user's inputs; `None` for random ones.
+        wiring: Which of the file's inputs and outputs are those of the model.
+        ranges: The ranges of random inputs; `None` for any.
+    """
+    module, functions = exported(source)
+    file = outline(content)
+    with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
+        path = Path(folder) / "model.tflite"
+        path.write_bytes(content)
+        for function, runs in zip(functions, reference_runs(module, functions, data, ranges), strict=True):
+            if Executor(module).problems(function.sym_name):
+                continue
+            with LayerRuns(path, file, module, function, wiring(interface_of(function))) as both:
+                yield both, (run.inputs for run in runs if not isinstance(run, Refused))
+
+
+class LayerRuns:
+    """One function, in the reference and in LiteRT, with all that is computed on the way; a context manager.
+
+    Attributes:
+        interface: The function's interface.
+        operators: The file's operators, in the order in which they run.
+        tensors: The file's tensors.
+    """
+
+    def __init__(self, path: Path, file: Outline, module: ModuleOp, function: FuncOp, wires: Wires) -> None:
+        self._path, self._module, self._function, self._wires = path, module, function, wires
+        self.interface: Interface = interface_of(function)
+        signature = next((each for each in file.signatures if each.key == wires.key), file.signatures[0])
+        self._subgraph = signature.subgraph
+        self.operators = file.subgraphs[self._subgraph]
+        self.tensors = file.tensors[self._subgraph]
+        names = {name for tensor in self.tensors for name in nodes_of(tensor.name)}
+        self._names = names | {_base(name) for name in names}
+        self._child = Child("tfconvert.tools.tensors_process")
+        self._is_loaded = False
+
+    def __enter__(self) -> LayerRuns:
+        """Returns itself; nothing is started yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends LiteRT's process."""
+        self._child.stop()
+
+    def expected(self, values: Sequence[Array]) -> dict[str, list[Array]]:
+        """Returns the values of the nodes that tensors are named after."""
+        found: dict[str, list[Array]] = {}
+
+        def keep(defined: Sequence[Value], results: Results) -> None:
+            for value, result in zip(defined, results, strict=False):
+                owner = value.owner
+                name = node_of(owner.location) if isinstance(owner, Operation) else ""
+                if name in self._names:
+                    found.setdefault(name, []).append(result)
+
+        results = Executor(self._module, on_values=keep).run(self._function.sym_name, values)
+        for output, result in zip(self.interface.outputs, results, strict=True):
+            found.setdefault(output.name, []).append(result)
+        return found
+
+    def candidates(self, tensor: Tensor, expected: Mapping[str, Sequence[Array]]) -> list[tuple[str, Array]]:
+        """Returns the values that a tensor may be, with their nodes, from those that `expected` returns."""
+        names = nodes_of(tensor.name)
+        found = [(name, each) for name in names for each in expected.get(name, ())]
+        # A constant may have taken the node's name, so that a number was added to that of the result.
+        return found or [(base, each) for base in map(_base, names) for each in expected.get(base, ())]
+
+    def got(self, values: Sequence[Array]) -> dict[int, Array]:
+        """Returns the tensors of LiteRT's run, as they are stored."""
+        wires = self._wires
+        if not self._is_loaded:
+            wanted = sorted({index for operator in self.operators for index in operator.outputs})
+            self._ask({"file": str(self._path), "key": wires.key, "subgraph": self._subgraph, "wanted": wanted})
+            self._is_loaded = True
+        self._ask({"inputs": list(wires.inputs)}, values if wires.key else [values[number] for number in wires.order])
+        answer, arrays = self._ask({"finish": True})
+        return dict(zip(answer["numbers"], arrays, strict=True))
+
+    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> Message:
+        try:
+            answer, results = self._child.ask(header, arrays)
+        except ChildError as crash:
+            raise failure(crash, "runtime-error", "the layers can't be compared") from crash
+        if answer["problem"]:
+            raise error("runtime-error", f"the layers can't be compared: {answer['problem']}")
+        return answer, results
+
+
+def _note(runs: LayerRuns, draws: Iterator[Sequence[Array]]) -> Diagnostic:
+    """Returns the first difference on the first inputs that show one."""
+    label = runs.interface.keys[0] if runs.interface.keys else runs.interface.function
+    most = 0
+    for values in draws:
+        layers = _layers(runs, values)
+        most = max(most, len(layers))
+        for layer in layers:
+            if layer.difference.what:
+                return _found(runs, label, layer, {each.tensor.number: each for each in layers})
+    return Diagnostic(
+        "layers-agree",
+        f"{label!r}: of {len(runs.operators)} operators, {most} were compared one by one, and none of them differs",
+        severity=NOTE,
+    )
+
+
+def _found(runs: LayerRuns, label: str, layer: Layer, compared: Mapping[int, Layer]) -> Diagnostic:
+    made = {index for operator in runs.operators for index in operator.outputs}
+    inputs = [
+        f"{runs.tensors[index].name!r} {_share(compared.get(index))}"
+        for index in layer.operator.inputs
+        if index in made
+    ]
+    of = f"; of its inputs: {', '.join(inputs)}" if inputs else ""
+    return Diagnostic(
+        "first-difference",
+        f"{label!r}: the first result that differs is {layer.tensor.name!r}: it "
+        f"{layer.difference.what} (error {_share(layer)}){of}",
+        op=layer.operator.name,
+        node=nodes_of(layer.tensor.name)[-1],
+        severity=NOTE,
+    )
+
+
+def _layers(runs: LayerRuns, values: Sequence[Array]) -> list[Layer]:
+    """Returns the operators whose results can be compared, in the order in which they run."""
+    expected, got = runs.expected(values), runs.got(values)
+    layers = []
+    for operator in runs.operators:
+        for index in operator.outputs:
+            tensor = runs.tensors[index]
+            candidates = [each for _, each in runs.candidates(tensor, expected)]
+            found = _closest(candidates, got[index]) if index in got else None
+            if found is not None:
+                layers.append(Layer(operator, tensor, found))
+    return layers
+
+
+def nodes_of(name: str) -> list[str]:
+    """Returns the nodes that a tensor is named after: several with semicolons between them, where it was fused."""
+    found = []
+    for part in name.split(";"):
+        node = part.rpartition(":")[0] if part.rpartition(":")[2].isdigit() else part
+        while node.startswith(("StatefulPartitionedCall/", "PartitionedCall/")):
+            node = node.partition("/")[2]
+        found.append(node)
+    return found
+
+
+def _base(name: str) -> str:
+    """Returns a name without the number that made it the only one, if it has one."""
+    base, _, number = name.rpartition("_")
+    return base if base and number.isdigit() else name
+
+
+def _closest(candidates: Sequence[Array], got: Array) -> Difference | None:
+    """Returns how a tensor differs from the value that is closest to it, `None` if none is of its kind."""
+    found = [
+        compare(np.reshape(each, got.shape), got, float(np.finfo(np.float32).eps))
+        for each in candidates
+        if is_alike(each, got)
+    ]
+    return min(found, key=lambda each: (bool(each.what), each.relative), default=None)
+
+
+def is_alike(value: Array, other: Array) -> bool:
+    """Returns whether two values are of one type, and of one shape but for sizes of 1."""
+    shapes = [[dim for dim in each.shape if dim != 1] for each in (value, other)]
+    return value.dtype == other.dtype and shapes[0] == shapes[1]
+
+
+def _share(layer: Layer | None) -> str:
+    return f"{layer.difference.relative:.1e}" if layer is not None else _NOT_COMPARED

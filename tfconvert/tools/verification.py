@@ -1,0 +1,129 @@
+"""Verifies the result of a conversion, as its settings require."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tfconvert.converter.pipeline.quantization_report import QuantizationReport
+from tfconvert.converter.target import target_of
+from tfconvert.converter.validation import quantization_check
+from tfconvert.exporters.tflite.file import TFLiteFile
+from tfconvert.importers.source import Source
+from tfconvert.report.report import Report
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
+from tfconvert.settings.options import Options
+from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.verify_options import Verify
+from tfconvert.tools.layers import first_difference
+
+if TYPE_CHECKING:
+    from tfconvert.converter.target import ConvertedFile
+
+_NEEDS_FLEX = Diagnostic(
+    "not-verified",
+    "the result was not run: LiteRT's Python package has no Flex delegate",
+    hint="run it in an app that links the delegate",
+    severity=WARNING,
+)
+
+
+@contextmanager
+def prepared(options: Options) -> Iterator[Options]:
+    """Yields the settings of a conversion that is to be verified: what it finds out, verifying can use again.
+
+    Args:
+        options: The settings as the user gave them.
+    """
+    quantize = options.quantize
+    if quantize is None or quantize.samples is None:
+        yield options
+        return
+    quantize = replace(quantize, samples=_repeatable(quantize.samples))
+    with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
+        if options.verify is not None and options.verify.compare_layers and quantize.calibration is None:
+            quantize = replace(quantize, calibration=Path(folder) / "ranges.json")
+        yield options._replace(quantize=quantize)
+
+
+def _repeatable(samples: Any) -> Any:
+    """Returns samples that can be read again after they were read once, at least the first."""
+    if isinstance(samples, Iterator):
+        return _Remembered(samples)
+    if isinstance(samples, Mapping):
+        return {key: _repeatable(each) for key, each in samples.items()}
+    return samples
+
+
+class _Remembered:
+    """An iterator's items; once it is exhausted, the first of them again."""
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._items = items
+        self._first: list[Any] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yields what is remembered, and then what was never read, of which the first is remembered."""
+        yield from tuple(self._first)
+        for item in self._items:
+            if len(self._first) < quantization_check.MOST:
+                self._first.append(item)
+            yield item
+
+
+def verified(
+    source: Source,
+    options: Options,
+    file: ConvertedFile,
+    report: Report,
+    on_stage: Callable[[str], None] = lambda name: None,
+) -> Report:
+    """Returns the report with how the file compares with the model.
+
+    Args:
+        source: The model.
+        options: The settings.
+        file: What it was converted to.
+        report: The report of the conversion.
+        on_stage: Called with the name of what may take long beside verifying, before it begins.
+
+    Raises:
+        ConversionError: Results differ, or the file can't be run.
+    """
+    wanted = options.verify
+    assert wanted is not None, "the settings say to verify"
+    if options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
+        return report._replace(notes=(*report.notes, _NEEDS_FLEX))
+    if options.quantize is not None:
+        assert isinstance(file, TFLiteFile), "only LiteRT's files are quantized"
+        return _quantized(source, options, options.quantize, wanted, file, report, on_stage)
+    found = target_of(options).compare(source, file, wanted.data)
+    if wanted.compare_layers:
+        assert isinstance(file, TFLiteFile), "only LiteRT's files have layers to compare"
+        found = found.with_layers(first_difference(source, file.to_bytes(), wanted.data))
+    if found.problems:
+        raise ConversionError((*found.problems, *found.notes))
+    return report._replace(verification=found.errors, notes=(*report.notes, *found.notes))
+
+
+def _quantized(
+    source: Source,
+    options: Options,
+    quantize: Quantize,
+    wanted: Verify,
+    file: TFLiteFile,
+    report: Report,
+    on_stage: Callable[[str], None],
+) -> Report:
+    """Returns the report with how a quantized file compares with the same model unquantized."""
+    known = report.quantization or QuantizationReport(())
+    fidelity = quantization_check.check(source, options, quantize, wanted, file, known.layers, on_stage)
+    problem = fidelity.problem()
+    if problem is not None and fidelity.is_refused:
+        raise ConversionError((problem, *fidelity.worst_layers()))
+    notes = (problem, *report.notes) if problem is not None else report.notes
+    return report._replace(quantization=known._replace(fidelity=fidelity), notes=notes)
