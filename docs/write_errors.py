@@ -13,8 +13,8 @@ PAGE = Path(__file__).parent / "errors.md"
 
 _HEAD = """# Error codes
 
-Everything that `tfconvert` reports has a stable code: `[unsupported-op]` in the output of the command, `"code"` in JSON,
-`Diagnostic.code` in Python. `tfconvert explain CODE` prints a section of this page.
+Everything that `tfconvert` reports has a stable code: `[unsupported-op]` in the output of the command, `"code"` in
+JSON, `Diagnostic.code` in Python. `tfconvert explain CODE` prints a section of this page.
 [errors_compared.md](errors_compared.md) compares the messages with those of the official converter.
 
 A failed command exits with status 1 if the model couldn't be converted, 2 if the command line was invalid, and 3 on an
