@@ -37,12 +37,12 @@ def keep(loop: Operation) -> int:
         # A barrier for tensors would not do: programs of IREE 3.13 don't wait for what is behind one.
         hidden = before.one("util.optimization_barrier", (true,), types.I1)
         for number in places:
-            end.set_operand(number, _chosen(hidden, end.operands[number], step.args[number], inside))
+            end.set_operand(number, _chosen(inside, hidden, end.operands[number], step.args[number]))
         for number in variables:
             value = loop.operands[number]
             zero = before.scalar(0, types.element_of(value.type))
             none = before.one("stablehlo.broadcast_in_dim", (zero,), value.type, {"broadcast_dimensions": ()})
-            loop.set_operand(number, _chosen(hidden, value, none, before))
+            loop.set_operand(number, _chosen(before, hidden, value, none))
     return len(places) + len(variables)
 
 
@@ -77,9 +77,9 @@ def _varying(step: Block, changed: Sequence[int]) -> set[Value]:
     return found
 
 
-def _chosen(condition: Value, new: Value, old: Value, emit: Emit) -> Value:
+def _chosen(emit: Emit, condition: Value, new: Value, old: Value) -> Value:
     """Inserts a choice of each element, the new one if the condition holds."""
-    one, other = (bits(each, emit) if is_unsigned(each) else each for each in (old, new))
+    one, other = (bits(emit, each) if is_unsigned(each) else each for each in (old, new))
     everything = list(range(len(shape_of(new))))
 
     def body(inside: Emit, arguments: Sequence[Value]) -> Value:

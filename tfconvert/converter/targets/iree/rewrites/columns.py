@@ -65,7 +65,7 @@ def _vectors(op: Operation, context: Context) -> Value:
     whole = []
     for operand, length, end in zip(op.operands, lengths, ends, strict=True):
         low = [emit.compute("subi", end, length)]
-        whole.append(grown(operand, filling, low, [emit.compute("subi", total, end)], (-1,), emit))
+        whole.append(grown(emit, operand, filling, low, [emit.compute("subi", total, end)], (-1,)))
 
     def body(inside: Emit, arguments: Sequence[Value]) -> Value:
         *parts, chosen, _ = arguments

@@ -98,7 +98,7 @@ class Numbers:
 
     def _read(self, value: Value, axis: int) -> Value:
         emit = after(value)
-        held = bits(value, emit) if is_unsigned(value) else value
+        held = bits(emit, value) if is_unsigned(value) else value
         found = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
         self._dims[value, axis] = found
         before = carried_from(value, axis) or product_of(value, axis)
@@ -170,7 +170,7 @@ class Numbers:
         assert isinstance(op, Operation)
         emit = after(value)
         if op.name == "stablehlo.multiply":
-            return self._product(one, other, emit)
+            return self._product(emit, one, other)
         if op.name != "stablehlo.divide":
             return emit.compute(_BINARY[op.name], one, other)
         (count, some), (divisor, more) = self.factors(one), self.factors(other)
@@ -178,7 +178,7 @@ class Numbers:
             # What is left of the elements of a reshape is a size that is known, so that it is the same value.
             found: Index = count // divisor
             for factor in (some - more).elements():
-                found = self._product(found, factor, emit)
+                found = self._product(emit, found, factor)
             return found
         if isinstance(other, int) and isinstance(one, int) and other > 0 <= one:
             return one // other
@@ -190,7 +190,7 @@ class Numbers:
         safe = emit.choose(emit.is_(0, by, emit.index(0)), emit.index(1), by)
         return emit.one("arith.divsi", (emit.index(one), safe), INDEX)
 
-    def _product(self, one: Index, other: Index, emit: Emit) -> Index:
+    def _product(self, emit: Emit, one: Index, other: Index) -> Index:
         found = emit.compute("muli", one, other)
         if isinstance(found, Value) and found is not one and found is not other:
             self._factors.setdefault(found, (one, other))

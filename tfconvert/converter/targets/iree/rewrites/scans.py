@@ -56,7 +56,7 @@ def loop(op: Operation, context: Context) -> Sequence[Value] | None:
     count, value = op.operands
     emit, kind = context.emit, value.type
     # Sums and products of bits are those of unsigned integers.
-    held = bits(value, emit) if is_unsigned(value) else value
+    held = bits(emit, value) if is_unsigned(value) else value
     element = types.element_of(held.type)
     if not is_number(element):
         return None

@@ -37,7 +37,7 @@ def is_unsigned(value: Value) -> bool:
     return isinstance(element, IntegerType) and element.signedness is Signedness.UNSIGNED
 
 
-def bits(value: Value, emit: Emit) -> Value:
+def bits(emit: Emit, value: Value) -> Value:
     """Returns a tensor with signless elements of the same bits."""
     return emit.one("stablehlo.bitcast_convert", (value,), _signless(value))
 
@@ -52,15 +52,15 @@ def without_sign(op: Operation) -> None:
     emit = Emit(op)
     for number, operand in enumerate(op.operands):
         if is_unsigned(operand):
-            op.set_operand(number, bits(operand, emit))
+            op.set_operand(number, bits(emit, operand))
     after = op.next_op
     assert after is not None
     for result in op.results:
         if is_unsigned(result):
-            _give_sign(result, Emit(after))
+            _give_sign(Emit(after), result)
 
 
-def _give_sign(result: OpResult, emit: Emit) -> None:
+def _give_sign(emit: Emit, result: OpResult) -> None:
     """Makes a result signless; what uses it gets it with its sign."""
     kind, uses = result.type, tuple(result.uses)
     result.type = _signless(result)

@@ -69,10 +69,10 @@ class _Windows(NamedTuple):
             found.append(f"{step} + d{rank + wide.index(at)} * {self.dilations[at]}" if at in wide else step)
         return found
 
-    def counts(self, sizes: Sequence[Index], emit: Emit) -> list[Index]:
+    def counts(self, emit: Emit, sizes: Sequence[Index]) -> list[Index]:
         """Returns how many windows fit along each axis of a padded operand."""
         extents = [(size - 1) * dilation + 1 for size, dilation in zip(self.sizes, self.dilations, strict=True)]
-        return [slid(*each, emit) for each in zip(sizes, extents, self.strides, strict=True)]
+        return [slid(emit, *each) for each in zip(sizes, extents, self.strides, strict=True)]
 
     def reduced(
         self, values: Sequence[Value], beside: Sequence[Value], into: Value, body: Body, context: Context
@@ -122,7 +122,7 @@ def _combined(
     """Returns what an op of `arith` makes of each window, the padded operand, and the sizes of the result."""
     element = types.element_of(value.type)
     whole, sizes = padded(value, initial, range(len(windows.sizes)), windows.amounts, windows.between, context)
-    counts = windows.counts(sizes, context.emit)
+    counts = windows.counts(context.emit, sizes)
     into = context.emit.filled(initial, element, counts, shape_of(op.results[0]))
 
     def body(inside: Emit, arguments: Sequence[Value]) -> Value:

@@ -87,13 +87,13 @@ def _count(op: Operation, emit: Emit) -> Value:
     kind = result if element_name(result) in _COUNTED else types.I32
     size = emit.scalar(width, types.I32) if width >= 0 else emit.reshape(emit.i32(op.operands[1]), ())
     if _fit_ones(op):
-        counts = _count_ones(op, emit, size, (*shape, width), kind)
+        counts = _count_ones(emit, op, size, (*shape, width), kind)
     else:
-        counts = _count_segments(op, emit, size, width)
+        counts = _count_segments(emit, op, size, width)
     return emit.cast(counts, result)
 
 
-def _count_ones(op: Operation, emit: Emit, size: Value, shape: types.Shape, kind: Attribute) -> Value:
+def _count_ones(emit: Emit, op: Operation, size: Value, shape: types.Shape, kind: Attribute) -> Value:
     """Writes every value as ones and zeros, and adds these up."""
     limits = emit.scalar(1, kind), emit.scalar(0, kind)
     ones = emit.tf("OneHot", (op.operands[0], size, *limits), types.tensor(kind, shape), {"axis": -1})
@@ -109,7 +109,7 @@ def _count_ones(op: Operation, emit: Emit, size: Value, shape: types.Shape, kind
     return _at_most_one(emit, counts) if is_binary else counts
 
 
-def _count_segments(op: Operation, emit: Emit, size: Value, width: int) -> Value:
+def _count_segments(emit: Emit, op: Operation, size: Value, width: int) -> Value:
     """Adds up a one for each value in the segment that the value names; values of -1 are left out."""
     values = emit.limited_i32(op.operands[0])
     shape = types.shape_of(values.type) or ()

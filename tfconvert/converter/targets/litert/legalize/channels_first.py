@@ -37,7 +37,7 @@ def _moved(values: Sequence[Any], permutation: Sequence[int]) -> list[Any]:
     return [values[size * axis + i] for axis in permutation for i in range(size)]
 
 
-def _with_channels_last(op: Operation, emit: Emit, operand: int, sizes: int | None = None) -> list[Value]:
+def _with_channels_last(emit: Emit, op: Operation, operand: int, sizes: int | None = None) -> list[Value]:
     rank = _rank_of(op)
     to_last = (0, *range(2, rank), 1)
     to_first = (0, rank - 1, *range(1, rank - 1))
@@ -69,11 +69,11 @@ def _moved_sizes(emit: Emit, sizes: Value, permutation: Sequence[int]) -> Value:
 
 
 def _first_operand(op: Operation, emit: Emit) -> list[Value]:
-    return _with_channels_last(op, emit, 0)
+    return _with_channels_last(emit, op, 0)
 
 
 def _third_operand(op: Operation, emit: Emit) -> list[Value]:
-    return _with_channels_last(op, emit, 2, sizes=0)
+    return _with_channels_last(emit, op, 2, sizes=0)
 
 
 def _permutations(op: Operation) -> tuple[Operation, list[int]] | None:

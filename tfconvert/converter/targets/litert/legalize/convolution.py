@@ -165,10 +165,10 @@ def _transpose_conv(op: Operation, emit: Emit) -> Value:
         operands = (_output_shape(op, emit), weights, op.operands[2], bias)
         return emit.tfl("transpose_conv", operands, op.results[0].type, options)
     options["padding"] = "VALID"
-    return _cropped_transpose_conv(op, emit, (weights, op.operands[2], bias), options)
+    return _cropped_transpose_conv(emit, op, (weights, op.operands[2], bias), options)
 
 
-def _cropped_transpose_conv(op: Operation, emit: Emit, operands: tuple[Value, ...], options: dict[str, Any]) -> Value:
+def _cropped_transpose_conv(emit: Emit, op: Operation, operands: tuple[Value, ...], options: dict[str, Any]) -> Value:
     """Explicit padding of the forward convolution is cut off the transposed one's result."""
     pads, shape = explicit_pads(op), types.shape_of(op.results[0].type)
     assert pads is not None

@@ -22,7 +22,7 @@ def _same_shapes(op: Operation) -> Failure | None:
     )
 
 
-def _loss_and_gradient(logits: Value, labels: Value, emit: Emit) -> list[Value]:
+def _loss_and_gradient(emit: Emit, logits: Value, labels: Value) -> list[Value]:
     logarithms = emit.unary("LogSoftmax", logits)
     loss = emit.unary("Neg", emit.reduce("Sum", emit.binary("Mul", labels, logarithms), (1,)))
     return [loss, emit.binary("Sub", emit.unary("Softmax", logits), labels)]
@@ -30,7 +30,7 @@ def _loss_and_gradient(logits: Value, labels: Value, emit: Emit) -> list[Value]:
 
 def _dense(op: Operation, emit: Emit) -> list[Value]:
     logits, labels = op.operands
-    return _loss_and_gradient(logits, labels, emit)
+    return _loss_and_gradient(emit, logits, labels)
 
 
 def _sparse(op: Operation, emit: Emit) -> list[Value]:
@@ -38,7 +38,7 @@ def _sparse(op: Operation, emit: Emit) -> list[Value]:
     count = (types.shape_of(logits.type) or ())[-1]
     element = types.element_of(logits.type)
     operands = (classes, emit.scalar(count, types.I32), emit.scalar(1, element), emit.scalar(0, element))
-    return _loss_and_gradient(logits, emit.tf("OneHot", operands, logits.type, {"axis": -1}), emit)
+    return _loss_and_gradient(emit, logits, emit.tf("OneHot", operands, logits.type, {"axis": -1}))
 
 
 _BECOMES = "LogSoftmax Mul Sum Softmax Sub"

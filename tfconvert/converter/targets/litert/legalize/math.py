@@ -170,29 +170,29 @@ def _reciprocal(op: Operation, emit: Emit) -> Value:
     return emit.binary("RealDiv", 1.0, op.operands[0])
 
 
-def _unless_zero(op: Operation, emit: Emit, tested: int, value: Value) -> Value:
+def _unless_zero(emit: Emit, op: Operation, tested: int, value: Value) -> Value:
     """Returns zero where an operand is zero, else a value."""
     return emit.select(emit.compare("Equal", op.operands[tested], 0), 0, value)
 
 
 def _div_no_nan(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 1, emit.binary("RealDiv", *op.operands))
+    return _unless_zero(emit, op, 1, emit.binary("RealDiv", *op.operands))
 
 
 def _mul_no_nan(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 1, emit.binary("Mul", *op.operands))
+    return _unless_zero(emit, op, 1, emit.binary("Mul", *op.operands))
 
 
 def _xdivy(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 0, emit.binary("RealDiv", *op.operands))
+    return _unless_zero(emit, op, 0, emit.binary("RealDiv", *op.operands))
 
 
 def _xlogy(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 0, emit.binary("Mul", op.operands[0], emit.unary("Log", op.operands[1])))
+    return _unless_zero(emit, op, 0, emit.binary("Mul", op.operands[0], emit.unary("Log", op.operands[1])))
 
 
 def _xlog1py(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 0, emit.binary("Mul", op.operands[0], emit.unary("Log1p", op.operands[1])))
+    return _unless_zero(emit, op, 0, emit.binary("Mul", op.operands[0], emit.unary("Log1p", op.operands[1])))
 
 
 def _is_nan(op: Operation, emit: Emit) -> Value:

@@ -85,7 +85,7 @@ def _normalize_by_batch(op: Operation, emit: Emit) -> list[Value]:
     factor = emit.binary("Mul", scale, deviation)
     addend = emit.binary("Sub", offset, emit.binary("Mul", mean, factor))
     result = emit.tf("AddV2", (emit.binary("Mul", x, factor), addend), op.results[0].type)
-    statistics = [mean, _unbiased(x, variance, emit) if op.results[2].first_use is not None else variance]
+    statistics = [mean, _unbiased(emit, x, variance) if op.results[2].first_use is not None else variance]
     factor_of_new = tf.get(op, "exponential_avg_factor", 1.0)
     if factor_of_new != 1:
         statistics = [
@@ -95,7 +95,7 @@ def _normalize_by_batch(op: Operation, emit: Emit) -> list[Value]:
     return [result, *statistics, *([mean] * (len(op.results) - 3))]
 
 
-def _unbiased(x: Value, variance: Value, emit: Emit) -> Value:
+def _unbiased(emit: Emit, x: Value, variance: Value) -> Value:
     """Returns the variance as TensorFlow defines this result: divided by one less than the number of values."""
     shape = types.shape_of(x.type) or ()
     if -1 not in shape:

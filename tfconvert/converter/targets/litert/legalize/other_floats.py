@@ -78,7 +78,7 @@ def _rewrite(op: Operation, other: Attribute, rewriter: Rewriter) -> None:
     def is_other(value: Value) -> bool:
         return types.element_of(value.type) == other
 
-    operands = [_as_float(operand, emit) if is_other(operand) else operand for operand in op.operands]
+    operands = [_as_float(emit, operand) if is_other(operand) else operand for operand in op.operands]
     result_types = [
         types.tensor(types.F32, types.shape_of(result.type)) if is_other(result) else result.type
         for result in op.results
@@ -92,7 +92,7 @@ def _rewrite(op: Operation, other: Attribute, rewriter: Rewriter) -> None:
     )
 
 
-def _as_float(value: Value, emit: Emit) -> Value:
+def _as_float(emit: Emit, value: Value) -> Value:
     """Returns a value as `f32`: a constant is converted when it is read, and what was `f32` before is that again."""
     constant = tensor_data.constant_of(value)
     shape = types.shape_of(value.type)

@@ -79,7 +79,7 @@ def _pool_3d_constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _pool_3d(op: Operation, emit: Emit, name: str) -> Value:
+def _pool_3d(emit: Emit, op: Operation, name: str) -> Value:
     """Pools height and width of every slice, then depth with height and width laid side by side."""
     shape, pooled = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     assert shape is not None
@@ -103,11 +103,11 @@ def _pool_3d(op: Operation, emit: Emit, name: str) -> Value:
 
 
 def _maximum_3d(op: Operation, emit: Emit) -> Value:
-    return _pool_3d(op, emit, "MaxPool")
+    return _pool_3d(emit, op, "MaxPool")
 
 
 def _average_3d(op: Operation, emit: Emit) -> Value:
-    return _pool_3d(op, emit, "AvgPool")
+    return _pool_3d(emit, op, "AvgPool")
 
 
 ENTRIES: tuple[Entry, ...] = (

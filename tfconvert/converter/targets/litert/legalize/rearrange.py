@@ -34,18 +34,18 @@ def _axis(value: Value, rank: int | None) -> int:
     return axis + rank if axis < 0 and rank is not None else axis
 
 
-def _concat(op: Operation, emit: Emit, values: Sequence[Value], axis: Value) -> Value:
+def _concat(emit: Emit, op: Operation, values: Sequence[Value], axis: Value) -> Value:
     shape = types.shape_of(op.results[0].type)
     options = {"axis": _axis(axis, None if shape is None else len(shape)), "fused_activation_function": "NONE"}
     return emit.tfl("concatenation", values, op.results[0].type, options)
 
 
 def _concat_v2(op: Operation, emit: Emit) -> Value:
-    return _concat(op, emit, op.operands[:-1], op.operands[-1])
+    return _concat(emit, op, op.operands[:-1], op.operands[-1])
 
 
 def _concat_v1(op: Operation, emit: Emit) -> Value:
-    return _concat(op, emit, op.operands[1:], op.operands[0])
+    return _concat(emit, op, op.operands[1:], op.operands[0])
 
 
 def _pack(op: Operation, emit: Emit) -> Value:

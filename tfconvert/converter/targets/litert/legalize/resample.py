@@ -90,7 +90,7 @@ def _resize(op: Operation, emit: Emit) -> Value:
                 continue
             weights = emit.constant(np.ascontiguousarray(matrix.T))
         else:
-            weights = emit.transpose(_open_matrix(op, emit, axis), (1, 0))
+            weights = emit.transpose(_open_matrix(emit, op, axis), (1, 0))
         moved = emit.transpose(value, order)
         shape = types.shape_of(moved.type) or ()
         result = types.tensor(types.F32, (*shape[:-1], (types.shape_of(weights.type) or (-1,))[-1]))
@@ -99,10 +99,10 @@ def _resize(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _open_matrix(op: Operation, emit: Emit, axis: int) -> Value:
+def _open_matrix(emit: Emit, op: Operation, axis: int) -> Value:
     outputs = _sizes(op)[axis][1]
     size = outputs if outputs >= 0 else emit.pick(emit.i32(op.operands[1]), axis)
-    return resample_open.matrix_of(op, emit, axis, emit.size(op.operands[0], axis + 1), size)
+    return resample_open.matrix_of(emit, op, axis, emit.size(op.operands[0], axis + 1), size)
 
 
 _BECOMES = "Transpose BatchMatMulV2"

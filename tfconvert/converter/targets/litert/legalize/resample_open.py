@@ -28,12 +28,12 @@ class _Axis(NamedTuple):
     places: Formula
 
 
-def matrix_of(op: Operation, emit: Emit, axis: int, inputs: Scalar, outputs: Scalar) -> Value:
+def matrix_of(emit: Emit, op: Operation, axis: int, inputs: Scalar, outputs: Scalar) -> Value:
     """Returns the matrix that resizes an axis.
 
     Args:
-        op: `ResizeArea` or `ResizeBicubic` that doesn't align corners, or `ScaleAndTranslate`.
         emit: Emits ops.
+        op: `ResizeArea` or `ResizeBicubic` that doesn't align corners, or `ScaleAndTranslate`.
         axis: 0 for rows and 1 for columns.
         inputs: The input's size.
         outputs: The result's size.

@@ -65,11 +65,11 @@ def _roll_by_gathering(op: Operation, emit: Emit) -> Value:
     value: Value = op.operands[0]
     rank, axes = len(types.shape_of(value.type) or ()), _axes(op)
     for axis in sorted({axis % rank for axis in axes}) if axes is not None else range(rank):
-        value = _rolled(emit, value, axis, _shift(op, emit, axis, rank))
+        value = _rolled(emit, value, axis, _shift(emit, op, axis, rank))
     return value
 
 
-def _shift(op: Operation, emit: Emit, axis: int, rank: int) -> Value:
+def _shift(emit: Emit, op: Operation, axis: int, rank: int) -> Value:
     """Returns by how much an axis is rolled: the sum of the shifts that are for it, `i64`."""
     count = (types.shape_of(op.operands[1].type) or (1,))[0]
     shifts, axes = (emit.reshape(emit.cast(operand, types.I64), (count,)) for operand in op.operands[1:])

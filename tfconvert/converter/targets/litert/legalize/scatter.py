@@ -76,7 +76,7 @@ def _matrix(emit: Emit, value: Value, height: int, width: Scalar) -> Value:
     return emit.tf("Reshape", (value, emit.pack((-1, width))), kind)
 
 
-def _as_before(op: Operation, emit: Emit, matrix: Value) -> Value:
+def _as_before(emit: Emit, op: Operation, matrix: Value) -> Value:
     tensor = op.operands[0]
     shape = types.shape_of(tensor.type) or ()
     if shape.count(-1) <= 1:
@@ -110,7 +110,7 @@ def _update(op: Operation, emit: Emit) -> Value:
     axis = emit.scalar(0, types.I32)
     joined = emit.tf("ConcatV2", (*both, axis), _resized(both[0], -1 if -1 in lengths else sum(lengths)))
     last = _last_writer(emit, both, places)
-    return _as_before(op, emit, emit.tf("GatherV2", (joined, last, axis), both[0].type))
+    return _as_before(emit, op, emit.tf("GatherV2", (joined, last, axis), both[0].type))
 
 
 def _resized(matrix: Value, height: int) -> Attribute:
@@ -145,7 +145,7 @@ def _extreme(name: str, op: Operation, emit: Emit) -> Value:
     if element_of(op) == "f32":
         limit = float(np.finfo(np.float32).max) * (-1 if name == "Max" else 1)
         changed = emit.select(emit.compare("Equal", found, limit), rows, changed)
-    return _as_before(op, emit, changed)
+    return _as_before(emit, op, changed)
 
 
 def _extreme_entry(name: str) -> Lowering:

@@ -50,17 +50,17 @@ def _size(op: Operation, emit: Emit) -> Value:
     return emit.cast(emit.reduce("Prod", emit.shape(op.operands[0]), (0,)), element)
 
 
-def _filled(op: Operation, emit: Emit, value: int) -> Value:
+def _filled(emit: Emit, op: Operation, value: int) -> Value:
     fill = emit.scalar(value, types.element_of(op.results[0].type))
     return emit.tf("Fill", (emit.shape(op.operands[0]), fill), op.results[0].type)
 
 
 def _zeros_like(op: Operation, emit: Emit) -> Value:
-    return _filled(op, emit, 0)
+    return _filled(emit, op, 0)
 
 
 def _ones_like(op: Operation, emit: Emit) -> Value:
-    return _filled(op, emit, 1)
+    return _filled(emit, op, 1)
 
 
 def _empty(op: Operation, emit: Emit) -> Value:
@@ -85,7 +85,7 @@ def _broadcast_gradient_args(op: Operation, emit: Emit) -> Sequence[Value]:
     element = types.element_of(op.operands[0].type)
     lengths = _lengths(op)
     rank = max(lengths)
-    sides = [_as_long(*side, rank, emit) for side in zip(op.operands, lengths, strict=True)]
+    sides = [_as_long(emit, *side, rank) for side in zip(op.operands, lengths, strict=True)]
     differ = None
     if min(lengths) == rank:
         differ = emit.reduce("Any", emit.compare("NotEqual", *sides), (0,), keep_dims=True)
@@ -99,7 +99,7 @@ def _broadcast_gradient_args(op: Operation, emit: Emit) -> Sequence[Value]:
     return results
 
 
-def _as_long(shape: Value, length: int, rank: int, emit: Emit) -> Value:
+def _as_long(emit: Emit, shape: Value, length: int, rank: int) -> Value:
     """Returns a shape with ones before it, so that it has a certain length."""
     if not length:
         return emit.constant(np.ones(rank, types.numpy_dtype(types.element_of(shape.type))))

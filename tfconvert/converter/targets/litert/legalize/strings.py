@@ -66,7 +66,7 @@ def _places(emit: Emit, value: Value) -> Value:
     return emit.tf("Reshape", (count, emit.shape(value)), types.tensor(types.I32, shape))
 
 
-def _as_numbers(op: Operation, operands: Sequence[Value], emit: Emit) -> Sequence[Value]:
+def _as_numbers(emit: Emit, op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
     """Applies an op to indices instead of strings."""
     results = [types.tensor(types.I32, types.shape_of(result.type)) for result in op.results]
     return emit.tf_op(op.name.removeprefix("tf."), operands, results, op.properties).results
@@ -85,7 +85,7 @@ def _move(op: Operation, emit: Emit) -> Sequence[Value]:
         return [_gathered(emit, strings, op.operands[1])]
     operands[_MOVED[name]] = _places(emit, strings)
     flat = _vector(emit, strings)
-    return [_gathered(emit, flat, places) for places in _as_numbers(op, operands, emit)]
+    return [_gathered(emit, flat, places) for places in _as_numbers(emit, op, operands)]
 
 
 def _choices(value: Value) -> tensor_data.Constant | None:
@@ -126,7 +126,7 @@ def _choose(op: Operation, emit: Emit) -> Sequence[Value]:
             operands[value] = emit.binary("AddV2", emit.i32(value.owner.operands[1]), count)
         everything.append(array.reshape(-1))
         count += array.size
-    (places,) = _as_numbers(op, [operands[value] for value in op.operands], emit)
+    (places,) = _as_numbers(emit, op, [operands[value] for value in op.operands])
     return [_gathered(emit, emit.constant(np.concatenate(everything)), places)]
 
 
@@ -147,7 +147,7 @@ def _one_is_joined(op: Operation) -> Failure | None:
     return None if is_joined else Failure("it doesn't compare joined strings with a single one")
 
 
-def _part_by_part(op: Operation, at: int, emit: Emit) -> Value:
+def _part_by_part(emit: Emit, op: Operation, at: int) -> Value:
     """Applies an op to each part instead of the joined strings, and joins the results."""
     join = _joined(op.operands[at])
     assert join is not None, "checked by the constraint"
@@ -161,11 +161,11 @@ def _part_by_part(op: Operation, at: int, emit: Emit) -> Value:
 
 
 def _find_parts(op: Operation, emit: Emit) -> Value:
-    return _part_by_part(op, 1, emit)
+    return _part_by_part(emit, op, 1)
 
 
 def _compare_parts(op: Operation, emit: Emit) -> Value:
-    return _part_by_part(op, 0 if _joined(op.operands[0]) else 1, emit)
+    return _part_by_part(emit, op, 0 if _joined(op.operands[0]) else 1)
 
 
 def _one_bucket(op: Operation) -> Failure | None:

@@ -142,21 +142,21 @@ class _Case:
             # Every index but those of the first branches selects the last; the tree only tests whether it is too small.
             below = _compare(insert, "Less", index, 0)
             index = insert.tf("SelectV2", (below, count - 1, index), self._index)
-        replace_op(op, self._tree(0, count, index, operands, insert))
+        replace_op(op, self._tree(insert, 0, count, index, operands))
 
-    def _tree(self, first: int, end: int, index: Value, operands: Sequence[Value], insert: Builder) -> Sequence[Value]:
+    def _tree(self, insert: Builder, first: int, end: int, index: Value, operands: Sequence[Value]) -> Sequence[Value]:
         """Inserts the choice between branches; the depth of the recursion is the logarithm of their number."""
         if end - first <= 2:
             chosen = _compare(insert, "Equal", index, first)
-            return self._if(chosen, self._branches[first], self._branches[end - 1], operands, insert)
+            return self._if(insert, chosen, self._branches[first], self._branches[end - 1], operands)
         # An even number of branches on the left leaves one branch alone at most.
         middle = first + (end - first + 2) // 4 * 2
         below = _compare(insert, "Less", index, middle)
         names = (self._chooser(first, middle), self._chooser(middle, end))
-        return self._if(below, *names, [index, *operands], insert)
+        return self._if(insert, below, *names, [index, *operands])
 
     def _if(
-        self, condition: Value, then_branch: str, else_branch: str, operands: Sequence[Value], insert: Builder
+        self, insert: Builder, condition: Value, then_branch: str, else_branch: str, operands: Sequence[Value]
     ) -> Sequence[Value]:
         is_stateless = self._op.name == "tf.StatelessCase"
         properties: dict[str, attrs.Value] = {
@@ -174,7 +174,7 @@ class _Case:
             return self._without_index(self._branches[first])
         block = Block(arg_types=[self._index, *self._operand_types])
         insert = Builder.at_block_end(block, self._op.location)
-        results = self._tree(first, end, block.args[0], block.args[1:], insert)
+        results = self._tree(insert, first, end, block.args[0], block.args[1:])
         block.add_op(ReturnOp.of(results))
         return self._maker.add(f"{self._branches[first]}_to_{end - 1}", block, self._op.location)
 

@@ -239,9 +239,9 @@ class _Separation:
             options = {"in_data_type": kind, "out_data_type": kind}
             return insert.tfl(sequences.COPY, (value,), value.type, options)
         self._applied[_RESIZED] += 1
-        return self._resized(op, value, insert)
+        return self._resized(insert, op, value)
 
-    def _resized(self, op: Operation, value: Value, insert: TflBuilder) -> Value:
+    def _resized(self, insert: TflBuilder, op: Operation, value: Value) -> Value:
         """Returns a copy of a value of dynamic shape that is allocated at each run."""
         defining_op = value.owner
         position = sequences.RESIZED.get(defining_op.op_name) if isinstance(defining_op, tfl.TFLOp) else None

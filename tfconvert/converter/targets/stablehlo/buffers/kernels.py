@@ -118,7 +118,7 @@ def _body(op: Operation, fused: FuncOp | None, operands: Operands) -> Block:
     for value in operands.constants:
         assert isinstance(value.owner, Operation)
         tensors[value] = builder.insert(value.owner.clone()).results[0]
-    results = _inlined(op, fused, tensors, builder) if fused is not None else builder.insert(op.clone(tensors)).results
+    results = _inlined(builder, op, fused, tensors) if fused is not None else builder.insert(op.clone(tensors)).results
     for result, target in zip(results, block.args[len(arguments) :], strict=True):
         builder.insert(
             memref.build("bufferization.materialize_in_destination", (result, target), (), {"writable": UNIT})
@@ -127,7 +127,7 @@ def _body(op: Operation, fused: FuncOp | None, operands: Operands) -> Block:
     return block
 
 
-def _inlined(call: Operation, fused: FuncOp, tensors: Mapping[Value, Value], builder: OpBuilder) -> Iterable[Value]:
+def _inlined(builder: OpBuilder, call: Operation, fused: FuncOp, tensors: Mapping[Value, Value]) -> Iterable[Value]:
     mapping: dict[Value, Value] = {
         argument: tensors[value] for argument, value in zip(fused.args, call.operands, strict=True)
     }

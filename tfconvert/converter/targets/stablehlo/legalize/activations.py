@@ -57,7 +57,7 @@ def _softsign(op: Operation, emit: Emit) -> Value:
     return emit.binary("divide", value, emit.binary("add", emit.unary("abs", value), 1))
 
 
-def _shifted(value: Value, emit: Emit) -> Value:
+def _shifted(emit: Emit, value: Value) -> Value:
     """Returns a value less its greatest element along the last axis, so that no exponential overflows."""
     last = len(emit.dims(value)) - 1
     greatest = emit.reduce("maximum", value, (last,), lowest(types.element_of(value.type)))
@@ -65,19 +65,19 @@ def _shifted(value: Value, emit: Emit) -> Value:
 
 
 def _softmax(op: Operation, emit: Emit) -> Value:
-    powers = emit.unary("exponential", _shifted(op.operands[0], emit))
+    powers = emit.unary("exponential", _shifted(emit, op.operands[0]))
     dims = emit.dims(powers)
     total = emit.reduce("add", powers, (len(dims) - 1,), 0)
     return emit.binary("divide", powers, emit.broadcast(total, dims, range(len(dims) - 1)))
 
 
 def _log_softmax(op: Operation, emit: Emit) -> Value:
-    return log_softmax(op.operands[0], emit)
+    return log_softmax(emit, op.operands[0])
 
 
-def log_softmax(value: Value, emit: Emit) -> Value:
+def log_softmax(emit: Emit, value: Value) -> Value:
     """Emits the logarithms of a softmax along the last axis."""
-    shifted = _shifted(value, emit)
+    shifted = _shifted(emit, value)
     dims = emit.dims(shifted)
     total = emit.reduce("add", emit.unary("exponential", shifted), (len(dims) - 1,), 0)
     return emit.binary("subtract", shifted, emit.broadcast(emit.unary("log", total), dims, range(len(dims) - 1)))

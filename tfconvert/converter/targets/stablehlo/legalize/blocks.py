@@ -21,16 +21,16 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _divided(dim: int, divisor: int, emit: Emit) -> int:
+def _divided(emit: Emit, dim: int, divisor: int) -> int:
     return emit.size_of(emit.compute("divide", emit.size(dim), emit.size(divisor)))
 
 
 def _batch_blocks(op: Operation, emit: Emit) -> tuple[Sequence[int], list[Amounts]]:
     """Returns the blocks' size, and what is padded or cut off each spatial axis."""
     if len(op.operands) == 2:
-        return (int(attribute(op, "block_size", 1)),) * 2, amounts_of(op, 1, 2, emit)
-    block = sizes_in(op.operands[1], emit)
-    return block, amounts_of(op, 2, len(block), emit)
+        return (int(attribute(op, "block_size", 1)),) * 2, amounts_of(emit, op, 1, 2)
+    block = sizes_in(emit, op.operands[1])
+    return block, amounts_of(emit, op, 2, len(block))
 
 
 def _space_to_batch(op: Operation, emit: Emit) -> Value:
@@ -38,10 +38,10 @@ def _space_to_batch(op: Operation, emit: Emit) -> Value:
     block, amounts = _batch_blocks(op, emit)
     rank, count = len(emit.dims(value)), len(block)
     every: list[Amounts] = [(0, 0), *amounts, *[(0, 0)] * (rank - 1 - count)]
-    value = pad_around(value, every, emit.scalar(0, types.element_of(value.type)), emit)
+    value = pad_around(emit, value, every, emit.scalar(0, types.element_of(value.type)))
     batch, *spatial = emit.dims(value)[: count + 1]
     rest = emit.dims(value)[count + 1 :]
-    counts = [_divided(dim, size, emit) for dim, size in zip(spatial, block, strict=True)]
+    counts = [_divided(emit, dim, size) for dim, size in zip(spatial, block, strict=True)]
     split = [each for pair in zip(counts, block, strict=True) for each in pair]
     value = emit.reshape(value, (batch, *split, *rest))
     order = [
@@ -53,7 +53,7 @@ def _space_to_batch(op: Operation, emit: Emit) -> Value:
     value = emit.transpose(value, order)
     total = batch
     for size in block:
-        total = times(total, size, emit)
+        total = times(emit, total, size)
     return emit.reshape(value, (total, *counts, *rest))
 
 
@@ -65,16 +65,16 @@ def _batch_to_space(op: Operation, emit: Emit) -> Value:
     rest = emit.dims(value)[count + 1 :]
     batch = total
     for size in block:
-        batch = _divided(batch, size, emit)
+        batch = _divided(emit, batch, size)
     value = emit.reshape(value, (*block, batch, *spatial, *rest))
     order = [count]
     for axis in range(count):
         order += [count + 1 + axis, axis]
     value = emit.transpose(value, [*order, *range(2 * count + 1, 2 * count + 1 + len(rest))])
-    wide = [times(dim, size, emit) for dim, size in zip(spatial, block, strict=True)]
+    wide = [times(emit, dim, size) for dim, size in zip(spatial, block, strict=True)]
     value = emit.reshape(value, (batch, *wide, *rest))
     for axis, (low, high) in enumerate(cuts, 1):
-        value = from_to(value, axis, low, emit.compute("subtract", emit.size(emit.dims(value)[axis]), high), emit)
+        value = from_to(emit, value, axis, low, emit.compute("subtract", emit.size(emit.dims(value)[axis]), high))
     return value
 
 
@@ -89,8 +89,8 @@ def _depth_layout(op: Operation, emit: Emit) -> tuple[Value, tuple[int, ...], in
 def _space_to_depth(op: Operation, emit: Emit) -> Value:
     value, dims, block, is_first = _depth_layout(op, emit)
     batch, channels = dims[0], dims[1] if is_first else dims[3]
-    height, width = (_divided(dim, block, emit) for dim in (dims[2:] if is_first else dims[1:3]))
-    deep = times(channels, block * block, emit)
+    height, width = (_divided(emit, dim, block) for dim in (dims[2:] if is_first else dims[1:3]))
+    deep = times(emit, channels, block * block)
     if is_first:
         value = emit.reshape(value, (batch, channels, height, block, width, block))
         return emit.reshape(emit.transpose(value, (0, 3, 5, 1, 2, 4)), (batch, deep, height, width))
@@ -102,8 +102,8 @@ def _depth_to_space(op: Operation, emit: Emit) -> Value:
     value, dims, block, is_first = _depth_layout(op, emit)
     batch, deep = dims[0], dims[1] if is_first else dims[3]
     height, width = dims[2:] if is_first else dims[1:3]
-    channels = _divided(deep, block * block, emit)
-    tall, wide = times(height, block, emit), times(width, block, emit)
+    channels = _divided(emit, deep, block * block)
+    tall, wide = times(emit, height, block), times(emit, width, block)
     if is_first:
         value = emit.reshape(value, (batch, block, block, channels, height, width))
         return emit.reshape(emit.transpose(value, (0, 3, 4, 1, 5, 2)), (batch, channels, tall, wide))
@@ -128,9 +128,9 @@ def _patches(op: Operation, emit: Emit) -> Value:
     counts = []
     for axis in axes:
         if attribute(op, "padding", "VALID") == "SAME":
-            amounts[axis.number] = same(dims[axis.number], axis, emit)
-        counts.append(slid(op, dims[axis.number], axis, (0, 0), emit))
-    value = pad_around(value, amounts, emit.scalar(0, types.element_of(value.type)), emit)
+            amounts[axis.number] = same(emit, dims[axis.number], axis)
+        counts.append(slid(emit, op, dims[axis.number], axis, (0, 0)))
+    value = pad_around(emit, value, amounts, emit.scalar(0, types.element_of(value.type)))
     parts = [value]
     for axis, count in zip(axes, counts, strict=True):
         if len(parts) * axis.size > _MAX_PARTS:
@@ -138,11 +138,11 @@ def _patches(op: Operation, emit: Emit) -> Value:
         # The last element that is taken is the one behind which a whole window still ends.
         reach = emit.compute("add", emit.compute("multiply", emit.size(count), axis.stride), 1 - axis.stride)
         parts = [
-            from_to(part, axis.number, at, emit.compute("add", reach, at), emit, axis.stride, count)
+            from_to(emit, part, axis.number, at, emit.compute("add", reach, at), axis.stride, count)
             for part in parts
             for at in range(0, axis.extent, axis.dilation)
         ]
-    return concatenate(parts, len(dims) - 1, emit)
+    return concatenate(emit, parts, len(dims) - 1)
 
 
 LOWERINGS: Mapping[str, Lowering] = {

@@ -16,16 +16,16 @@ from tfconvert.schema.ir.values import Value
 
 
 def _complex(op: Operation, emit: Emit) -> Value:
-    return joined(*emit.pair(*op.operands), emit)
+    return joined(emit, *emit.pair(*op.operands))
 
 
-def joined(real: Value, imaginary: Value, emit: Emit) -> Value:
+def joined(emit: Emit, real: Value, imaginary: Value) -> Value:
     """Emits complex numbers of two parts."""
     element = ComplexType.get(types.element_of(real.type))
     return emit.one("complex", (real, imaginary), element, emit.dims(real))
 
 
-def _part(value: Value, name: str, emit: Emit) -> Value:
+def _part(emit: Emit, value: Value, name: str) -> Value:
     element = types.element_of(value.type)
     assert isinstance(element, ComplexType)
     return emit.one(name, (value,), element.element_type, emit.dims(value))
@@ -35,33 +35,33 @@ def _part_of(name: str) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         value = op.operands[0]
         if isinstance(types.element_of(value.type), ComplexType):
-            return _part(value, name, emit)
+            return _part(emit, value, name)
         return value if name == "real" else emit.binary("multiply", value, 0)
 
     return lower
 
 
-def conjugated(value: Value, emit: Emit) -> Value:
+def conjugated(emit: Emit, value: Value) -> Value:
     """Emits conjugates; those of real numbers are what they are."""
     if not isinstance(types.element_of(value.type), ComplexType):
         return value
-    return joined(_part(value, "real", emit), emit.unary("negate", _part(value, "imag", emit)), emit)
+    return joined(emit, _part(emit, value, "real"), emit.unary("negate", _part(emit, value, "imag")))
 
 
 def _conj(op: Operation, emit: Emit) -> Value:
-    return conjugated(op.operands[0], emit)
+    return conjugated(emit, op.operands[0])
 
 
 def _conjugate_transpose(op: Operation, emit: Emit) -> Value:
-    return conjugated(emit.transpose(op.operands[0], ints(op, 1, "the permutation")), emit)
+    return conjugated(emit, emit.transpose(op.operands[0], ints(op, 1, "the permutation")))
 
 
 def _angle(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
-    return emit.binary("atan2", _part(value, "imag", emit), _part(value, "real", emit))
+    return emit.binary("atan2", _part(emit, value, "imag"), _part(emit, value, "real"))
 
 
-def _transform(value: Value, kind: str, lengths: tuple[int, ...], emit: Emit) -> Value:
+def _transform(emit: Emit, value: Value, kind: str, lengths: tuple[int, ...]) -> Value:
     """Emits a transform along the last axes."""
     dims, element = list(emit.dims(value)), types.element_of(value.type)
     if kind == "RFFT":
@@ -78,7 +78,7 @@ def _complex_fft(kind: str, rank: int) -> Lowering:
         lengths = emit.dims(op.operands[0])[-rank:]
         if min(lengths) < 0:
             raise DeclinedError("a length that it transforms is not known")
-        return _transform(op.operands[0], kind, lengths, emit)
+        return _transform(emit, op.operands[0], kind, lengths)
 
     return lower
 
@@ -92,21 +92,21 @@ def _real_fft(kind: str, rank: int) -> Lowering:
         needed = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "IRFFT" else lengths
         first = len(emit.dims(value)) - rank
         for axis, size in enumerate(needed, first):
-            value = _fitted(value, axis, size, emit)
-        return _transform(value, kind, lengths, emit)
+            value = _fitted(emit, value, axis, size)
+        return _transform(emit, value, kind, lengths)
 
     return lower
 
 
-def _fitted(value: Value, axis: int, size: int, emit: Emit) -> Value:
+def _fitted(emit: Emit, value: Value, axis: int, size: int) -> Value:
     """Emits a tensor whose size along an axis is another one: cut off at its end, or padded with zeros."""
     dims = emit.dims(value)
     if dims[axis] < 0:
         raise DeclinedError("a length that it transforms is not known")
     if dims[axis] > size:
-        return part(value, axis, 0, size, emit)
+        return part(emit, value, axis, 0, size)
     high = [size - dims[axis] if at == axis else 0 for at in range(len(dims))]
-    return padded(value, [0] * len(dims), high, emit.scalar(0, types.element_of(value.type)), emit)
+    return padded(emit, value, [0] * len(dims), high, emit.scalar(0, types.element_of(value.type)))
 
 
 LOWERINGS: Mapping[str, Lowering] = {

@@ -20,7 +20,7 @@ def are_computed(op: Operation) -> bool:
     return constant_ints(op.operands[1]) is None
 
 
-def _flags(op: Operation, rank: int, emit: Emit) -> list[Value]:
+def _flags(emit: Emit, op: Operation, rank: int) -> list[Value]:
     """Returns whether each axis is among those that are reduced."""
     if not attribute(op, "keep_dims", False):
         raise DeclinedError("the axes must be constant, unless reduced dimensions are kept")
@@ -34,18 +34,18 @@ def _flags(op: Operation, rank: int, emit: Emit) -> list[Value]:
     return found
 
 
-def reduced(name: str, op: Operation, initial: float, emit: Emit) -> Value:
+def reduced(emit: Emit, name: str, op: Operation, initial: float) -> Value:
     """Emits a reduction; each axis is reduced, spread again, and cut to one element if it is among those meant."""
     value = op.operands[0]
     rank = len(emit.dims(value))
-    for axis, flag in enumerate(_flags(op, rank, emit)):
+    for axis, flag in enumerate(_flags(emit, op, rank)):
         dims = emit.dims(value)
         spread = emit.broadcast(
             emit.reduce(name, value, (axis,), initial), dims, [at for at in range(rank) if at != axis]
         )
         chosen = emit.select(flag, spread, value)
         size = emit.sizes.fresh(emit.select(flag, 1, emit.value(emit.size(dims[axis]))))
-        value = first(chosen, axis, size, emit)
+        value = first(emit, chosen, axis, size)
     return value
 
 
@@ -53,16 +53,16 @@ def count_reduced(op: Operation, emit: Emit) -> Value:
     """Emits how many elements each one of the result is made of, as `i32`."""
     dims = emit.dims(op.operands[0])
     count = emit.scalar(1, types.I32)
-    for flag, dim in zip(_flags(op, len(dims), emit), dims, strict=True):
+    for flag, dim in zip(_flags(emit, op, len(dims)), dims, strict=True):
         count = emit.binary("multiply", count, emit.select(flag, emit.value(emit.size(dim)), 1))
     return count
 
 
-def permuted(value: Value, permutation: Value, emit: Emit) -> Value:
+def permuted(emit: Emit, value: Value, permutation: Value) -> Value:
     """Emits each element from where its indices, permuted, say."""
     dims = emit.dims(value)
     rank = len(dims)
-    axes = [pick(permutation, at, emit) for at in range(rank)]
+    axes = [pick(emit, permutation, at) for at in range(rank)]
     if not rank:
         return value
     result = []
@@ -71,10 +71,10 @@ def permuted(value: Value, permutation: Value, emit: Emit) -> Value:
         for at in reversed(range(rank - 1)):
             size = emit.select(emit.compare("EQ", axis, at), emit.value(emit.size(dims[at])), size)
         result.append(emit.sizes.fresh(size))
-    return gather_at(value, concatenate(_coordinates(axes, result, emit), rank, emit), emit)
+    return gather_at(emit, value, concatenate(emit, _coordinates(emit, axes, result), rank))
 
 
-def _coordinates(axes: Sequence[Value], dims: Sequence[int], emit: Emit) -> list[Value]:
+def _coordinates(emit: Emit, axes: Sequence[Value], dims: Sequence[int]) -> list[Value]:
     """Emits, for each element of a permutation's result, its index along each axis of the operand."""
     columns = []
     for axis in range(len(axes)):

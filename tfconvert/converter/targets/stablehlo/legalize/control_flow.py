@@ -22,14 +22,14 @@ HANDLED = _IF | _CASE | _WHILE
 """The ops that become regions."""
 
 
-def lower(op: Operation, calls: Sequence[Call], emit: Emit) -> tuple[Sequence[Value], list[Block]]:
+def lower(emit: Emit, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Value], list[Block]]:
     """Emits what replaces an op; returns the values that replace its results, and the blocks that it now holds.
 
     Raises:
         DeclinedError: There is no such form.
     """
     if op.name in _WHILE:
-        return _while(op, calls, emit)
+        return _while(emit, op, calls)
     condition = op.operands[0]
     wanted = types.I1 if op.name in _IF else types.I32
     if types.element_of(condition.type) != wanted or emit.dims(condition):
@@ -44,7 +44,7 @@ def lower(op: Operation, calls: Sequence[Call], emit: Emit) -> tuple[Sequence[Va
     return emit.op(name, (condition,), op.result_types, regions=[Region(each) for each in blocks]).results, blocks
 
 
-def _while(op: Operation, calls: Sequence[Call], emit: Emit) -> tuple[Sequence[Value], list[Block]]:
+def _while(emit: Emit, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Value], list[Block]]:
     condition, body = calls
     (decision,) = condition.returned
     if types.element_of(decision.type) != types.I1 or types.shape_of(decision.type) not in ((), None):

@@ -39,13 +39,13 @@ def _layouts(op: Operation, rank: int) -> ConvAttr:
 
 
 def _convolved(
+    emit: Emit,
     op: Operation,
     operands: tuple[Value, Value],
     dims: Dims,
     axes: Sequence[Axis],
     padding: Sequence[Amounts],
     groups: int,
-    emit: Emit,
     gaps: Sequence[int] = (),
 ) -> Value:
     """Inserts a convolution of a value with a kernel; the result's sizes are given, and steps between elements."""
@@ -68,16 +68,16 @@ def _convolved(
     return emit.one("dynamic_conv", (*operands, amounts), element, dims, properties)
 
 
-def _convolve(op: Operation, kernel: Value, groups: int, outputs: int, emit: Emit) -> Value:
+def _convolve(emit: Emit, op: Operation, kernel: Value, groups: int, outputs: int) -> Value:
     """Inserts a convolution of an op's first operand with a kernel."""
     dims = emit.dims(op.operands[0])
     axes = axes_of(op, len(dims), emit.dims(kernel)[:-2])
-    padding = padding_of(op, dims, axes, emit)
+    padding = padding_of(emit, op, dims, axes)
     result = list(dims)
     for axis, amounts in zip(axes, padding, strict=True):
-        result[axis.number] = slid(op, dims[axis.number], axis, amounts, emit)
+        result[axis.number] = slid(emit, op, dims[axis.number], axis, amounts)
     result[channel_axis(op, len(dims))] = outputs
-    return _convolved(op, (op.operands[0], kernel), tuple(result), axes, padding, groups, emit)
+    return _convolved(emit, op, (op.operands[0], kernel), tuple(result), axes, padding, groups)
 
 
 def _channels(op: Operation, dims: Dims) -> int:
@@ -90,17 +90,17 @@ def _channels(op: Operation, dims: Dims) -> int:
 def _conv(op: Operation, emit: Emit) -> Value:
     kernel = op.operands[1]
     *_, inputs, outputs = emit.dims(kernel)
-    return _convolve(op, kernel, _channels(op, emit.dims(op.operands[0])) // inputs, outputs, emit)
+    return _convolve(emit, op, kernel, _channels(op, emit.dims(op.operands[0])) // inputs, outputs)
 
 
 def _depthwise(op: Operation, emit: Emit) -> Value:
     kernel = op.operands[1]
     height, width, channels, multiplier = emit.dims(kernel)
     kernel = emit.reshape(kernel, (height, width, 1, channels * multiplier))
-    return _convolve(op, kernel, channels, channels * multiplier, emit)
+    return _convolve(emit, op, kernel, channels, channels * multiplier)
 
 
-def _turned(kernel: Value, groups: int, emit: Emit) -> Value:
+def _turned(emit: Emit, kernel: Value, groups: int) -> Value:
     """Returns a kernel back to front, with inputs and outputs exchanged within each group."""
     *window, inputs, outputs = emit.dims(kernel)
     count = len(window)
@@ -118,21 +118,21 @@ def _turned(kernel: Value, groups: int, emit: Emit) -> Value:
     return emit.reshape(kernel, (*window, outputs // groups, groups * inputs))
 
 
-def _wanted(op: Operation, axes: Sequence[int], emit: Emit) -> list[int]:
+def _wanted(emit: Emit, op: Operation, axes: Sequence[int]) -> list[int]:
     """Returns the sizes of the result's spatial axes: what shapes tell, else what the operand holds."""
     (count,) = emit.dims(op.operands[0])
     found = emit.sizes.of(op.results[0])
     if found is not None and all(found[axis] >= 0 for axis in axes):
         return [found[axis] for axis in axes]
     if count == len(axes) + 2:
-        sizes = requested(op, 0, emit)
+        sizes = requested(emit, op, 0)
         return [sizes[axis] for axis in axes]
     if count != len(axes):
         raise DeclinedError("the size of its result is not known")
     elements = emit.sizes.elements(op.operands[0])
     if elements is not None and min(elements) >= 0:
         return list(elements)
-    return [emit.size_of(pick(op.operands[0], index, emit)) for index in range(count)]
+    return [emit.size_of(pick(emit, op.operands[0], index)) for index in range(count)]
 
 
 def _groups(op: Operation, rank: int, inputs: int) -> int:
@@ -149,28 +149,28 @@ def _input_gradient(op: Operation, emit: Emit) -> Value:
     if min(inputs, outputs) < 0:
         raise DeclinedError("the number of channels is not known")
     forward, groups = axes_of(op, len(dims), window), _groups(op, len(dims), inputs)
-    wanted = _wanted(op, [axis.number for axis in forward], emit)
+    wanted = _wanted(emit, op, [axis.number for axis in forward])
     around: list[Amounts] = []
     result = list(dims)
     for axis, size in zip(forward, wanted, strict=True):
-        around.append(_around(op, axis, dims[axis.number], size, emit))
+        around.append(_around(emit, op, axis, dims[axis.number], size))
         result[axis.number] = size
     result[channel_axis(op, len(dims))] = inputs * groups
-    turned = _turned(kernel, groups, emit)
+    turned = _turned(emit, kernel, groups)
     steps = [axis._replace(stride=1) for axis in forward]
     numbers = known(around)
     if numbers is not None and all(dims[axis.number] >= 0 for axis in forward):
         gaps = [axis.stride for axis in forward]
-        return _convolved(op, (value, turned), tuple(result), steps, numbers, groups, emit, gaps)
+        return _convolved(emit, op, (value, turned), tuple(result), steps, numbers, groups, gaps)
     every: list[Amounts] = [(0, 0)] * len(dims)
     interior = [0] * len(dims)
     for axis, amounts in zip(forward, around, strict=True):
         every[axis.number], interior[axis.number] = amounts, axis.stride - 1
-    spread = pad_around(value, every, emit.scalar(0, types.element_of(value.type)), emit, interior)
-    return _convolved(op, (spread, turned), tuple(result), steps, [(0, 0)] * len(steps), groups, emit)
+    spread = pad_around(emit, value, every, emit.scalar(0, types.element_of(value.type)), interior)
+    return _convolved(emit, op, (spread, turned), tuple(result), steps, [(0, 0)] * len(steps), groups)
 
 
-def _around(op: Operation, axis: Axis, dim: int, wanted: int, emit: Emit) -> Amounts:
+def _around(emit: Emit, op: Operation, axis: Axis, dim: int, wanted: int) -> Amounts:
     """Returns the padding of a gradient along an axis: the windows of the result reach from its start to its end."""
     # What the windows of the convolution itself, as many as the gradient's operand has elements, reach over.
     reached = emit.compute("add", emit.compute("multiply", emit.size(dim), axis.stride), axis.extent - axis.stride)

@@ -44,7 +44,7 @@ _TRIES = 4
 
 def _own_seed(emit: Emit) -> Value:
     """Emits a seed that is another one in each run."""
-    return drawn("UNIFORM", (emit.scalar(-(1 << 31), types.I32), emit.scalar((1 << 31) - 1, types.I32)), (2,), emit)
+    return drawn(emit, "UNIFORM", (emit.scalar(-(1 << 31), types.I32), emit.scalar((1 << 31) - 1, types.I32)), (2,))
 
 
 def _source(op: Operation, emit: Emit) -> tuple[Words, Words]:
@@ -52,37 +52,37 @@ def _source(op: Operation, emit: Emit) -> tuple[Words, Words]:
     if op.name.endswith("V2"):
         return given(op, emit)
     if op.name.startswith("tf.Stateless"):
-        return key_and_counter(op.operands[-1], emit)
-    return key_and_counter(_own_seed(emit), emit)
+        return key_and_counter(emit, op.operands[-1])
+    return key_and_counter(emit, _own_seed(emit))
 
 
-def _counted(counter: Words, places: Value, emit: Emit) -> Words:
+def _counted(emit: Emit, counter: Words, places: Value) -> Words:
     """Emits the counters at places behind one."""
-    start = joined(counter[0], counter[1], emit)
+    start = joined(emit, counter[0], counter[1])
     moved = emit.binary("add", places, start)
     overflow = emit.convert(emit.compare("LT", moved, start), UI64)
-    above = emit.binary("add", overflow, joined(counter[2], counter[3], emit))
-    return (*halves(moved, emit), *halves(above, emit))
+    above = emit.binary("add", overflow, joined(emit, counter[2], counter[3]))
+    return (*halves(emit, moved), *halves(emit, above))
 
 
 def _truncated(op: Operation, emit: Emit) -> Value:
     if types.element_of(op.results[0].type) != types.F32:
         raise DeclinedError(f"it makes numbers of {types.element_of(op.results[0].type)}")
-    dims = requested(op, 0, emit)
-    numbers, groups = groups_of(dims, emit)
-    return ordered(_truncated_columns(*_source(op, emit), groups, emit), numbers, groups, dims, emit)
+    dims = requested(emit, op, 0)
+    numbers, groups = groups_of(emit, dims)
+    return ordered(emit, _truncated_columns(emit, *_source(op, emit), groups), numbers, groups, dims)
 
 
-def _truncated_columns(key: Words, counter: Words, groups: int, emit: Emit) -> Words:
+def _truncated_columns(emit: Emit, key: Words, counter: Words, groups: int) -> Words:
     """Emits four numbers for each group: the first ones that are within the limits."""
     wide = (groups, _TRIES)
     first_one = emit.binary("multiply", emit.iota(wide, 0, UI64), _RESERVED)
     places = emit.binary("add", first_one, emit.iota(wide, 1, UI64))
-    columns = normal(philox(_counted(counter, places, emit), key, emit), emit)
+    columns = normal(emit, philox(emit, _counted(emit, counter, places), key))
     parts = [emit.reshape(column, (*wide, 1)) for column in columns]
-    tried = emit.reshape(concatenate(parts, 2, emit), (groups, 4 * _TRIES))
+    tried = emit.reshape(concatenate(emit, parts, 2), (groups, 4 * _TRIES))
     is_within = emit.compare("LT", emit.unary("abs", tried), _LIMIT)
-    numbers = scan(emit.convert(is_within, types.I32), 1, ADD, emit)
+    numbers = scan(emit, emit.convert(is_within, types.I32), 1, ADD)
     found = []
     for number in range(1, 5):
         is_it = emit.binary("and", is_within, emit.compare("EQ", numbers, number))
@@ -90,34 +90,34 @@ def _truncated_columns(key: Words, counter: Words, groups: int, emit: Emit) -> W
     return found
 
 
-def _doubles(high: Value, low: Value, emit: Emit) -> Value:
+def _doubles(emit: Emit, high: Value, low: Value) -> Value:
     """Emits doubles from 0 to 1 of the lowest bits of words: those of doubles from 1 to 2, less 1."""
-    mantissa = joined(low, emit.binary("and", high, 0xFFFFF), emit)
+    mantissa = joined(emit, low, emit.binary("and", high, 0xFFFFF))
     bits = emit.binary("or", mantissa, 1023 << 52)
     return emit.binary("subtract", emit.one("bitcast_convert", (bits,), types.F64, emit.dims(bits)), 1)
 
 
-def _uniform_doubles(key: Words, counter: Words, dims: Sequence[int], emit: Emit) -> Value:
+def _uniform_doubles(emit: Emit, key: Words, counter: Words, dims: Sequence[int]) -> Value:
     """Emits two doubles from four words."""
     count = emit.product(dims)
     pairs = emit.size_of(emit.compute("divide", emit.compute("add", count, 1), 2))
-    words = philox(_counted(counter, emit.iota((pairs,), 0, UI64), emit), key, emit)
-    columns = [_doubles(words[at], words[at + 1], emit) for at in (0, 2)]
-    return ordered(columns, emit.size_of(count), pairs, dims, emit)
+    words = philox(emit, _counted(emit, counter, emit.iota((pairs,), 0, UI64)), key)
+    columns = [_doubles(emit, words[at], words[at + 1]) for at in (0, 2)]
+    return ordered(emit, columns, emit.size_of(count), pairs, dims)
 
 
 def _multinomial(op: Operation, emit: Emit) -> Value:
     """Emits how many classes end below a part of the sum of all probabilities, which is drawn."""
     logits = emit.convert(op.operands[0], types.F64)
     dims = emit.dims(logits)
-    count = requested_size(op.operands[1], emit)
+    count = requested_size(emit, op.operands[1])
     is_finite = emit.one("is_finite", (logits,), types.I1, dims)
     largest = emit.reduce("maximum", emit.select(is_finite, logits, -math.inf), (1,), -math.inf)
     powers = emit.unary("exponential", emit.binary("subtract", logits, emit.broadcast(largest, dims, (0,))))
-    sums = scan(emit.select(is_finite, powers, 0), 1, ADD, emit)
+    sums = scan(emit, emit.select(is_finite, powers, 0), 1, ADD)
     total = emit.reduce("maximum", sums, (1,), 0)
     taken = (dims[0], count)
-    drawn_parts = _uniform_doubles(*_source(op, emit), taken, emit)
+    drawn_parts = _uniform_doubles(emit, *_source(op, emit), taken)
     parts = emit.binary("multiply", drawn_parts, emit.broadcast(total, taken, (0,)))
     wide = (*taken, dims[1])
     is_below = emit.compare("LE", emit.broadcast(sums, wide, (0, 2)), emit.broadcast(parts, wide, (0, 1)))
@@ -128,30 +128,30 @@ def _full_range(op: Operation, emit: Emit) -> Value:
     element = types.element_of(op.results[0].type)
     if element not in (types.I32, UI32):
         raise DeclinedError(f"it makes numbers of {element}")
-    dims = requested(op, 0, emit)
-    numbers, groups = groups_of(dims, emit)
+    dims = requested(emit, op, 0)
+    numbers, groups = groups_of(emit, dims)
     key, counter = _source(op, emit)
-    words = philox(_counted(counter, emit.iota((groups,), 0, UI64), emit), key, emit)
+    words = philox(emit, _counted(emit, counter, emit.iota((groups,), 0, UI64)), key)
     if element != UI32:
         words = [emit.one("bitcast_convert", (word,), element, emit.dims(word)) for word in words]
-    return ordered(words, numbers, groups, dims, emit)
+    return ordered(emit, words, numbers, groups, dims)
 
 
 def _shuffle(op: Operation, emit: Emit) -> Value:
     """Emits the rows in the order of numbers that are drawn."""
     value = op.operands[0]
     size = emit.dims(value)[0]
-    keys = drawn("UNIFORM", (emit.scalar(0, types.F32), emit.scalar(1, types.F32)), (size,), emit)
-    order = sort((keys, emit.iota((size,), 0, types.I32)), 0, "LT", emit)[1]
-    return rows_at(value, order, emit)
+    keys = drawn(emit, "UNIFORM", (emit.scalar(0, types.F32), emit.scalar(1, types.F32)), (size,))
+    order = sort(emit, (keys, emit.iota((size,), 0, types.I32)), 0, "LT")[1]
+    return rows_at(emit, value, order)
 
 
 def _between(op: Operation, emit: Emit) -> Value:
     """Emits normal numbers between limits, each row with its own ones, from the parts of all that are below them."""
-    dims = requested(op, 0, emit)
+    dims = requested(emit, op, 0)
     element = types.element_of(op.results[0].type)
-    mean, deviation, low, high = (_of_rows(operand, dims, emit) for operand in op.operands[1:5])
-    uniform = drawn("UNIFORM", (emit.scalar(0, element), emit.scalar(1, element)), dims, emit)
+    mean, deviation, low, high = (_of_rows(emit, operand, dims) for operand in op.operands[1:5])
+    uniform = drawn(emit, "UNIFORM", (emit.scalar(0, element), emit.scalar(1, element)), dims)
     ends = []
     for limit in (low, high):
         away = emit.binary("divide", emit.binary("subtract", limit, mean), deviation)
@@ -163,7 +163,7 @@ def _between(op: Operation, emit: Emit) -> Value:
     return emit.binary("minimum", emit.binary("maximum", found, low), high)
 
 
-def _of_rows(numbers: Value, dims: Sequence[int], emit: Emit) -> Value:
+def _of_rows(emit: Emit, numbers: Value, dims: Sequence[int]) -> Value:
     """Emits a number for each row, or one for all."""
     rank = len(emit.dims(numbers))
     if rank and emit.dims(numbers)[0] == 1:

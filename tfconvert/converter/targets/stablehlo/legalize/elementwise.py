@@ -144,12 +144,12 @@ def _guarded(name: str, guarded: int) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         first, second = emit.pair(*op.operands)
         guard = (first, second)[guarded]
-        return emit.select(emit.compare("EQ", guard, 0), 0, _guarded_op(name, first, second, emit))
+        return emit.select(emit.compare("EQ", guard, 0), 0, _guarded_op(emit, name, first, second))
 
     return lower
 
 
-def _guarded_op(name: str, first: Value, second: Value, emit: Emit) -> Value:
+def _guarded_op(emit: Emit, name: str, first: Value, second: Value) -> Value:
     if name in ("log", "log_plus_one"):
         return emit.binary("multiply", first, emit.unary(name, second))
     return emit.binary(name, first, second)
@@ -164,10 +164,10 @@ def _floor_div(op: Operation, emit: Emit) -> Value:
     if dtype.kind != "i":
         return emit.unary("floor", quotient)
     rest = emit.binary("remainder", first, second)
-    return emit.select(_signs_differ(rest, second, emit), emit.binary("subtract", quotient, 1), quotient)
+    return emit.select(_signs_differ(emit, rest, second), emit.binary("subtract", quotient, 1), quotient)
 
 
-def _signs_differ(rest: Value, divisor: Value, emit: Emit) -> Value:
+def _signs_differ(emit: Emit, rest: Value, divisor: Value) -> Value:
     """Returns whether a remainder is not 0 and has another sign than the divisor."""
     differ = emit.compare("NE", emit.compare("LT", rest, 0), emit.compare("LT", divisor, 0))
     return emit.binary("and", emit.compare("NE", rest, 0), differ)
@@ -178,10 +178,10 @@ def _floor_mod(op: Operation, emit: Emit) -> Value:
     rest = emit.binary("remainder", first, second)
     if types.numpy_dtype(types.element_of(first.type)).kind == "u":
         return rest
-    return emit.select(_signs_differ(rest, second, emit), emit.binary("add", rest, second), rest)
+    return emit.select(_signs_differ(emit, rest, second), emit.binary("add", rest, second), rest)
 
 
-def _within_width(amounts: Value, emit: Emit) -> Value:
+def _within_width(emit: Emit, amounts: Value) -> Value:
     """Emits amounts of a shift that are less than the number of bits, as TensorFlow limits others."""
     element = types.element_of(amounts.type)
     last = types.numpy_dtype(element).itemsize * 8 - 1
@@ -193,13 +193,13 @@ def _within_width(amounts: Value, emit: Emit) -> Value:
 
 
 def _left_shift(op: Operation, emit: Emit) -> Value:
-    return emit.binary("shift_left", op.operands[0], _within_width(op.operands[1], emit))
+    return emit.binary("shift_left", op.operands[0], _within_width(emit, op.operands[1]))
 
 
 def _right_shift(op: Operation, emit: Emit) -> Value:
     is_unsigned = types.numpy_dtype(types.element_of(op.operands[0].type)).kind == "u"
     name = "shift_right_logical" if is_unsigned else "shift_right_arithmetic"
-    return emit.binary(name, op.operands[0], _within_width(op.operands[1], emit))
+    return emit.binary(name, op.operands[0], _within_width(emit, op.operands[1]))
 
 
 def _select_v2(op: Operation, emit: Emit) -> Value:
@@ -240,16 +240,16 @@ def _bitcast(op: Operation, emit: Emit) -> Value:
     is_plain = min(dims, default=0) >= 0 or ComplexType in map(type, (source, element))
     if after > before:
         if not is_plain and dims[-1] >= 0:
-            return _merged(value, element, emit)
+            return _merged(emit, value, element)
         dims = dims[:-1]
     elif after < before:
         if not is_plain:
-            return _cut(value, element, emit)
+            return _cut(emit, value, element)
         dims = (*dims, before // after)
     return emit.one("bitcast_convert", (value,), element, dims)
 
 
-def _bits(value: Value, emit: Emit) -> Value:
+def _bits(emit: Emit, value: Value) -> Value:
     """Emits the bits of numbers as whole numbers."""
     element = types.element_of(value.type)
     width = 8 * types.numpy_dtype(element).itemsize
@@ -260,29 +260,29 @@ def _unsigned(width: int) -> IntegerType:
     return IntegerType.get(width, Signedness.UNSIGNED)
 
 
-def _merged(value: Value, element: Attribute, emit: Emit) -> Value:
+def _merged(emit: Emit, value: Value, element: Attribute) -> Value:
     """Emits wider elements as sums of bits: engines take no such conversion of open sizes."""
     *outer, count = emit.dims(value)
     width = 8 * types.numpy_dtype(element).itemsize
-    bits, found = emit.convert(_bits(value, emit), _unsigned(width)), None
+    bits, found = emit.convert(_bits(emit, value), _unsigned(width)), None
     for at in range(count):
-        here = emit.reshape(part(bits, len(outer), at, at + 1, emit), outer)
+        here = emit.reshape(part(emit, bits, len(outer), at, at + 1), outer)
         here = emit.binary("shift_left", here, at * (width // count))
         found = here if found is None else emit.binary("or", found, here)
     assert found is not None
     return emit.one("bitcast_convert", (found,), element, outer)
 
 
-def _cut(value: Value, element: Attribute, emit: Emit) -> Value:
+def _cut(emit: Emit, value: Value, element: Attribute) -> Value:
     """Emits narrower elements, of the lowest bits first, likewise."""
-    dims, bits = emit.dims(value), _bits(value, emit)
+    dims, bits = emit.dims(value), _bits(emit, value)
     width = 8 * types.numpy_dtype(element).itemsize
     count = 8 * types.numpy_dtype(types.element_of(value.type)).itemsize // width
     parts = []
     for at in range(count):
         here = emit.convert(emit.binary("shift_right_logical", bits, at * width), _unsigned(width))
         parts.append(emit.reshape(here, (*dims, 1)))
-    whole = concatenate(parts, len(dims), emit)
+    whole = concatenate(emit, parts, len(dims))
     return emit.one("bitcast_convert", (whole,), element, (*dims, count))
 
 

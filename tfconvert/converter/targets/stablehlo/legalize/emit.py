@@ -274,11 +274,11 @@ class Emit(OpBuilder):
             raise DeclinedError(f"sizes {one} and {other} can't be broadcast to each other")
         # A size that isn't known must be 1 or equal to one that is.
         if one >= 0 or other >= 0:
-            require_equal_or_one(min(one, other), max(one, other), EQUAL_OR_ONE, self)
+            require_equal_or_one(self, min(one, other), max(one, other), EQUAL_OR_ONE)
             return max(one, other)
         joined = self.sizes.joined(one, other)
         if self.sizes.cached(self.block, joined) is None:
-            require_equal_or_one(one, other, EQUAL_OR_ONE, self)
+            require_equal_or_one(self, one, other, EQUAL_OR_ONE)
             first, second = self.value(self.size(one)), self.value(self.size(other))
             is_one = self.compare("EQ", first, self.scalar(1, types.I32))
             chosen = self.one("select", (is_one, second, first), types.I32, ())

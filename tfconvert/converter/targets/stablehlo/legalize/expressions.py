@@ -149,14 +149,14 @@ class Expression:
         return self.emit.constant(np.asarray(self.held).astype(np.int32))
 
 
-def number(scalar: Value | int, emit: Emit) -> Expression:
+def number(emit: Emit, scalar: Value | int) -> Expression:
     """Returns a size as a float."""
     if isinstance(scalar, int):
         return Expression(emit, np.full((), scalar, np.float32))
     return Expression(emit, emit.convert(scalar, types.F32))
 
 
-def count(dim: int, emit: Emit) -> Expression:
+def count(emit: Emit, dim: int) -> Expression:
     """Returns the numbers from zero up to a size."""
     dim = emit.sizes.find(dim)
     if dim >= 0:

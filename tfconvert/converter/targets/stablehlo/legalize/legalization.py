@@ -98,7 +98,7 @@ class Legalization:
         values: Value | Sequence[Value]
         try:
             if op.name in control_flow.HANDLED:
-                values, blocks = control_flow.lower(op, self._bodies(op), emit)
+                values, blocks = control_flow.lower(emit, op, self._bodies(op))
             elif op.name in LOWERINGS:
                 values = LOWERINGS[op.name](op, emit)
             else:

@@ -42,7 +42,7 @@ def _triangular_solve(op: Operation, emit: Emit) -> Value:
     return emit.one("triangular_solve", (matrix, value), types.element_of(value.type), emit.dims(value), properties)
 
 
-def _solved(matrix: Value, value: Value, emit: Emit) -> Value:
+def _solved(emit: Emit, matrix: Value, value: Value) -> Value:
     """Emits the solution of a system: row by row, the largest element left in a column eliminates it elsewhere."""
     element = types.element_of(matrix.type)
     if isinstance(element, ComplexType):
@@ -51,7 +51,7 @@ def _solved(matrix: Value, value: Value, emit: Emit) -> Value:
     if size < 0:
         raise DeclinedError("the size of its matrices is not known")
     rank = len(emit.dims(matrix))
-    whole = concatenate([matrix, value], rank - 1, emit)
+    whole = concatenate(emit, [matrix, value], rank - 1)
     dims = emit.dims(whole)
 
     def condition(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
@@ -59,14 +59,14 @@ def _solved(matrix: Value, value: Value, emit: Emit) -> Value:
 
     def body(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
         column, rows = args
-        return inner.binary("add", column, 1), _eliminated(rows, column, inner)
+        return inner.binary("add", column, 1), _eliminated(inner, rows, column)
 
-    whole = loop((emit.scalar(0, types.I32), whole), condition, body, emit)[1]
+    whole = loop(emit, (emit.scalar(0, types.I32), whole), condition, body)[1]
     emit.sizes.note(whole, dims)
-    return part(whole, rank - 1, size, size + emit.dims(value)[-1], emit)
+    return part(emit, whole, rank - 1, size, size + emit.dims(value)[-1])
 
 
-def _eliminated(whole: Value, column: Value, emit: Emit) -> Value:
+def _eliminated(emit: Emit, whole: Value, column: Value) -> Value:
     """Emits a step: the best row left is divided by its element, subtracted from all others, and put in its place."""
     dims = emit.dims(whole)
     last, (*outer, rows, _) = len(dims) - 1, dims
@@ -79,22 +79,22 @@ def _eliminated(whole: Value, column: Value, emit: Emit) -> Value:
     is_largest = emit.compare("EQ", left, emit.broadcast(largest, flat, range(last - 1)))
     pivot = emit.reduce("minimum", emit.select(is_largest, numbers, rows), (last - 1,), rows)
     is_pivot = emit.compare("EQ", numbers, emit.broadcast(pivot, flat, range(last - 1)))
-    chosen = emit.reduce("add", emit.select(_along(is_pivot, dims, emit), whole, 0), (last - 1,), 0)
+    chosen = emit.reduce("add", emit.select(_along(emit, is_pivot, dims), whole, 0), (last - 1,), 0)
     divisor = emit.reduce("add", emit.select(is_pivot, elements, 0), (last - 1,), 0)
     wide = (*outer, dims[-1])
     scaled = emit.binary("divide", chosen, emit.broadcast(divisor, wide, range(last - 1)))
     is_place = emit.compare("EQ", numbers, column)
     # The row that gives way moves to where the pivot was.
-    displaced = emit.reduce("add", emit.select(_along(is_place, dims, emit), whole, 0), (last - 1,), 0)
+    displaced = emit.reduce("add", emit.select(_along(emit, is_place, dims), whole, 0), (last - 1,), 0)
     axes = [*range(last - 1), last]
-    moved = emit.select(_along(is_pivot, dims, emit), emit.broadcast(displaced, dims, axes), whole)
+    moved = emit.select(_along(emit, is_pivot, dims), emit.broadcast(displaced, dims, axes), whole)
     factors = emit.reduce("add", emit.select(is_column, moved, 0), (last,), 0)
     row = emit.broadcast(scaled, dims, axes)
-    rest = emit.binary("subtract", moved, emit.binary("multiply", _along(factors, dims, emit), row))
-    return emit.select(_along(is_place, dims, emit), row, rest)
+    rest = emit.binary("subtract", moved, emit.binary("multiply", _along(emit, factors, dims), row))
+    return emit.select(_along(emit, is_place, dims), row, rest)
 
 
-def _along(value: Value, dims: Sequence[int], emit: Emit) -> Value:
+def _along(emit: Emit, value: Value, dims: Sequence[int]) -> Value:
     """Emits a number of each row for all elements of it."""
     return emit.broadcast(value, dims, range(len(dims) - 1))
 
@@ -104,12 +104,12 @@ def _turned(value: Value, op: Operation, emit: Emit) -> Value:
     if not attribute(op, "adjoint", False):
         return value
     rank = len(emit.dims(value))
-    return conjugated(emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2)), emit)
+    return conjugated(emit, emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2)))
 
 
 def _solve(op: Operation, emit: Emit) -> Value:
     matrix, value = op.operands
-    return _solved(_turned(matrix, op, emit), value, emit)
+    return _solved(emit, _turned(matrix, op, emit), value)
 
 
 def _inverse(op: Operation, emit: Emit) -> Value:
@@ -117,7 +117,7 @@ def _inverse(op: Operation, emit: Emit) -> Value:
     dims = emit.dims(matrix)
     last = len(dims) - 1
     is_diagonal = emit.compare("EQ", emit.iota(dims, last - 1, types.I32), emit.iota(dims, last, types.I32))
-    return _solved(matrix, emit.convert(is_diagonal, types.element_of(matrix.type)), emit)
+    return _solved(emit, matrix, emit.convert(is_diagonal, types.element_of(matrix.type)))
 
 
 LOWERINGS: Mapping[str, Lowering] = {

@@ -17,7 +17,7 @@ def _float(op: Operation, name: str, default: float) -> float:
     return float(getattr(op.properties.get(name), "value", default))
 
 
-def _scaled(op: Operation, value: Value, moments: Sequence[Value], affine: Sequence[Value], emit: Emit) -> Value:
+def _scaled(emit: Emit, op: Operation, value: Value, moments: Sequence[Value], affine: Sequence[Value]) -> Value:
     """Returns a value less its means, in its deviations, times a scale plus an offset, as one product and one sum."""
     (mean, variance), (scale, offset) = moments, affine
     dims = emit.dims(value)
@@ -36,7 +36,7 @@ def _batch_norm(op: Operation, emit: Emit) -> Sequence[Value]:
     value, scale, offset, mean, variance = op.operands
     if attribute(op, "is_training", True):
         return _training(op, emit)
-    result = _scaled(op, value, (mean, variance), (scale, offset), emit)
+    result = _scaled(emit, op, value, (mean, variance), (scale, offset))
     return [result, mean, variance, mean, variance, mean][: len(op.results)]
 
 
@@ -53,16 +53,16 @@ def _training(op: Operation, emit: Emit) -> Sequence[Value]:
     centred = emit.binary("subtract", wide, emit.broadcast(own_mean, dims, (axis,)))
     squares = emit.reduce("add", emit.binary("multiply", centred, centred), others, 0)
     own_variance = emit.binary("divide", squares, count)
-    result = _scaled(op, value, (own_mean, own_variance), (scale, offset), emit)
+    result = _scaled(emit, op, value, (own_mean, own_variance), (scale, offset))
     # The variance that is given on is that of the population, of which the batch is a sample.
     rest = emit.binary("maximum", emit.binary("subtract", count, 1), 1)
     sampled = emit.binary("divide", squares, rest)
     share = _float(op, "exponential_avg_factor", 1.0)
-    running = [_mixed(old, new, share, emit) for old, new in ((mean, own_mean), (variance, sampled))]
+    running = [_mixed(emit, old, new, share) for old, new in ((mean, own_mean), (variance, sampled))]
     return [result, *running, own_mean, own_variance, own_mean][: len(op.results)]
 
 
-def _mixed(old: Value, new: Value, share: float, emit: Emit) -> Value:
+def _mixed(emit: Emit, old: Value, new: Value, share: float) -> Value:
     if share == 1.0:
         return new
     return emit.binary("add", emit.binary("multiply", old, 1 - share), emit.binary("multiply", new, share))

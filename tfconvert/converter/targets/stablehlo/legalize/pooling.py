@@ -26,10 +26,10 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _padding(op: Operation, value: Value, axes: Sequence[Axis], emit: Emit) -> list[Amounts]:
+def _padding(emit: Emit, op: Operation, value: Value, axes: Sequence[Axis]) -> list[Amounts]:
     dims = emit.dims(value)
     moving = [axis.size != 1 or axis.stride != 1 for axis in axes]
-    found = padding_of(op, dims, axes, emit)
+    found = padding_of(emit, op, dims, axes)
     return [amounts if moves else (0, 0) for amounts, moves in zip(found, moving, strict=True)]
 
 
@@ -44,25 +44,25 @@ def _properties(axes: Sequence[Axis], padding: Sequence[tuple[int, int]]) -> dic
     }
 
 
-def _window(op: Operation, value: Value, name: str, initial: float, emit: Emit) -> Value:
+def _window(emit: Emit, op: Operation, value: Value, name: str, initial: float) -> Value:
     """Inserts a reduction of windows; padding that is computed at run time is put around the value before."""
     dims, element = emit.dims(value), types.element_of(value.type)
     axes = pooled_axes(op, len(dims))
-    padding = _padding(op, value, axes, emit)
+    padding = _padding(emit, op, value, axes)
     result = [
-        dim if axis.size == axis.stride == 1 else slid(op, dim, axis, amounts, emit)
+        dim if axis.size == axis.stride == 1 else slid(emit, op, dim, axis, amounts)
         for dim, axis, amounts in zip(dims, axes, padding, strict=True)
     ]
     start, numbers = emit.scalar(initial, element), known(padding)
     if numbers is None:
-        value, numbers = pad_around(value, padding, start, emit), [(0, 0)] * len(dims)
+        value, numbers = pad_around(emit, value, padding, start), [(0, 0)] * len(dims)
     body = emit.body(name, element)
     return emit.one("reduce_window", (value, start), element, result, _properties(axes, numbers), (body,))
 
 
 def _max_pool(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
-    return _window(op, value, "maximum", lowest(types.element_of(value.type)), emit)
+    return _window(emit, op, value, "maximum", lowest(types.element_of(value.type)))
 
 
 def _avg_pool(op: Operation, emit: Emit) -> Value:
@@ -70,7 +70,7 @@ def _avg_pool(op: Operation, emit: Emit) -> Value:
     element = types.element_of(value.type)
     if element in (types.F16, types.BF16):
         value = emit.convert(value, types.F32)
-    total = _window(op, value, "add", 0, emit)
+    total = _window(emit, op, value, "add", 0)
     if attribute(op, "padding", "VALID") == "VALID":
         mean = emit.binary("divide", total, math.prod(attribute(op, "ksize")))
         return emit.convert(mean, element)
@@ -78,7 +78,7 @@ def _avg_pool(op: Operation, emit: Emit) -> Value:
     axes = pooled_axes(op, len(emit.dims(value)))
     shape = [1 if axis.size == axis.stride == 1 else dim for axis, dim in zip(axes, emit.dims(value), strict=True)]
     ones = emit.broadcast(emit.scalar(1, types.element_of(value.type)), shape)
-    return emit.convert(emit.binary("divide", total, _window(op, ones, "add", 0, emit)), element)
+    return emit.convert(emit.binary("divide", total, _window(emit, op, ones, "add", 0)), element)
 
 
 def _max_pool_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
@@ -86,21 +86,21 @@ def _max_pool_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
     value = op.operands[0]
     dims = emit.dims(value)
     axes = pooled_axes(op, len(dims))
-    padding = known(_padding(op, value, axes, emit))
+    padding = known(_padding(emit, op, value, axes))
     result = [
-        dim if axis.size == axis.stride == 1 else slid(op, dim, axis, (0, 0), emit)
+        dim if axis.size == axis.stride == 1 else slid(emit, op, dim, axis, (0, 0))
         for dim, axis in zip(dims, axes, strict=True)
     ]
     element, index = (types.element_of(each.type) for each in op.results)
     places = _places(op, emit)
     fill, no_place = emit.scalar(lowest(element), element), emit.scalar(1 << 62, types.I64)
     if padding is None:
-        amounts = _padding(op, value, axes, emit)
-        value = pad_around(value, amounts, fill, emit)
-        places, padding = pad_around(places, amounts, no_place, emit), [(0, 0)] * len(dims)
+        amounts = _padding(emit, op, value, axes)
+        value = pad_around(emit, value, amounts, fill)
+        places, padding = pad_around(emit, places, amounts, no_place), [(0, 0)] * len(dims)
     operands = (value, places, fill, no_place)
     kinds = [types.tensor(each, static_shape(result)) for each in (element, types.I64)]
-    region = arg_body("GT", element, types.I64, emit)
+    region = arg_body(emit, "GT", element, types.I64)
     found = emit.op("reduce_window", operands, kinds, _properties(axes, padding), (region,)).results
     for each in found:
         emit.sizes.note(each, result)

@@ -15,27 +15,27 @@ from tfconvert.schema.ir.values import Value
 
 
 def dot(
+    emit: Emit,
     lhs: Value,
     rhs: Value,
     batch: Sequence[tuple[int, int]],
     contracted: Sequence[tuple[int, int]],
-    emit: Emit,
     element: Attribute | None = None,
 ) -> Value:
     """Inserts a product; the result has the batch dimensions, then the free ones of both operands.
 
     Args:
+        emit: The emitter.
         lhs: The first operand.
         rhs: The second one.
         batch: Pairs of dimensions that both have.
         contracted: Pairs of dimensions that are summed over.
-        emit: The emitter.
         element: The result's element type, the operands' by default.
     """
     left, right = emit.dims(lhs), emit.dims(rhs)
     gone = [*batch, *contracted]
     for one, other in gone:
-        require_equal(left[one], right[other], "the sizes that it multiplies along must be equal", emit)
+        require_equal(emit, left[one], right[other], "the sizes that it multiplies along must be equal")
     dims = [max(left[one], right[other]) if min(left[one], right[other]) < 0 else left[one] for one, other in batch]
     dims += [dim for axis, dim in enumerate(left) if axis not in [one for one, _ in gone]]
     dims += [dim for axis, dim in enumerate(right) if axis not in [other for _, other in gone]]
@@ -52,7 +52,7 @@ def dot(
 def _mat_mul(op: Operation, emit: Emit) -> Value:
     lhs, rhs = op.operands
     contracted = (int(not attribute(op, "transpose_a", False)), int(attribute(op, "transpose_b", False)))
-    return dot(lhs, rhs, (), [contracted], emit)
+    return dot(emit, lhs, rhs, (), [contracted])
 
 
 def _batch_mat_mul(op: Operation, emit: Emit) -> Value:
@@ -62,13 +62,13 @@ def _batch_mat_mul(op: Operation, emit: Emit) -> Value:
     left, right = emit.dims(lhs), emit.dims(rhs)
     element = types.element_of(op.results[0].type)
     if len(right) == 2 and len(left) > 2 and not turned[0]:
-        return dot(lhs, rhs, (), [(len(left) - 1, int(turned[1]))], emit, element)
+        return dot(emit, lhs, rhs, (), [(len(left) - 1, int(turned[1]))], element)
     joined = emit.join(left[:-2], right[:-2])
     lhs = emit.broadcast(lhs, (*joined, *left[-2:]))
     rhs = emit.broadcast(rhs, (*joined, *right[-2:]))
     rank = len(joined) + 2
     contracted = (rank - 2 if turned[0] else rank - 1, rank - 1 if turned[1] else rank - 2)
-    return dot(lhs, rhs, [(axis, axis) for axis in range(len(joined))], [contracted], emit, element)
+    return dot(emit, lhs, rhs, [(axis, axis) for axis in range(len(joined))], [contracted], element)
 
 
 def _spelled(op: Operation, emit: Emit) -> tuple[list[str], str]:
@@ -89,7 +89,7 @@ def _spelled(op: Operation, emit: Emit) -> tuple[list[str], str]:
     return terms, output
 
 
-def _diagonal(value: Value, letters: str, emit: Emit) -> tuple[Value, str]:
+def _diagonal(emit: Emit, value: Value, letters: str) -> tuple[Value, str]:
     """Emits the elements whose indices are equal wherever their letters are; returns them with each letter once."""
     for axis in reversed(range(len(letters))):
         dims, before = emit.dims(value), letters.index(letters[axis])
@@ -100,7 +100,7 @@ def _diagonal(value: Value, letters: str, emit: Emit) -> tuple[Value, str]:
     return value, letters
 
 
-def _without_ones(values: Sequence[Value], terms: list[str], emit: Emit) -> list[Value]:
+def _without_ones(emit: Emit, values: Sequence[Value], terms: list[str]) -> list[Value]:
     """Removes letters from terms where they are of size 1, and of other sizes elsewhere; returns what is left."""
     shapes = [emit.dims(value) for value in values]
     spread = {
@@ -120,10 +120,10 @@ def _without_ones(values: Sequence[Value], terms: list[str], emit: Emit) -> list
 
 def _einsum(op: Operation, emit: Emit) -> Value:
     spelled, output = _spelled(op, emit)
-    operands = _without_ones(op.operands, spelled, emit)
+    operands = _without_ones(emit, op.operands, spelled)
     terms = []
     for index, (operand, letters) in enumerate(zip(operands, spelled, strict=True)):
-        value, term = _diagonal(operand, letters, emit)
+        value, term = _diagonal(emit, operand, letters)
         others = output + "".join(spelled[:index] + spelled[index + 1 :])
         axes = [axis for axis, letter in enumerate(term) if letter not in others]
         if axes:
@@ -132,18 +132,18 @@ def _einsum(op: Operation, emit: Emit) -> Value:
     value, letters = terms[0]
     for index, other in enumerate(terms[1:], 2):
         needed = output + "".join(term for _, term in terms[index:])
-        value, letters = _product((value, letters), other, needed, emit)
+        value, letters = _product(emit, (value, letters), other, needed)
     return emit.transpose(value, [letters.index(letter) for letter in output])
 
 
-def _product(one: tuple[Value, str], other: tuple[Value, str], needed: str, emit: Emit) -> tuple[Value, str]:
+def _product(emit: Emit, one: tuple[Value, str], other: tuple[Value, str], needed: str) -> tuple[Value, str]:
     """Emits a product of two terms, summed over what both have and nothing else needs; returns it with its letters."""
     (first, left), (second, right) = one, other
     both = [letter for letter in left if letter in right]
     batch = [letter for letter in both if letter in needed]
     summed = [letter for letter in both if letter not in needed]
     pairs = [[(left.index(letter), right.index(letter)) for letter in group] for group in (batch, summed)]
-    value = dot(first, second, pairs[0], pairs[1], emit)
+    value = dot(emit, first, second, pairs[0], pairs[1])
     return value, "".join([*batch, *(each for each in left + right if each not in both)])
 
 

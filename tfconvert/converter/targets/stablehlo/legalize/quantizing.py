@@ -56,14 +56,14 @@ def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
         raise DeclinedError(f"its numbers are of {element}")
     axis = int(attribute(op, "axis", -1))
     if axis < 0:
-        return _in_range(op, value, range(len(dims)), emit)
+        return _in_range(emit, op, value, range(len(dims)))
     # The channels of which each has a range of its own are the last dimension until they are done.
     order = [*(at for at in range(len(dims)) if at != axis), axis]
-    found = _in_range(op, emit.transpose(value, order), range(len(dims) - 1), emit)
+    found = _in_range(emit, op, emit.transpose(value, order), range(len(dims) - 1))
     return emit.transpose(found, [order.index(at) for at in range(len(dims))])
 
 
-def _in_range(op: Operation, value: Value, axes: Sequence[int], emit: Emit) -> Value:
+def _in_range(emit: Emit, op: Operation, value: Value, axes: Sequence[int]) -> Value:
     """Emits numbers rounded to what integers represent, in the range that is given or that they have along axes."""
     is_given = bool(attribute(op, "range_given", True))
     if is_given:

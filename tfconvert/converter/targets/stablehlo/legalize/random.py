@@ -32,82 +32,82 @@ Words = Sequence[Value]
 """Tensors of `ui32`."""
 
 
-def _wide(value: Value, emit: Emit) -> Value:
+def _wide(emit: Emit, value: Value) -> Value:
     return emit.convert(value, UI64)
 
 
-def _product(word: Value, multiplier: int, emit: Emit) -> tuple[Value, Value]:
+def _product(emit: Emit, word: Value, multiplier: int) -> tuple[Value, Value]:
     """Emits the high and the low half of a product."""
-    whole = emit.binary("multiply", _wide(word, emit), multiplier)
+    whole = emit.binary("multiply", _wide(emit, word), multiplier)
     high = emit.convert(emit.binary("shift_right_logical", whole, 32), UI32)
     return high, emit.binary("multiply", word, multiplier)
 
 
-def philox(counter: Words, key: Words, emit: Emit) -> Words:
+def philox(emit: Emit, counter: Words, key: Words) -> Words:
     """Emits four words for each counter.
 
     Args:
+        emit: The emitter.
         counter: Four words, of one shape.
         key: Two scalars.
-        emit: The emitter.
     """
     words = list(counter)
     for number in range(_ROUNDS):
         if number:
             key = [emit.binary("add", half, step) for half, step in zip(key, _WEYL, strict=True)]
         (high, low), (other_high, other_low) = (
-            _product(words[2 * index], multiplier, emit) for index, multiplier in enumerate(_MULTIPLIERS)
+            _product(emit, words[2 * index], multiplier) for index, multiplier in enumerate(_MULTIPLIERS)
         )
-        words = [_xor(other_high, words[1], key[0], emit), other_low, _xor(high, words[3], key[1], emit), low]
+        words = [_xor(emit, other_high, words[1], key[0]), other_low, _xor(emit, high, words[3], key[1]), low]
     return words
 
 
-def _xor(one: Value, other: Value, key: Value, emit: Emit) -> Value:
+def _xor(emit: Emit, one: Value, other: Value, key: Value) -> Value:
     return emit.binary("xor", emit.binary("xor", one, other), key)
 
 
-def halves(word: Value, emit: Emit) -> tuple[Value, Value]:
+def halves(emit: Emit, word: Value) -> tuple[Value, Value]:
     """Emits the low and the high half of words of 64 bits."""
     high = emit.binary("shift_right_logical", word, 32)
     return emit.convert(word, UI32), emit.convert(high, UI32)
 
 
-def _element(vector: Value, index: int, emit: Emit) -> Value:
-    return emit.reshape(part(vector, 0, index, index + 1, emit), ())
+def _element(emit: Emit, vector: Value, index: int) -> Value:
+    return emit.reshape(part(emit, vector, 0, index, index + 1), ())
 
 
-def joined(low: Value, high: Value, emit: Emit) -> Value:
+def joined(emit: Emit, low: Value, high: Value) -> Value:
     """Emits words of 64 bits."""
-    return emit.binary("or", emit.binary("shift_left", _wide(high, emit), 32), _wide(low, emit))
+    return emit.binary("or", emit.binary("shift_left", _wide(emit, high), 32), _wide(emit, low))
 
 
-def key_and_counter(seed: Value, emit: Emit) -> tuple[Words, Words]:
+def key_and_counter(emit: Emit, seed: Value) -> tuple[Words, Words]:
     """Emits what two numbers of a seed become: a key and a counter."""
     words: list[Value] = []
     for index in range(2):
-        element = _element(seed, index, emit)
+        element = _element(emit, seed, index)
         signed = emit.convert(element, types.I64)
-        words += halves(emit.one("bitcast_convert", (signed,), UI64, ()), emit)
-    mixed = philox(words, [emit.scalar(each, UI32) for each in _SCRAMBLER], emit)
+        words += halves(emit, emit.one("bitcast_convert", (signed,), UI64, ()))
+    mixed = philox(emit, words, [emit.scalar(each, UI32) for each in _SCRAMBLER])
     zero = emit.scalar(0, UI32)
     return mixed[:2], (zero, zero, *mixed[2:])
 
 
 def _get_key_counter(op: Operation, emit: Emit) -> Sequence[Value]:
-    key, counter = key_and_counter(op.operands[0], emit)
-    pairs = [emit.reshape(joined(key[0], key[1], emit), (1,))]
-    halves = [emit.reshape(joined(counter[index], counter[index + 1], emit), (1,)) for index in (0, 2)]
-    return pairs[0], concatenate(halves, 0, emit)
+    key, counter = key_and_counter(emit, op.operands[0])
+    pairs = [emit.reshape(joined(emit, key[0], key[1]), (1,))]
+    halves = [emit.reshape(joined(emit, counter[index], counter[index + 1]), (1,)) for index in (0, 2)]
+    return pairs[0], concatenate(emit, halves, 0)
 
 
 def given(op: Operation, emit: Emit) -> tuple[Words, Words]:
     """Emits the key and the counter that an op has as operands."""
-    key = halves(_element(op.operands[1], 0, emit), emit)
-    counter = [half for index in range(2) for half in halves(_element(op.operands[2], index, emit), emit)]
+    key = halves(emit, _element(emit, op.operands[1], 0))
+    counter = [half for index in range(2) for half in halves(emit, _element(emit, op.operands[2], index))]
     return key, counter
 
 
-def groups_of(dims: Sequence[int], emit: Emit) -> tuple[int, int]:
+def groups_of(emit: Emit, dims: Sequence[int]) -> tuple[int, int]:
     """Returns how many numbers a shape has, and how many groups of four they are."""
     numbers = emit.product(dims)
     groups = emit.compute("divide", emit.compute("add", numbers, 3), 4)
@@ -115,40 +115,40 @@ def groups_of(dims: Sequence[int], emit: Emit) -> tuple[int, int]:
     return first_one, other
 
 
-def _words(key: Words, counter: Words, groups: int, emit: Emit) -> Words:
+def _words(emit: Emit, key: Words, counter: Words, groups: int) -> Words:
     """Emits the four words of every group."""
-    start = joined(counter[0], counter[1], emit)
+    start = joined(emit, counter[0], counter[1])
     places = emit.binary("add", emit.iota((groups,), 0, UI64), start)
     overflow = emit.convert(emit.compare("LT", places, start), UI64)
-    above = emit.binary("add", overflow, joined(counter[2], counter[3], emit))
-    return philox((*halves(places, emit), *halves(above, emit)), key, emit)
+    above = emit.binary("add", overflow, joined(emit, counter[2], counter[3]))
+    return philox(emit, (*halves(emit, places), *halves(emit, above)), key)
 
 
-def ordered(columns: Words, numbers: int, groups: int, dims: Sequence[int], emit: Emit) -> Value:
+def ordered(emit: Emit, columns: Words, numbers: int, groups: int, dims: Sequence[int]) -> Value:
     """Emits the numbers of all groups, one group after the other, in a shape."""
     parts = [emit.reshape(column, (groups, 1)) for column in columns]
-    total = times(groups, len(columns), emit)
-    flat = emit.reshape(concatenate(parts, 1, emit), (total,))
-    flat = part(flat, 0, 0, numbers, emit) if numbers >= 0 else first(flat, 0, numbers, emit)
+    total = times(emit, groups, len(columns))
+    flat = emit.reshape(concatenate(emit, parts, 1), (total,))
+    flat = part(emit, flat, 0, 0, numbers) if numbers >= 0 else first(emit, flat, 0, numbers)
     return emit.reshape(flat, dims)
 
 
-def _floats(word: Value, emit: Emit) -> Value:
+def _floats(emit: Emit, word: Value) -> Value:
     """Emits floats from 0 to 1 of the lowest bits of words: those of floats from 1 to 2, less 1."""
     bits = emit.binary("or", emit.binary("and", word, 0x7FFFFF), 0x3F800000)
     return emit.binary("subtract", emit.one("bitcast_convert", (bits,), types.F32, emit.dims(word)), 1)
 
 
-def _uniform(words: Words, emit: Emit) -> Words:
-    return [_floats(word, emit) for word in words]
+def _uniform(emit: Emit, words: Words) -> Words:
+    return [_floats(emit, word) for word in words]
 
 
-def normal(words: Words, emit: Emit) -> Words:
+def normal(emit: Emit, words: Words) -> Words:
     """Emits two normal numbers of two uniform ones, as a radius and an angle."""
     found: list[Value] = []
     for index in (0, 2):
-        first_one = emit.binary("maximum", _floats(words[index], emit), 1e-7)
-        angle = emit.binary("multiply", _floats(words[index + 1], emit), 2 * math.pi)
+        first_one = emit.binary("maximum", _floats(emit, words[index]), 1e-7)
+        angle = emit.binary("multiply", _floats(emit, words[index + 1]), 2 * math.pi)
         radius = emit.unary("sqrt", emit.binary("multiply", emit.unary("log", first_one), -2))
         found += [emit.binary("multiply", emit.unary(name, angle), radius) for name in ("sine", "cosine")]
     return found
@@ -159,21 +159,21 @@ def _stateless(kind: str, *, has_key: bool) -> Lowering:
         element = types.element_of(op.results[0].type)
         if element != (types.I32 if kind == "int" else types.F32):
             raise DeclinedError(f"it makes numbers of {element}")
-        dims = requested(op, 0, emit)
-        numbers, groups = groups_of(dims, emit)
-        key, counter = given(op, emit) if has_key else key_and_counter(op.operands[1], emit)
-        words = _words(key, counter, groups, emit)
+        dims = requested(emit, op, 0)
+        numbers, groups = groups_of(emit, dims)
+        key, counter = given(op, emit) if has_key else key_and_counter(emit, op.operands[1])
+        words = _words(emit, key, counter, groups)
         if kind == "int":
             low, high = op.operands[-2:]
-            columns = [_between(word, low, high, emit) for word in words]
+            columns = [_between(emit, word, low, high) for word in words]
         else:
-            columns = list((_uniform if kind == "uniform" else normal)(words, emit))
-        return ordered(columns, numbers, groups, dims, emit)
+            columns = list((_uniform if kind == "uniform" else normal)(emit, words))
+        return ordered(emit, columns, numbers, groups, dims)
 
     return lower
 
 
-def _between(word: Value, low: Value, high: Value, emit: Emit) -> Value:
+def _between(emit: Emit, word: Value, low: Value, high: Value) -> Value:
     """Emits integers of a range: remainders of words."""
     span = emit.one("bitcast_convert", (emit.binary("subtract", high, low),), UI32, ())
     rest = emit.binary("remainder", word, span)
@@ -185,17 +185,17 @@ def _engines_own(distribution: str) -> Lowering:
 
     def lower(op: Operation, emit: Emit) -> Value:
         element = types.element_of(op.results[0].type)
-        dims = requested(op, 0, emit)
+        dims = requested(emit, op, 0)
         if element == types.I32:
             bounds: Sequence[Value] = op.operands[1:3]
         else:
             bounds = [emit.scalar(number, element) for number in (0, 1)]
-        return drawn(distribution, bounds, dims, emit)
+        return drawn(emit, distribution, bounds, dims)
 
     return lower
 
 
-def drawn(distribution: str, bounds: Sequence[Value], dims: Sequence[int], emit: Emit) -> Value:
+def drawn(emit: Emit, distribution: str, bounds: Sequence[Value], dims: Sequence[int]) -> Value:
     """Emits numbers of the engine, `UNIFORM` ones between bounds or `NORMAL` ones by mean and deviation."""
     properties = {"rng_distribution": EnumeratorAttr.get("rng_distribution", distribution)}
     shape = emit.convert(emit.shape(dims), types.I64)

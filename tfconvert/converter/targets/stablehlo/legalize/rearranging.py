@@ -19,7 +19,7 @@ from tfconvert.schema.ir.values import Value
 def _transpose(op: Operation, emit: Emit) -> Value:
     value, permutation = op.operands
     known = constant_ints(permutation)
-    return permuted(value, permutation, emit) if known is None else emit.transpose(value, known)
+    return permuted(emit, value, permutation) if known is None else emit.transpose(value, known)
 
 
 def _roll(op: Operation, emit: Emit) -> Value:
@@ -28,19 +28,19 @@ def _roll(op: Operation, emit: Emit) -> Value:
     axes, known = constant_ints(op.operands[2]), constant_ints(amounts)
     if axes is None:
         for at, dim in enumerate(dims):
-            value = _rolled_at_run_time(value, at, _amount_along(at, op, emit), emit) if dim != 1 else value
+            value = _rolled_at_run_time(emit, value, at, _amount_along(at, op, emit)) if dim != 1 else value
         return value
     for number, axis in enumerate(axes):
         at = axis_of(axis, len(dims))
         if known is not None and dims[at] >= 0:
-            value = _rolled(value, at, known[number] % max(dims[at], 1), emit)
+            value = _rolled(emit, value, at, known[number] % max(dims[at], 1))
             continue
         amount: Value | int
         if known is not None:
             amount = known[number]
         else:
-            amount = pick(amounts, number, emit) if emit.dims(amounts) else emit.convert(amounts, types.I32)
-        value = _rolled_at_run_time(value, at, amount, emit)
+            amount = pick(emit, amounts, number) if emit.dims(amounts) else emit.convert(amounts, types.I32)
+        value = _rolled_at_run_time(emit, value, at, amount)
     return value
 
 
@@ -54,21 +54,21 @@ def _amount_along(axis: int, op: Operation, emit: Emit) -> Value:
     return emit.reduce("add", emit.select(is_it, amounts, 0), (0,), 0)
 
 
-def _rolled(value: Value, axis: int, amount: int, emit: Emit) -> Value:
+def _rolled(emit: Emit, value: Value, axis: int, amount: int) -> Value:
     size = emit.dims(value)[axis]
     if not amount:
         return value
-    pieces = part(value, axis, size - amount, size, emit), part(value, axis, 0, size - amount, emit)
-    return concatenate(pieces, axis, emit)
+    pieces = part(emit, value, axis, size - amount, size), part(emit, value, axis, 0, size - amount)
+    return concatenate(emit, pieces, axis)
 
 
-def _rolled_at_run_time(value: Value, axis: int, amount: Value | int, emit: Emit) -> Value:
+def _rolled_at_run_time(emit: Emit, value: Value, axis: int, amount: Value | int) -> Value:
     size = emit.size(emit.dims(value)[axis])
     places = emit.binary("subtract", emit.iota((emit.dims(value)[axis],), 0, types.I32), amount)
-    return gather(value, _modulo(places, size, emit), axis, 0, emit)
+    return gather(emit, value, _modulo(emit, places, size), axis, 0)
 
 
-def _modulo(value: Value, divisor: Value | int, emit: Emit) -> Value:
+def _modulo(emit: Emit, value: Value, divisor: Value | int) -> Value:
     """Emits remainders that are not negative."""
     rest = emit.binary("remainder", value, divisor)
     return emit.select(emit.compare("LT", rest, 0), emit.binary("add", rest, divisor), rest)
@@ -84,17 +84,17 @@ def _reverse_sequence(op: Operation, emit: Emit) -> Value:
     turned = emit.binary("subtract", emit.binary("subtract", last, 1), places)
     indices = emit.select(emit.compare("LT", places, last), turned, places)
     order = [batch, along, *(axis for axis in range(len(dims)) if axis not in (batch, along))]
-    found = gather(emit.transpose(value, order), indices, 1, 1, emit)
+    found = gather(emit, emit.transpose(value, order), indices, 1, 1)
     return emit.transpose(found, [order.index(axis) for axis in range(len(dims))])
 
 
 def _invert_permutation(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     (size,), element = emit.dims(value), types.element_of(value.type)
-    require_indices(value, size, emit)
+    require_indices(emit, value, size)
     counted = emit.iota((size,), 0, element)
     into = emit.broadcast(emit.scalar(0, element), (size,), ())
-    return scatter("", emit.reshape(value, (size, 1)), counted, into, emit)
+    return scatter(emit, "", emit.reshape(value, (size, 1)), counted, into)
 
 
 def _reverse(op: Operation, emit: Emit) -> Value:
@@ -111,7 +111,7 @@ def _reverse(op: Operation, emit: Emit) -> Value:
 
 def _concat(op: Operation, emit: Emit) -> Value:
     values = op.operands[1:]
-    return concatenate(values, axis_of(ints(op, 0, "the axis")[0], len(emit.dims(values[0]))), emit)
+    return concatenate(emit, values, axis_of(ints(op, 0, "the axis")[0], len(emit.dims(values[0]))))
 
 
 def _concat_offset(op: Operation, emit: Emit) -> Sequence[Value]:
@@ -137,7 +137,7 @@ def _broadcast_args(op: Operation, emit: Emit) -> Value:
     wide = []
     for vector, count in zip((one, other), counts, strict=True):
         ones = emit.broadcast(emit.scalar(1, element), (longest - count,)) if count < longest else None
-        wide.append(vector if ones is None else concatenate([ones, vector], 0, emit))
+        wide.append(vector if ones is None else concatenate(emit, [ones, vector], 0))
     return emit.select(emit.compare("EQ", wide[0], 1), wide[1], wide[0])
 
 
@@ -157,7 +157,7 @@ def _lin_space(op: Operation, emit: Emit) -> Value:
 def _open_lin_space(op: Operation, emit: Emit) -> Value:
     """Emits the same for a count that is known at run time only."""
     start, stop, size = op.operands
-    element, count = types.element_of(start.type), requested_size(size, emit)
+    element, count = types.element_of(start.type), requested_size(emit, size)
     last = emit.binary("maximum", emit.convert(emit.value(emit.size(count)), element), 1)
     last = emit.binary("maximum", emit.binary("subtract", last, 1), 1)
     counted = emit.iota((count,), 0, element)
@@ -173,16 +173,16 @@ def _unravel_index(op: Operation, emit: Emit) -> Value:
         raise DeclinedError("the rank of a shape is not known")
     element, rows, left = types.element_of(indices.type), [], indices
     for axis in reversed(range(rank)):
-        size = emit.reshape(part(shape, 0, axis, axis + 1, emit), ())
+        size = emit.reshape(part(emit, shape, 0, axis, axis + 1), ())
         rows.append(emit.reshape(emit.binary("remainder", left, size), (1, *places)))
         left = emit.binary("divide", left, size)
     assert types.element_of(shape.type) == element
-    return concatenate(rows[::-1], 0, emit)
+    return concatenate(emit, rows[::-1], 0)
 
 
 def _cross(op: Operation, emit: Emit) -> Value:
     last = len(emit.dims(op.operands[0])) - 1
-    one, other = ([part(value, last, at, at + 1, emit) for at in range(3)] for value in op.operands)
+    one, other = ([part(emit, value, last, at, at + 1) for at in range(3)] for value in op.operands)
 
     def element(at: int) -> Value:
         after, before = (at + 1) % 3, (at + 2) % 3
@@ -192,7 +192,7 @@ def _cross(op: Operation, emit: Emit) -> Value:
         )
         return emit.binary("subtract", *products)
 
-    return concatenate([element(at) for at in range(3)], last, emit)
+    return concatenate(emit, [element(at) for at in range(3)], last)
 
 
 def _data_format(op: Operation) -> tuple[str, str]:
@@ -204,15 +204,15 @@ def _permute_by_format(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     if emit.dims(value)[0] == len(source) - 2:
         source, target = (format_.replace("N", "").replace("C", "") for format_ in (source, target))
-    return gather(value, emit.ints([source.index(letter) for letter in target]), 0, 0, emit)
+    return gather(emit, value, emit.ints([source.index(letter) for letter in target]), 0, 0)
 
 
 def _axis_by_format(op: Operation, emit: Emit) -> Value:
     source, target = _data_format(op)
     value = op.operands[0]
-    places = _modulo(value, emit.scalar(len(source), types.element_of(value.type)), emit)
+    places = _modulo(emit, value, emit.scalar(len(source), types.element_of(value.type)))
     table = emit.convert(emit.ints([target.index(letter) for letter in source]), types.element_of(value.type))
-    return gather(table, places, 0, 0, emit)
+    return gather(emit, table, places, 0, 0)
 
 
 def _dynamic_stitch(op: Operation, emit: Emit) -> Value:
@@ -234,7 +234,7 @@ def _dynamic_stitch(op: Operation, emit: Emit) -> Value:
         count = emit.sizes.fresh(emit.binary("add", largest, 1))
     into = emit.broadcast(emit.scalar(0, types.element_of(rows[0].type)), (count, *rest), ())
     for each, values in zip(indices, rows, strict=True):
-        into = scatter("", emit.reshape(each, (*emit.dims(each), 1)), values, into, emit)
+        into = scatter(emit, "", emit.reshape(each, (*emit.dims(each), 1)), values, into)
     return into
 
 

@@ -17,24 +17,24 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def kept(value: Value, dims: Sequence[int], axes: Sequence[int], emit: Emit) -> Value:
+def kept(emit: Emit, value: Value, dims: Sequence[int], axes: Sequence[int]) -> Value:
     """Returns a reduced value with dimensions of size 1 where axes were reduced."""
     return emit.reshape(value, [1 if axis in axes else dim for axis, dim in enumerate(dims)])
 
 
-def _finish(value: Value, op: Operation, axes: Sequence[int], emit: Emit) -> Value:
+def _finish(emit: Emit, value: Value, op: Operation, axes: Sequence[int]) -> Value:
     if not attribute(op, "keep_dims", False):
         return value
-    return kept(value, emit.dims(op.operands[0]), axes, emit)
+    return kept(emit, value, emit.dims(op.operands[0]), axes)
 
 
 def _reduction(name: str, initial: float) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         value = op.operands[0]
         if computed_axes.are_computed(op):
-            return computed_axes.reduced(name, op, initial, emit)
+            return computed_axes.reduced(emit, name, op, initial)
         axes = axes_of(op, 1, len(emit.dims(value)))
-        return _finish(emit.reduce(name, value, axes, initial), op, axes, emit)
+        return _finish(emit, emit.reduce(name, value, axes, initial), op, axes)
 
     return lower
 
@@ -53,7 +53,7 @@ def _mean(op: Operation, emit: Emit) -> Value:
     element = types.element_of(value.type)
     if computed_axes.are_computed(op):
         count = emit.convert(computed_axes.count_reduced(op, emit), element)
-        return emit.binary("divide", computed_axes.reduced("add", op, 0, emit), count)
+        return emit.binary("divide", computed_axes.reduced(emit, "add", op, 0), count)
     axes = axes_of(op, 1, len(dims))
     # Halves are summed as floats, as TensorFlow does.
     is_half = element in (types.F16, types.BF16)
@@ -64,7 +64,7 @@ def _mean(op: Operation, emit: Emit) -> Value:
     else:
         count = emit.convert(emit.value(emit.product(reduced)), types.element_of(total.type))
         mean = emit.binary("divide", total, count)
-    return _finish(emit.convert(mean, element), op, axes, emit)
+    return _finish(emit, emit.convert(mean, element), op, axes)
 
 
 def _euclidean_norm(op: Operation, emit: Emit) -> Value:
@@ -72,10 +72,10 @@ def _euclidean_norm(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     element = types.element_of(value.type)
     axes = axes_of(op, 1, len(emit.dims(value)))
-    total = emit.reduce("add", emit.binary("multiply", value, conjugated(value, emit)), axes, 0)
+    total = emit.reduce("add", emit.binary("multiply", value, conjugated(emit, value)), axes, 0)
     if types.numpy_dtype(element).kind in "iu":
         total = emit.convert(total, types.F64)
-    return _finish(emit.convert(emit.unary("sqrt", total), element), op, axes, emit)
+    return _finish(emit, emit.convert(emit.unary("sqrt", total), element), op, axes)
 
 
 def _l2_loss(op: Operation, emit: Emit) -> Value:
@@ -94,7 +94,7 @@ def _arg(direction: str) -> Lowering:
         operands = (value, emit.iota(dims, axis, index), emit.scalar(initial, element), emit.scalar(0, index))
         left = [dim for at, dim in enumerate(dims) if at != axis]
         kinds = [types.tensor(each, [max(dim, -1) for dim in left]) for each in (element, index)]
-        region = arg_body(direction, element, index, emit)
+        region = arg_body(emit, direction, element, index)
         found = emit.op("reduce", operands, kinds, {"dimensions": (axis,)}, (region,)).results[1]
         emit.sizes.note(found, left)
         return found
@@ -102,7 +102,7 @@ def _arg(direction: str) -> Lowering:
     return lower
 
 
-def arg_body(direction: str, element: Attribute, index: Attribute, emit: Emit) -> Region:
+def arg_body(emit: Emit, direction: str, element: Attribute, index: Attribute) -> Region:
     """Returns the choice between two elements with their indices; of equal ones the lower index counts."""
     value, place, bit = (types.tensor(each, ()) for each in (element, index, types.I1))
     block = Block(arg_types=(value, place, value, place))

@@ -15,7 +15,7 @@ Body = Callable[[Emit, Sequence[Value]], Sequence[Value]]
 """Emits the ops of a region from its arguments, and returns what the region returns."""
 
 
-def fill(block: Block, body: Body, emit: Emit) -> None:
+def fill(emit: Emit, block: Block, body: Body) -> None:
     """Fills an empty block, which must be in its op already: sizes are looked for around it."""
     end = stablehlo.build(stablehlo.RETURN, block.args, (), location=emit.location)
     block.add_op(end)
@@ -24,14 +24,14 @@ def fill(block: Block, body: Body, emit: Emit) -> None:
     block.add_op(stablehlo.build(stablehlo.RETURN, results, (), location=emit.location))
 
 
-def loop(carried: Sequence[Value], condition: Body, body: Body, emit: Emit) -> Sequence[OpResult]:
+def loop(emit: Emit, carried: Sequence[Value], condition: Body, body: Body) -> Sequence[OpResult]:
     """Inserts a loop; what it carries keeps its types and sizes.
 
     Args:
+        emit: The emitter.
         carried: The initial values.
         condition: Returns whether to go on.
         body: Returns the next values.
-        emit: The emitter.
     """
     dims = [emit.dims(value) for value in carried]
     kinds = [
@@ -43,27 +43,27 @@ def loop(carried: Sequence[Value], condition: Body, body: Body, emit: Emit) -> S
     for block, run in zip(blocks, (condition, body), strict=True):
         for argument, each in zip(block.args, dims, strict=True):
             emit.sizes.note(argument, each)
-        fill(block, run, emit)
+        fill(emit, block, run)
     for result, each in zip(op.results, dims, strict=True):
         emit.sizes.note(result, each)
     return op.results
 
 
-def sort(values: Sequence[Value], axis: int, direction: str, emit: Emit) -> Sequence[Value]:
+def sort(emit: Emit, values: Sequence[Value], axis: int, direction: str) -> Sequence[Value]:
     """Inserts a stable sort of values by the first of them.
 
     Args:
+        emit: The emitter.
         values: Values of one shape.
         axis: The axis that is sorted.
         direction: What holds between elements in order: `LT` or `GT`.
-        emit: The emitter.
     """
     dims = emit.dims(values[0])
     elements: list[Attribute] = [types.element_of(value.type) for value in values]
     kinds = [types.tensor(element, static_shape(dims)) for element in elements]
     block = Block(arg_types=[types.tensor(element, ()) for element in elements for _ in range(2)])
     op = emit.op("sort", values, kinds, {"dimension": axis, "is_stable": True}, (Region(block),))
-    fill(block, lambda inner, args: (inner.compare(direction, args[0], args[1]),), emit)
+    fill(emit, block, lambda inner, args: (inner.compare(direction, args[0], args[1]),))
     for result in op.results:
         emit.sizes.note(result, dims)
     return op.results

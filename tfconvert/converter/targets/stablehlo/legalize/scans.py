@@ -32,19 +32,19 @@ class Combination(NamedTuple):
     """
 
     name: str
-    emit: Callable[[Value, Value, Emit], Value]
+    emit: Callable[[Emit, Value, Value], Value]
     initial: float
 
 
-def _add(one: Value, other: Value, emit: Emit) -> Value:
+def _add(emit: Emit, one: Value, other: Value) -> Value:
     return emit.binary("add", one, other)
 
 
-def _multiply(one: Value, other: Value, emit: Emit) -> Value:
+def _multiply(emit: Emit, one: Value, other: Value) -> Value:
     return emit.binary("multiply", one, other)
 
 
-def _add_powers(one: Value, other: Value, emit: Emit) -> Value:
+def _add_powers(emit: Emit, one: Value, other: Value) -> Value:
     """Emits the logarithm of a sum of exponentials; neither of them overflows."""
     # Two infinities have no distance.
     distance = emit.select(emit.compare("EQ", one, other), 0, emit.unary("abs", emit.binary("subtract", one, other)))
@@ -57,33 +57,33 @@ MULTIPLY = Combination("multiply", _multiply, 1)
 ADD_POWERS = Combination("add_powers", _add_powers, -math.inf)
 
 
-def scan(value: Value, axis: int, combine: Combination, emit: Emit) -> Value:
+def scan(emit: Emit, value: Value, axis: int, combine: Combination) -> Value:
     """Emits a running combination along an axis, with each element the last of its own.
 
     Args:
+        emit: The emitter.
         value: The value.
         axis: The axis.
         combine: How two elements are combined.
-        emit: The emitter.
     """
     dim = emit.dims(value)[axis]
     if dim < 0:
-        return _scan_open(value, axis, combine, emit)
+        return _scan_open(emit, value, axis, combine)
     distance = 1
     while distance < dim:
-        value = combine.emit(shifted(value, axis, distance, combine.initial, emit), value, emit)
+        value = combine.emit(emit, shifted(emit, value, axis, distance, combine.initial), value)
         distance *= 2
     return value
 
 
-def shifted(value: Value, axis: int, distance: int, initial: float, emit: Emit) -> Value:
+def shifted(emit: Emit, value: Value, axis: int, distance: int, initial: float) -> Value:
     """Emits a shift along an axis towards its end; what falls out is lost."""
     rank = len(emit.dims(value))
     low = [distance if at == axis else 0 for at in range(rank)]
-    return padded(value, low, [-each for each in low], emit.scalar(initial, types.element_of(value.type)), emit)
+    return padded(emit, value, low, [-each for each in low], emit.scalar(initial, types.element_of(value.type)))
 
 
-def _scan_open(value: Value, axis: int, combine: Combination, emit: Emit) -> Value:
+def _scan_open(emit: Emit, value: Value, axis: int, combine: Combination) -> Value:
     """Emits a loop over the distances: how many there are is known at run time only."""
     dims = emit.dims(value)
     rank, element = len(dims), types.element_of(value.type)
@@ -102,9 +102,9 @@ def _scan_open(value: Value, axis: int, combine: Combination, emit: Emit) -> Val
         moved = inner.one("dynamic_update_slice", (room, found, *starts), element, inner.dims(room))
         operands = (moved, inner.ints([0] * rank), inner.shape(dims), inner.ints([1] * rank))
         before = inner.one("real_dynamic_slice", operands, element, dims)
-        return inner.binary("multiply", distance, 2), combine.emit(before, found, inner)
+        return inner.binary("multiply", distance, 2), combine.emit(inner, before, found)
 
-    found = loop((emit.scalar(1, types.I32), value), condition, body, emit)[1]
+    found = loop(emit, (emit.scalar(1, types.I32), value), condition, body)[1]
     told = {"axis": IntegerAttr.get(axis, types.I64), "combine": StringAttr.get(combine.name)}
     found.op.attributes[SCAN] = DictionaryAttr.get(told)
     return found
@@ -119,8 +119,8 @@ def _scanning(combine: Combination) -> Lowering:
         if turn:
             value = emit.one("reverse", (value,), element, dims, turn)
         if attribute(op, "exclusive", False):
-            value = shifted(value, axis, 1, combine.initial, emit)
-        value = scan(value, axis, combine, emit)
+            value = shifted(emit, value, axis, 1, combine.initial)
+        value = scan(emit, value, axis, combine)
         return emit.one("reverse", (value,), element, dims, turn) if turn else value
 
     return lower

@@ -23,26 +23,26 @@ def _initial(how: str, value: Value) -> float:
     return {"Sum": 0, "Prod": 1, "Max": least(element), "Min": greatest(element)}[how]
 
 
-def _combined(how: str, data: Value, ids: Value, count: int, emit: Emit) -> Value:
+def _combined(emit: Emit, how: str, data: Value, ids: Value, count: int) -> Value:
     """Emits rows that are combined by their numbers; rows with numbers out of range are lost."""
     places = emit.dims(ids)
     rest = emit.dims(data)[len(places) :]
     empty = emit.scalar(_initial(how, data), types.element_of(data.type))
     into = emit.broadcast(empty, (count, *rest), ())
-    return scatter(_BODIES[how], emit.reshape(ids, (*places, 1)), data, into, emit)
+    return scatter(emit, _BODIES[how], emit.reshape(ids, (*places, 1)), data, into)
 
 
 def _unsorted(how: str) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         data, ids, count = op.operands
-        segments = requested_size(count, emit)
-        require_indices(ids, segments, emit, lowest=False)
-        return _combined(how, data, ids, segments, emit)
+        segments = requested_size(emit, count)
+        require_indices(emit, ids, segments, lowest=False)
+        return _combined(emit, how, data, ids, segments)
 
     return lower
 
 
-def _count_of(op: Operation, ids: Value, emit: Emit) -> int:
+def _count_of(emit: Emit, op: Operation, ids: Value) -> int:
     """Returns the number of segments that sorted numbers require: one more than the last one."""
     declared = types.shape_of(op.results[0].type)
     if declared is not None and declared[0] >= 0:
@@ -54,32 +54,32 @@ def _count_of(op: Operation, ids: Value, emit: Emit) -> int:
     return emit.sizes.fresh(emit.binary("add", largest, 1))
 
 
-def _sizes_of(ids: Value, count: int, data: Value, emit: Emit) -> Value:
+def _sizes_of(emit: Emit, ids: Value, count: int, data: Value) -> Value:
     """Emits how many rows each segment has, as numbers of the data's type, with the data's rank."""
     rank, element = len(emit.dims(data)), types.element_of(data.type)
     ones = emit.broadcast(emit.scalar(1, element), emit.dims(ids), ())
-    return emit.reshape(_combined("Sum", ones, ids, count, emit), (count, *[1] * (rank - 1)))
+    return emit.reshape(_combined(emit, "Sum", ones, ids, count), (count, *[1] * (rank - 1)))
 
 
 def _sorted(how: str) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         data, ids = op.operands[:2]
-        return _of_sorted(how, data, ids, _count_of(op, ids, emit), emit)
+        return _of_sorted(emit, how, data, ids, _count_of(emit, op, ids))
 
     return lower
 
 
-def _of_sorted(how: str, data: Value, ids: Value, count: int, emit: Emit) -> Value:
+def _of_sorted(emit: Emit, how: str, data: Value, ids: Value, count: int) -> Value:
     if how in ("Sum", "Prod"):
-        return _combined(how, data, ids, count, emit)
-    sizes = _sizes_of(ids, count, data, emit)
+        return _combined(emit, how, data, ids, count)
+    sizes = _sizes_of(emit, ids, count, data)
     if how in ("Max", "Min"):
-        found = _combined(how, data, ids, count, emit)
+        found = _combined(emit, how, data, ids, count)
         return emit.select(emit.compare("GT", sizes, 0), found, 0)
     divisor = emit.binary("maximum", sizes, 1)
     if how == "SqrtN":
         divisor = emit.unary("sqrt", divisor)
-    return emit.binary("divide", _combined("Sum", data, ids, count, emit), divisor)
+    return emit.binary("divide", _combined(emit, "Sum", data, ids, count), divisor)
 
 
 def _with_count(how: str) -> Lowering:
@@ -87,7 +87,7 @@ def _with_count(how: str) -> Lowering:
 
     def lower(op: Operation, emit: Emit) -> Value:
         data, ids, count = op.operands
-        return _combined(how, data, ids, requested_size(count, emit), emit)
+        return _combined(emit, how, data, ids, requested_size(emit, count))
 
     return lower
 
@@ -98,11 +98,11 @@ def _sparse(how: str) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         data, indices, ids = op.operands[:3]
         known = len(op.operands) > 3
-        count = requested_size(op.operands[3], emit) if known else _count_of(op, ids, emit)
-        require_indices(indices, emit.dims(data)[0], emit)
+        count = requested_size(emit, op.operands[3]) if known else _count_of(emit, op, ids)
+        require_indices(emit, indices, emit.dims(data)[0])
         if known:
-            require_indices(ids, count, emit)
-        return _of_sorted(how, rows_at(data, indices, emit), ids, count, emit)
+            require_indices(emit, ids, count)
+        return _of_sorted(emit, how, rows_at(emit, data, indices), ids, count)
 
     return lower
 
@@ -110,7 +110,7 @@ def _sparse(how: str) -> Lowering:
 def _bincount(op: Operation, emit: Emit) -> Value:
     values, size, weights = op.operands
     dims = emit.dims(values)
-    count = requested_size(size, emit)
+    count = requested_size(emit, size)
     element = types.element_of(op.results[0].type)
     is_binary = bool(attribute(op, "binary_output", False))
     if is_binary or emit.dims(weights) in ((0,), ()):
@@ -118,18 +118,18 @@ def _bincount(op: Operation, emit: Emit) -> Value:
     zero = emit.scalar(0, element)
     if len(dims) < 2 or op.name == "tf.Bincount":
         into = emit.broadcast(zero, (count,), ())
-        return scatter("" if is_binary else "add", emit.reshape(values, (*dims, 1)), weights, into, emit)
+        return scatter(emit, "" if is_binary else "add", emit.reshape(values, (*dims, 1)), weights, into)
     into = emit.broadcast(zero, (dims[0], count), ())
     rows = emit.iota((*dims, 1), 0, types.element_of(values.type))
-    pairs = concatenate([rows, emit.reshape(values, (*dims, 1))], 2, emit)
-    return scatter("" if is_binary else "add", pairs, weights, into, emit)
+    pairs = concatenate(emit, [rows, emit.reshape(values, (*dims, 1))], 2)
+    return scatter(emit, "" if is_binary else "add", pairs, weights, into)
 
 
 def _histogram(op: Operation, emit: Emit) -> Value:
     """Emits how many numbers are in each of equal parts of a range; those beyond its ends are in the outermost."""
     values, ends, size = op.operands
-    dims, count = emit.dims(values), requested_size(size, emit)
-    low, high = (emit.reshape(part(ends, 0, at, at + 1, emit), ()) for at in range(2))
+    dims, count = emit.dims(values), requested_size(emit, size)
+    low, high = (emit.reshape(part(emit, ends, 0, at, at + 1), ()) for at in range(2))
     # TensorFlow computes places in doubles.
     wide, low, high = (emit.convert(each, types.F64) for each in (values, low, high))
     parts = emit.convert(emit.value(emit.size(count)), types.F64)
@@ -139,7 +139,7 @@ def _histogram(op: Operation, emit: Emit) -> Value:
     result = types.element_of(op.results[0].type)
     into = emit.broadcast(emit.scalar(0, result), (count,), ())
     ones = emit.broadcast(emit.scalar(1, result), dims, ())
-    return scatter("add", emit.reshape(emit.convert(at, types.I32), (*dims, 1)), ones, into, emit)
+    return scatter(emit, "add", emit.reshape(emit.convert(at, types.I32), (*dims, 1)), ones, into)
 
 
 def _sparse_to_dense(op: Operation, emit: Emit) -> Value:
@@ -147,10 +147,10 @@ def _sparse_to_dense(op: Operation, emit: Emit) -> Value:
     places = emit.dims(indices)
     count = places[0] if places else 1
     indices = indices if len(places) == 2 else emit.reshape(indices, (count, 1))
-    dims = requested(op, 1, emit)
-    require_index_vectors(indices, dims, emit)
+    dims = requested(emit, op, 1)
+    require_index_vectors(emit, indices, dims)
     into = emit.broadcast(default, dims, ())
-    return scatter("", indices, emit.broadcast(values, (count,)), into, emit)
+    return scatter(emit, "", indices, emit.broadcast(values, (count,)), into)
 
 
 LOWERINGS: Mapping[str, Lowering] = {

@@ -51,7 +51,7 @@ class _Taken(NamedTuple):
     size: int
 
 
-def _entries(op: Operation, rank: int, emit: Emit) -> tuple[list[_Entry], list[int]]:
+def _entries(emit: Emit, op: Operation, rank: int) -> tuple[list[_Entry], list[int]]:
     """Returns an entry for each axis, and the result's layout: -1 for a new axis, else the axis that it is."""
     steps = _steps(op, emit)
     masks = {name: attribute(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
@@ -70,8 +70,8 @@ def _entries(op: Operation, rank: int, emit: Emit) -> tuple[list[_Entry], list[i
         elif has("new_axis", at):
             layout.append(-1)
         else:
-            begin = None if has("begin", at) else _bound(op.operands[1], at, emit)
-            end = None if has("end", at) else _bound(op.operands[2], at, emit)
+            begin = None if has("begin", at) else _bound(emit, op.operands[1], at)
+            end = None if has("end", at) else _bound(emit, op.operands[2], at)
             shrinks = has("shrink_axis", at)
             if not shrinks:
                 layout.append(len(entries))
@@ -92,18 +92,18 @@ def _steps(op: Operation, emit: Emit) -> Sequence[Bound]:
     (count,) = emit.dims(op.operands[3])
     if count < 0:
         raise DeclinedError("the number of its strides is not known")
-    return [pick(op.operands[3], at, emit) for at in range(count)]
+    return [pick(emit, op.operands[3], at) for at in range(count)]
 
 
-def _bound(vector: Value, at: int, emit: Emit) -> Bound:
+def _bound(emit: Emit, vector: Value, at: int) -> Bound:
     elements = emit.sizes.elements(vector)
     known = None if elements is None else elements[at]
     if known is not None and known > -(1 << 63):
         return known
-    return pick(vector, at, emit)
+    return pick(emit, vector, at)
 
 
-def _taken(entry: _Entry, dim: int, emit: Emit) -> _Taken:
+def _taken(emit: Emit, entry: _Entry, dim: int) -> _Taken:
     """Returns the part of an axis that an entry with a known step takes."""
     assert isinstance(entry.step, int)
     if entry.begin is None and entry.end is None and abs(entry.step) == 1:
@@ -117,10 +117,10 @@ def _taken(entry: _Entry, dim: int, emit: Emit) -> _Taken:
             return _Taken(0, 0, 1, False, 0)
         low, high = min(indices), max(indices)
         return _Taken(low, high + 1, abs(entry.step), entry.step < 0, len(indices))
-    return _taken_at_run_time(entry, dim, entry.step, emit)
+    return _taken_at_run_time(emit, entry, dim, entry.step)
 
 
-def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
+def _stepped(emit: Emit, value: Value, axis: int, entry: _Entry) -> Value:
     """Emits the elements of an axis that an entry takes, from their indices."""
     size = emit.value(emit.size(emit.dims(value)[axis]))
     step = emit.value(entry.step)
@@ -134,7 +134,7 @@ def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
         if bound is None:
             ends.append(emit.select(is_back, *default))
         else:
-            at = emit.value(_from_start(bound, size, emit))
+            at = emit.value(_from_start(emit, bound, size))
             ends.append(emit.binary("maximum", emit.binary("minimum", at, highest), lowest))
     distance = emit.binary("subtract", ends[1], ends[0])
     width = emit.unary("abs", step)
@@ -142,16 +142,16 @@ def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
     count = emit.binary("divide", emit.binary("subtract", emit.binary("add", reached, width), 1), width)
     length = emit.size_of(emit.binary("maximum", count, 0))
     places = emit.binary("multiply", emit.iota((length,), 0, types.I32), step)
-    return gather(value, emit.binary("add", places, ends[0]), axis, 0, emit)
+    return gather(emit, value, emit.binary("add", places, ends[0]), axis, 0)
 
 
-def _taken_at_run_time(entry: _Entry, dim: int, step: int, emit: Emit) -> _Taken:
+def _taken_at_run_time(emit: Emit, entry: _Entry, dim: int, step: int) -> _Taken:
     size = emit.size(dim)
     if entry.shrinks:
-        start = _from_start(entry.begin or 0, size, emit)
+        start = _from_start(emit, entry.begin or 0, size)
         return _Taken(start, emit.compute("add", start, 1), 1, False, 1)
-    start = 0 if entry.begin is None else _clamped(entry.begin, size, emit)
-    limit = size if entry.end is None else _clamped(entry.end, size, emit)
+    start = 0 if entry.begin is None else _clamped(emit, entry.begin, size)
+    limit = size if entry.end is None else _clamped(emit, entry.end, size)
     length = emit.compute("subtract", limit, start)
     if start != 0:
         length = emit.compute("maximum", length, 0)
@@ -160,7 +160,7 @@ def _taken_at_run_time(entry: _Entry, dim: int, step: int, emit: Emit) -> _Taken
     return _Taken(start, limit, step, False, emit.size_of(length))
 
 
-def _from_start(index: Bound, size: Bound, emit: Emit) -> Bound:
+def _from_start(emit: Emit, index: Bound, size: Bound) -> Bound:
     """Returns an index counted from the start of an axis."""
     if isinstance(index, int):
         return index if index >= 0 else emit.compute("add", size, index)
@@ -168,13 +168,13 @@ def _from_start(index: Bound, size: Bound, emit: Emit) -> Bound:
     return emit.select(is_negative, emit.value(emit.compute("add", index, size)), index)
 
 
-def _clamped(index: Bound, size: Bound, emit: Emit) -> Bound:
+def _clamped(emit: Emit, index: Bound, size: Bound) -> Bound:
     """Returns a bound counted from the start of an axis, and within it."""
-    bound = emit.compute("minimum", _from_start(index, size, emit), size)
+    bound = emit.compute("minimum", _from_start(emit, index, size), size)
     return bound if isinstance(index, int) and index >= 0 else emit.compute("maximum", bound, 0)
 
 
-def sliced(value: Value, parts: Sequence[_Taken], emit: Emit) -> Value:
+def sliced(emit: Emit, value: Value, parts: Sequence[_Taken]) -> Value:
     """Inserts a slice, static where every bound and every size is known."""
     dims, element = emit.dims(value), types.element_of(value.type)
     result = [part.size for part in parts]
@@ -197,29 +197,29 @@ def sliced(value: Value, parts: Sequence[_Taken], emit: Emit) -> Value:
 
 
 def from_to(
-    value: Value, axis: int, begin: Bound, end: Bound, emit: Emit, step: int = 1, count: int | None = None
+    emit: Emit, value: Value, axis: int, begin: Bound, end: Bound, step: int = 1, count: int | None = None
 ) -> Value:
     """Inserts a slice of one axis between bounds within it, with a step; the others stay whole.
 
     Args:
+        emit: The emitter.
         value: The value.
         axis: The axis.
         begin: The first index.
         end: The index before which it ends.
-        emit: The emitter.
         step: The step.
         count: How many elements it takes, if that is not the difference of the bounds.
     """
     parts = [_Taken(0, emit.size(dim), 1, False, dim) for dim in emit.dims(value)]
     taken = emit.size_of(emit.compute("subtract", end, begin)) if count is None else count
     parts[axis] = _Taken(begin, end, step, False, taken)
-    return sliced(value, parts, emit)
+    return sliced(emit, value, parts)
 
 
 def _strided_slice(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
-    entries, layout = _entries(op, len(dims), emit)
+    entries, layout = _entries(emit, op, len(dims))
     if len(entries) != len(dims):
         raise DeclinedError("it has more indices than its operand has dimensions")
     elements = emit.sizes.elements(op.results[0])
@@ -231,9 +231,9 @@ def _strided_slice(op: Operation, emit: Emit) -> Value:
     parts = []
     for axis, entry in enumerate(entries):
         if entry.is_gathered(dims[axis]):
-            value, entry = _stepped(value, axis, entry, emit), _Entry()
-        parts.append(_taken(entry, emit.dims(value)[axis], emit))
-    result = sliced(value, parts, emit)
+            value, entry = _stepped(emit, value, axis, entry), _Entry()
+        parts.append(_taken(emit, entry, emit.dims(value)[axis]))
+    result = sliced(emit, value, parts)
     return emit.reshape(result, [1 if axis < 0 else parts[axis].size for axis in layout])
 
 
@@ -241,7 +241,7 @@ def _slice(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     parts = []
     for axis, dim in enumerate(emit.dims(value)):
-        begin, size = (_bound(op.operands[index], axis, emit) for index in (1, 2))
+        begin, size = (_bound(emit, op.operands[index], axis) for index in (1, 2))
         if begin == 0 and size in (-1, dim):
             parts.append(_Taken(0, emit.size(dim), 1, False, dim))
             continue
@@ -254,9 +254,9 @@ def _slice(op: Operation, emit: Emit) -> Value:
                 limit = emit.select(whole, emit.value(emit.size(dim)), emit.value(limit))
             rest = emit.compute("subtract", limit, begin)
             length = rest if isinstance(rest, int) else emit.sizes.fresh(rest)
-        require_within(begin, limit, dim, "the slice must lie within its operand", emit)
+        require_within(emit, begin, limit, dim, "the slice must lie within its operand")
         parts.append(_Taken(begin, limit, 1, False, length))
-    return sliced(value, parts, emit)
+    return sliced(emit, value, parts)
 
 
 def _reverse(op: Operation, emit: Emit) -> Value:
@@ -270,7 +270,7 @@ def _cut(op: Operation, emit: Emit) -> Value:
     """Inserts a slice of constant sizes at indices, which StableHLO clamps as this op does."""
     value = op.operands[0]
     sizes = ints(op, 2, "the sizes")
-    starts = [pick(op.operands[1], axis, emit) for axis in range(len(sizes))]
+    starts = [pick(emit, op.operands[1], axis) for axis in range(len(sizes))]
     element = types.element_of(value.type)
     return emit.one("dynamic_slice", (value, *starts), element, sizes, {"slice_sizes": sizes})
 
@@ -279,10 +279,10 @@ def _strided_update(op: Operation, emit: Emit) -> Value:
     """Writes a tensor over the elements that a slice takes."""
     value, update = op.operands[0], op.operands[-1]
     dims = emit.dims(value)
-    entries, _ = _entries(op, len(dims), emit)
+    entries, _ = _entries(emit, op, len(dims))
     if any(entry.is_gathered(dim) for entry, dim in zip(entries, dims, strict=True)):
         raise DeclinedError("it goes backwards, or in strides that are not constant")
-    parts = [_taken(entry, dim, emit) for entry, dim in zip(entries, dims, strict=True)]
+    parts = [_taken(emit, entry, dim) for entry, dim in zip(entries, dims, strict=True)]
     sizes = [part.size for part in parts]
     columns = []
     for axis, part in enumerate(parts):
@@ -294,9 +294,9 @@ def _strided_update(op: Operation, emit: Emit) -> Value:
             step = -step
         places = emit.binary("multiply", emit.iota(sizes, axis, types.I32), step)
         columns.append(emit.reshape(emit.binary("add", places, emit.value(start)), (*sizes, 1)))
-    indices = concatenate(columns, len(sizes), emit)
+    indices = concatenate(emit, columns, len(sizes))
     wide = emit.broadcast(update, _shrunk(entries, sizes))
-    return scatter("", indices, emit.reshape(wide, sizes), value, emit)
+    return scatter(emit, "", indices, emit.reshape(wide, sizes), value)
 
 
 def _shrunk(entries: Sequence[_Entry], sizes: Sequence[int]) -> list[int]:
@@ -308,7 +308,7 @@ def _update(op: Operation, emit: Emit) -> Value:
     """Inserts an update at indices, which StableHLO clamps as this op does."""
     value, update, indices = op.operands
     dims = emit.dims(value)
-    starts = [pick(indices, axis, emit) for axis in range(len(dims))]
+    starts = [pick(emit, indices, axis) for axis in range(len(dims))]
     return emit.one("dynamic_update_slice", (value, update, *starts), types.element_of(value.type), dims)
 
 

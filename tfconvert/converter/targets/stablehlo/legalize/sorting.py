@@ -18,7 +18,7 @@ from tfconvert.schema.ir.values import Value
 def _top_k(op: Operation, emit: Emit) -> Sequence[Value]:
     value = op.operands[0]
     *outer, last = emit.dims(value)
-    count = requested_size(op.operands[1], emit) if len(op.operands) > 1 else int(attribute(op, "k"))
+    count = requested_size(emit, op.operands[1]) if len(op.operands) > 1 else int(attribute(op, "k"))
     element = types.element_of(value.type)
     if count >= 0:
         dims = (*outer, count)
@@ -28,13 +28,13 @@ def _top_k(op: Operation, emit: Emit) -> Sequence[Value]:
             emit.sizes.note(result, dims)
     else:
         places = emit.iota((*outer, last), len(outer), types.I32)
-        found = sort((value, places), len(outer), "GT", emit)
+        found = sort(emit, (value, places), len(outer), "GT")
         if count != last:
-            found = [first(each, len(outer), count, emit) for each in found]
+            found = [first(emit, each, len(outer), count) for each in found]
     return found[0], emit.convert(found[1], types.element_of(op.results[1].type))
 
 
-def first(value: Value, axis: int, count: int, emit: Emit) -> Value:
+def first(emit: Emit, value: Value, axis: int, count: int) -> Value:
     """Emits a slice of the first elements along an axis, as many as a size says."""
     dims = list(emit.dims(value))
     dims[axis] = count
@@ -51,10 +51,10 @@ def _approximate_top_k(op: Operation, emit: Emit) -> Sequence[Value]:
     moved = emit.transpose(value, order)
     direction = "GT" if attribute(op, "is_max_k", True) else "LT"
     places = emit.iota(emit.dims(moved), len(dims) - 1, types.I32)
-    found = sort((moved, places), len(dims) - 1, direction, emit)
+    found = sort(emit, (moved, places), len(dims) - 1, direction)
     back = [order.index(at) for at in range(len(dims))]
     count = int(attribute(op, "k"))
-    return [emit.transpose(part(each, len(dims) - 1, 0, count, emit), back) for each in found]
+    return [emit.transpose(part(emit, each, len(dims) - 1, 0, count), back) for each in found]
 
 
 def _nth_element(op: Operation, emit: Emit) -> Value:
@@ -62,10 +62,10 @@ def _nth_element(op: Operation, emit: Emit) -> Value:
     dims = emit.dims(value)
     last = len(dims) - 1
     direction = "GT" if attribute(op, "reverse", False) else "LT"
-    (ordered,) = sort((value,), last, direction, emit)
+    (ordered,) = sort(emit, (value,), last, direction)
     index = constant_number(op.operands[1])
     if index is not None:
-        return emit.reshape(part(ordered, last, int(index), int(index) + 1, emit), dims[:last])
+        return emit.reshape(part(emit, ordered, last, int(index), int(index) + 1), dims[:last])
     is_it = emit.compare("EQ", emit.iota(dims, last, types.I32), emit.convert(op.operands[1], types.I32))
     return emit.reduce("add", emit.select(is_it, ordered, 0), (last,), 0)
 

@@ -18,7 +18,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _columns(indices: Value, emit: Emit) -> list[Value]:
+def _columns(emit: Emit, indices: Value) -> list[Value]:
     """Returns the indices along each dimension.
 
     Raises:
@@ -27,26 +27,26 @@ def _columns(indices: Value, emit: Emit) -> list[Value]:
     count, rank = emit.dims(indices)
     if rank < 0:
         raise DeclinedError("the rank of a sparse tensor is not known")
-    return [emit.reshape(part(indices, 1, at, at + 1, emit), (count,)) for at in range(rank)]
+    return [emit.reshape(part(emit, indices, 1, at, at + 1), (count,)) for at in range(rank)]
 
 
-def _elements(shape: Value, emit: Emit) -> list[Value]:
+def _elements(emit: Emit, shape: Value) -> list[Value]:
     """Returns a shape's sizes, as scalars of its type."""
     (rank,) = emit.dims(shape)
     if rank < 0:
         raise DeclinedError("the rank of a sparse tensor is not known")
-    return [emit.reshape(part(shape, 0, at, at + 1, emit), ()) for at in range(rank)]
+    return [emit.reshape(part(emit, shape, 0, at, at + 1), ()) for at in range(rank)]
 
 
-def _joined(columns: Sequence[Value], emit: Emit) -> Value:
+def _joined(emit: Emit, columns: Sequence[Value]) -> Value:
     """Emits index vectors of their columns."""
-    return concatenate([emit.reshape(each, (*emit.dims(each), 1)) for each in columns], 1, emit)
+    return concatenate(emit, [emit.reshape(each, (*emit.dims(each), 1)) for each in columns], 1)
 
 
-def _linear(indices: Value, shape: Value, emit: Emit) -> Value:
+def _linear(emit: Emit, indices: Value, shape: Value) -> Value:
     """Emits each element's index along dimensions of which the last varies fastest."""
-    first, *others = _columns(indices, emit)
-    for column, size in zip(others, _elements(shape, emit)[1:], strict=True):
+    first, *others = _columns(emit, indices)
+    for column, size in zip(others, _elements(emit, shape)[1:], strict=True):
         first = emit.binary("add", emit.binary("multiply", first, size), column)
     return first
 
@@ -58,50 +58,50 @@ def _reshape(op: Operation, emit: Emit) -> Sequence[Value]:
     # The product with -1 for the size to find is minus that of the others.
     guess = emit.binary("divide", total, emit.binary("maximum", emit.unary("negate", others), 1))
     shape = emit.select(emit.compare("EQ", new, -1), guess, new)
-    rest, places = _linear(indices, old, emit), []
-    for size in reversed(_elements(shape, emit)[1:]):
+    rest, places = _linear(emit, indices, old), []
+    for size in reversed(_elements(emit, shape)[1:]):
         # An empty dimension has no elements, but nothing may be divided by it.
         divisor = emit.binary("maximum", size, emit.scalar(1, element))
         places.append(emit.binary("remainder", rest, divisor))
         rest = emit.binary("divide", rest, divisor)
-    return _joined([rest, *reversed(places)], emit), shape
+    return _joined(emit, [rest, *reversed(places)]), shape
 
 
-def _ordered(keys: Value, emit: Emit) -> Value:
+def _ordered(emit: Emit, keys: Value) -> Value:
     """Emits the permutation that sorts numbers; equal ones keep their order."""
-    return sort((keys, emit.iota(emit.dims(keys), 0, types.I32)), 0, "LT", emit)[1]
+    return sort(emit, (keys, emit.iota(emit.dims(keys), 0, types.I32)), 0, "LT")[1]
 
 
 def _reorder(op: Operation, emit: Emit) -> Sequence[Value]:
     indices, values, shape = op.operands
-    order = _ordered(_linear(indices, shape, emit), emit)
-    return rows_at(indices, order, emit), rows_at(values, order, emit)
+    order = _ordered(emit, _linear(emit, indices, shape))
+    return rows_at(emit, indices, order), rows_at(emit, values, order)
 
 
 def _fill_empty_rows(op: Operation, emit: Emit) -> Sequence[Value]:
     """Emits elements for the empty rows behind all others, and sorts by rows; those of one row keep their order."""
     indices, values, shape, default = op.operands
-    height = sizes_in(shape, emit)[0]
-    rows, *others = _columns(indices, emit)
+    height = sizes_in(emit, shape)[0]
+    rows, *others = _columns(emit, indices)
     (count,) = emit.dims(rows)
     seen = emit.broadcast(emit.scalar(0, types.I32), (height,), ())
     ones = emit.broadcast(emit.scalar(1, types.I32), (count,), ())
-    is_empty = emit.compare("EQ", scatter("add", emit.reshape(rows, (count, 1)), ones, seen, emit), 0)
-    empty = emit.convert(places_of(is_empty, emit), types.element_of(indices.type))
+    is_empty = emit.compare("EQ", scatter(emit, "add", emit.reshape(rows, (count, 1)), ones, seen), 0)
+    empty = emit.convert(places_of(emit, is_empty), types.element_of(indices.type))
     (added,) = emit.dims(empty)
-    all_rows = concatenate([rows, empty], 0, emit)
-    order = _ordered(all_rows, emit)
+    all_rows = concatenate(emit, [rows, empty], 0)
+    order = _ordered(emit, all_rows)
     (total,) = emit.dims(order)
     zeros = emit.broadcast(emit.scalar(0, types.element_of(indices.type)), (added,), ())
-    columns = [all_rows, *(concatenate([other, zeros], 0, emit) for other in others)]
-    filled = concatenate([values, emit.broadcast(default, (added,), ())], 0, emit)
+    columns = [all_rows, *(concatenate(emit, [other, zeros], 0) for other in others)]
+    filled = concatenate(emit, [values, emit.broadcast(default, (added,), ())], 0)
     counted = emit.iota((total,), 0, types.I32)
     room = emit.broadcast(emit.scalar(0, types.I32), (total,), ())
-    inverse = scatter("", emit.reshape(order, (total, 1)), counted, room, emit)
-    back = from_to(inverse, 0, 0, emit.size(count), emit, count=count)
+    inverse = scatter(emit, "", emit.reshape(order, (total, 1)), counted, room)
+    back = from_to(emit, inverse, 0, 0, emit.size(count), count=count)
     return (
-        rows_at(_joined(columns, emit), order, emit),
-        rows_at(filled, order, emit),
+        rows_at(emit, _joined(emit, columns), order),
+        rows_at(emit, filled, order),
         is_empty,
         emit.convert(back, types.element_of(op.results[3].type)),
     )
@@ -112,35 +112,35 @@ def _times_dense(op: Operation, emit: Emit) -> Value:
     indices, values, shape, matrix = op.operands
     own = int(bool(attribute(op, "adjoint_a", False)))
     if own:
-        values = conjugated(values, emit)
+        values = conjugated(emit, values)
     if attribute(op, "adjoint_b", False):
-        matrix = conjugated(emit.transpose(matrix, (1, 0)), emit)
-    columns = _columns(indices, emit)
-    rows = rows_at(matrix, columns[1 - own], emit)
+        matrix = conjugated(emit, emit.transpose(matrix, (1, 0)))
+    columns = _columns(emit, indices)
+    rows = rows_at(emit, matrix, columns[1 - own])
     dims = emit.dims(rows)
     products = emit.binary("multiply", rows, emit.broadcast(values, dims, (0,)))
-    into = emit.broadcast(emit.scalar(0, types.element_of(matrix.type)), (sizes_in(shape, emit)[own], dims[1]), ())
-    return scatter("add", emit.reshape(columns[own], (dims[0], 1)), products, into, emit)
+    into = emit.broadcast(emit.scalar(0, types.element_of(matrix.type)), (sizes_in(emit, shape)[own], dims[1]), ())
+    return scatter(emit, "add", emit.reshape(columns[own], (dims[0], 1)), products, into)
 
 
 def _dense_product(op: Operation, emit: Emit) -> Value:
     """Emits a product of matrices that are said to have many zeros."""
     one, other = (emit.convert(operand, types.F32) for operand in op.operands)
     contracted = (int(not attribute(op, "transpose_a", False)), int(attribute(op, "transpose_b", False)))
-    return dot(one, other, (), [contracted], emit)
+    return dot(emit, one, other, (), [contracted])
 
 
 def _reduce_sum(op: Operation, emit: Emit) -> Value:
     """Emits the sums of the elements with equal indices along the dimensions that are left."""
     indices, values, shape, _ = op.operands
-    dims = sizes_in(shape, emit)
+    dims = sizes_in(emit, shape)
     axes = axes_of(op, 3, len(dims))
-    columns = _columns(indices, emit)
+    columns = _columns(emit, indices)
     left = [axis for axis in range(len(dims)) if axis not in axes]
     zero = emit.scalar(0, types.element_of(values.type))
     if left:
         into = emit.broadcast(zero, [dims[axis] for axis in left], ())
-        found = scatter("add", _joined([columns[axis] for axis in left], emit), values, into, emit)
+        found = scatter(emit, "add", _joined(emit, [columns[axis] for axis in left]), values, into)
     else:
         found = emit.reduce("add", values, (0,), 0)
     if not attribute(op, "keep_dims", False):
@@ -153,7 +153,7 @@ def _with_dense(name: str) -> Lowering:
 
     def lower(op: Operation, emit: Emit) -> Value:
         indices, values, _, dense = op.operands
-        columns, dims = _columns(indices, emit), emit.dims(dense)
+        columns, dims = _columns(emit, indices), emit.dims(dense)
         if min(dims, default=0) < 0 and 1 not in dims and len(dims) < len(columns):
             raise DeclinedError("the shape of its dense operand is not known")
         own = columns[len(columns) - len(dims) :]
@@ -162,7 +162,7 @@ def _with_dense(name: str) -> Lowering:
             emit.broadcast(zero, emit.dims(column), ()) if dim == 1 else column
             for column, dim in zip(own, dims, strict=True)
         ]
-        found = gather_at(dense, _joined(placed, emit), emit) if placed else dense
+        found = gather_at(emit, dense, _joined(emit, placed)) if placed else dense
         return emit.binary(name, values, found)
 
     return lower
@@ -170,7 +170,7 @@ def _with_dense(name: str) -> Lowering:
 
 def _add_to_dense(op: Operation, emit: Emit) -> Value:
     indices, values, _, dense = op.operands
-    return scatter("add", indices, values, dense, emit)
+    return scatter(emit, "add", indices, values, dense)
 
 
 LOWERINGS: Mapping[str, Lowering] = {

@@ -15,7 +15,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _parts(value: Value, axis: int, sizes: Sequence[Value | int], emit: Emit) -> list[Value]:
+def _parts(emit: Emit, value: Value, axis: int, sizes: Sequence[Value | int]) -> list[Value]:
     """Emits parts of sizes, one after the other; the sizes add up to that of the axis."""
     found = []
     begin: Value | int = 0
@@ -23,9 +23,9 @@ def _parts(value: Value, axis: int, sizes: Sequence[Value | int], emit: Emit) ->
     for size in sizes:
         end = emit.compute("add", begin, size)
         if is_known and isinstance(begin, int) and isinstance(end, int):
-            found.append(part(value, axis, begin, end, emit))
+            found.append(part(emit, value, axis, begin, end))
         else:
-            found.append(from_to(value, axis, begin, end, emit, count=emit.size_of(size)))
+            found.append(from_to(emit, value, axis, begin, end, count=emit.size_of(size)))
         begin = end
     return found
 
@@ -38,8 +38,8 @@ def _split(op: Operation, emit: Emit) -> Sequence[Value]:
     if dims[axis] < 0 and count > 1:
         whole = emit.value(emit.compute("multiply", size, count))
         holds = emit.compare("EQ", whole, emit.value(emit.size(dims[axis])))
-        require(holds, f"the size that is split must be a multiple of {count}", emit)
-    return _parts(value, axis, [size] * count, emit)
+        require(emit, holds, f"the size that is split must be a multiple of {count}")
+    return _parts(emit, value, axis, [size] * count)
 
 
 def _split_by_sizes(op: Operation, emit: Emit) -> Sequence[Value]:
@@ -49,19 +49,19 @@ def _split_by_sizes(op: Operation, emit: Emit) -> Sequence[Value]:
     whole = emit.size(dims[axis])
     known = constant_ints(op.operands[1])
     if known is None:
-        sizes = _computed_sizes(op.operands[1], len(op.results), whole, emit)
+        sizes = _computed_sizes(emit, op.operands[1], len(op.results), whole)
     elif -1 in known:
         rest = emit.compute("subtract", whole, sum(known) + 1)
         sizes = [rest if size < 0 else size for size in known]
     else:
-        require_equal(dims[axis], sum(known), "the sizes of the parts must add up to the size that is split", emit)
+        require_equal(emit, dims[axis], sum(known), "the sizes of the parts must add up to the size that is split")
         sizes = list(known)
-    return _parts(value, axis, sizes, emit)
+    return _parts(emit, value, axis, sizes)
 
 
-def _computed_sizes(vector: Value, count: int, whole: Value | int, emit: Emit) -> list[Value | int]:
+def _computed_sizes(emit: Emit, vector: Value, count: int, whole: Value | int) -> list[Value | int]:
     """Returns sizes of which any may turn out to be -1 at run time."""
-    asked = [emit.convert(pick(vector, at, emit), types.I32) for at in range(count)]
+    asked = [emit.convert(pick(emit, vector, at), types.I32) for at in range(count)]
     total: Value | int = 0
     for size in asked:
         total = emit.compute("add", total, size)
@@ -73,9 +73,9 @@ def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
     value, count = op.operands[0], len(op.results)
     dims = emit.dims(value)
     axis = axis_of(attribute(op, "axis", 0), len(dims))
-    require_equal(dims[axis], count, f"what is taken apart must have {count} slices", emit)
+    require_equal(emit, dims[axis], count, f"what is taken apart must have {count} slices")
     left = [*dims[:axis], *dims[axis + 1 :]]
-    return [emit.reshape(each, left) for each in _parts(value, axis, [1] * count, emit)]
+    return [emit.reshape(each, left) for each in _parts(emit, value, axis, [1] * count)]
 
 
 LOWERINGS: Mapping[str, Lowering] = {"Split": _split, "SplitV": _split_by_sizes, "Unpack": _unpack}

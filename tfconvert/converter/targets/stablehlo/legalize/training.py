@@ -13,9 +13,9 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _loss(logits: Value, labels: Value, emit: Emit) -> Sequence[Value]:
+def _loss(emit: Emit, logits: Value, labels: Value) -> Sequence[Value]:
     """Emits the losses and their gradients."""
-    logarithms = log_softmax(logits, emit)
+    logarithms = log_softmax(emit, logits)
     # Where a label is 0 nothing is lost, however unlikely it is.
     products = emit.select(emit.compare("EQ", labels, 0), 0, emit.binary("multiply", labels, logarithms))
     losses = emit.unary("negate", emit.reduce("add", products, (1,), 0))
@@ -23,15 +23,15 @@ def _loss(logits: Value, labels: Value, emit: Emit) -> Sequence[Value]:
 
 
 def _cross_entropy(op: Operation, emit: Emit) -> Sequence[Value]:
-    return _loss(*emit.pair(*op.operands), emit)
+    return _loss(emit, *emit.pair(*op.operands))
 
 
 def _sparse_cross_entropy(op: Operation, emit: Emit) -> Sequence[Value]:
     logits, classes = op.operands
     dims, index = emit.dims(logits), types.element_of(classes.type)
-    require_indices(classes, dims[1], emit)
+    require_indices(emit, classes, dims[1])
     is_class = emit.compare("EQ", emit.iota(dims, 1, index), emit.broadcast(classes, dims, (0,)))
-    return _loss(logits, emit.convert(is_class, types.element_of(logits.type)), emit)
+    return _loss(emit, logits, emit.convert(is_class, types.element_of(logits.type)))
 
 
 def _product(*factors: Value, emit: Emit) -> Value:
@@ -41,19 +41,19 @@ def _product(*factors: Value, emit: Emit) -> Value:
     return result
 
 
-def _where(condition: Value, gradient: Value, emit: Emit) -> Value:
+def _where(emit: Emit, condition: Value, gradient: Value) -> Value:
     return emit.select(condition, gradient, 0)
 
 
 def _relu(op: Operation, emit: Emit) -> Value:
     gradient, value = op.operands
-    return _where(emit.compare("GT", value, 0), gradient, emit)
+    return _where(emit, emit.compare("GT", value, 0), gradient)
 
 
 def _relu6(op: Operation, emit: Emit) -> Value:
     gradient, value = op.operands
     is_inside = emit.binary("and", emit.compare("GT", value, 0), emit.compare("LT", value, 6))
-    return _where(is_inside, gradient, emit)
+    return _where(emit, is_inside, gradient)
 
 
 def _leaky_relu(op: Operation, emit: Emit) -> Value:

@@ -85,7 +85,7 @@ def pooled_axes(op: Operation, rank: int) -> list[Axis]:
     return [Axis(number, size, stride, 1) for number, (size, stride) in enumerate(zip(sizes, strides, strict=True))]
 
 
-def padding_of(op: Operation, dims: Dims, axes: Sequence[Axis], emit: Emit) -> list[Amounts]:
+def padding_of(emit: Emit, op: Operation, dims: Dims, axes: Sequence[Axis]) -> list[Amounts]:
     """Returns how much is padded before and behind each axis."""
     mode = attribute(op, "padding", "VALID")
     if mode == "EXPLICIT":
@@ -93,10 +93,10 @@ def padding_of(op: Operation, dims: Dims, axes: Sequence[Axis], emit: Emit) -> l
         return [(amounts[2 * axis.number], amounts[2 * axis.number + 1]) for axis in axes]
     if mode == "VALID":
         return [(0, 0)] * len(axes)
-    return [same(dims[axis.number], axis, emit) for axis in axes]
+    return [same(emit, dims[axis.number], axis) for axis in axes]
 
 
-def same(dim: int, axis: Axis, emit: Emit) -> Amounts:
+def same(emit: Emit, dim: int, axis: Axis) -> Amounts:
     """Returns the padding by which there are as many windows as strides fit into an axis."""
     if axis.stride == 1:
         missing: Scalar = axis.extent - 1
@@ -110,7 +110,7 @@ def same(dim: int, axis: Axis, emit: Emit) -> Amounts:
     return low, emit.compute("subtract", missing, low)
 
 
-def slid(op: Operation, dim: int, axis: Axis, amounts: Amounts, emit: Emit) -> int:
+def slid(emit: Emit, op: Operation, dim: int, axis: Axis, amounts: Amounts) -> int:
     """Returns how many windows fit along an axis of a size, with padding."""
     if attribute(op, "padding", "VALID") == "SAME":
         if axis.stride == 1:
@@ -123,20 +123,20 @@ def slid(op: Operation, dim: int, axis: Axis, amounts: Amounts, emit: Emit) -> i
     return emit.size_of(emit.compute("divide", reached, axis.stride))
 
 
-def amounts_of(op: Operation, index: int, rank: int, emit: Emit) -> list[Amounts]:
+def amounts_of(emit: Emit, op: Operation, index: int, rank: int) -> list[Amounts]:
     """Returns the amounts of so many axes that an operand holds, numbers where they are known."""
     values = op.operands[index]
     known = emit.sizes.elements(values) or (UNKNOWN,) * (2 * rank)
     flat = values if min(known, default=0) > UNKNOWN else emit.reshape(values, (2 * rank,))
-    found = [each if each > UNKNOWN else pick(flat, at, emit) for at, each in enumerate(known)]
+    found = [each if each > UNKNOWN else pick(emit, flat, at) for at, each in enumerate(known)]
     return list(zip(found[::2], found[1::2], strict=True))
 
 
 def pad_around(
-    value: Value, amounts: Sequence[Amounts], fill: Value, emit: Emit, interior: Sequence[int] = ()
+    emit: Emit, value: Value, amounts: Sequence[Amounts], fill: Value, interior: Sequence[int] = ()
 ) -> Value:
     """Inserts padding by pairs of amounts."""
-    return padded(value, [low for low, _ in amounts], [high for _, high in amounts], fill, emit, interior)
+    return padded(emit, value, [low for low, _ in amounts], [high for _, high in amounts], fill, interior)
 
 
 def known(amounts: Sequence[Amounts]) -> list[tuple[int, int]] | None:
