@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, replace_op, update_function_type
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.lookup_tables.vocabulary_files import Format, column, read_lines
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -123,7 +123,7 @@ def _lower(table: Table, lower: Lower) -> Callable[[Operation], None] | None:
 
 def _replace(op: Operation, *values: Array) -> None:
     """Replaces an op by constants."""
-    insert = Builder(op)
+    insert = TFBuilder(op)
     replace_op(op, [insert.constant(each) for each in values])
 
 

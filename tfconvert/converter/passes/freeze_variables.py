@@ -26,8 +26,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, update_function_type, walk
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -117,7 +117,7 @@ def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: C
 
 def _freeze(handle: Operation, value: Constant) -> None:
     """Replaces all reads and queries of a handle by constants, one for equal types, and erases it."""
-    insert = Builder(handle)
+    insert = TFBuilder(handle)
     made: dict[tuple[str, Attribute], Value] = {}
     for use in tuple(handle.results[0].uses):
         user = use.operation

@@ -18,7 +18,7 @@ from tfconvert.cli.main import main
 from tfconvert.converter.executor import executor
 from tfconvert.converter.targets.stablehlo import artifact_file
 from tfconvert.converter.targets.stablehlo.legalize import registry
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.parsing import IRParser
@@ -213,7 +213,7 @@ def test_a_text_that_computes_something_else_fails_verification(model: Path, mon
 
 
 def test_a_text_that_does_not_run_fails_verification(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(op: Operation, emit: Emit) -> Value:
+    def broken(op: Operation, emit: StableHLOBuilder) -> Value:
         (x,) = op.operands
         return emit.one("dynamic_reshape", (x, emit.ints((9, 9))), types.F32, emit.dims(x))
 

@@ -34,7 +34,7 @@ from tfconvert.converter.targets.iree.rewrites import carried
 from tfconvert.converter.targets.iree.rewrites.bounds import bound
 from tfconvert.converter.targets.iree.rewrites.checks import late, mixed_up
 from tfconvert.converter.targets.iree.rewrites.context import Context
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.numbers import Numbers
 from tfconvert.converter.targets.iree.rewrites.registry import REFUSED, RULES
 from tfconvert.converter.targets.iree.rewrites.shapes import number
@@ -118,7 +118,7 @@ def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
             continue
         without_sign(op)
         rule = RULES.get(op.name)
-        context = Context(Emit(op), numbers)
+        context = Context(LinalgBuilder(op), numbers)
         found = rule.rewrite(op, context) if rule is not None else number(op, context)
         if found is None:
             continue

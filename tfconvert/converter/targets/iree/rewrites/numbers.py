@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tfconvert.converter.targets.iree.rewrites.emit import Emit, Index, constant_ints
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, constant_ints
 from tfconvert.converter.targets.iree.rewrites.origins import carried_from, int_of, ints_of, product_of, source_of
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
@@ -190,7 +190,7 @@ class Numbers:
         safe = emit.choose(emit.is_(0, by, emit.index(0)), emit.index(1), by)
         return emit.one("arith.divsi", (emit.index(one), safe), INDEX)
 
-    def _product(self, emit: Emit, one: Index, other: Index) -> Index:
+    def _product(self, emit: LinalgBuilder, one: Index, other: Index) -> Index:
         found = emit.compute("muli", one, other)
         if isinstance(found, Value) and found is not one and found is not other:
             self._factors.setdefault(found, (one, other))
@@ -249,15 +249,15 @@ _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
 }
 
 
-def after(value: Value) -> Emit:
+def after(value: Value) -> LinalgBuilder:
     """Returns what inserts right after a value is defined."""
     owner = value.owner
     if isinstance(owner, Operation):
         assert owner.next_op is not None
-        emit = Emit(owner.next_op)
+        emit = LinalgBuilder(owner.next_op)
         emit.location = owner.location
         return emit
-    return Emit(owner.first_op)
+    return LinalgBuilder(owner.first_op)
 
 
 def _places(value: Value, at: int) -> list[Index]:

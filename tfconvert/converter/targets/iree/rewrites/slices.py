@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import LE, Emit, Index, segments, split
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LE, Index, LinalgBuilder, segments, split
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.block import Block, Region
@@ -32,7 +32,7 @@ def real_dynamic_slice(op: Operation, context: Context) -> Value:
     return extract(emit, value, starts, _as_typed(emit, sizes, result), strides, result)
 
 
-def _as_typed(emit: Emit, sizes: Sequence[Index], shape: types.Shape) -> list[Index]:
+def _as_typed(emit: LinalgBuilder, sizes: Sequence[Index], shape: types.Shape) -> list[Index]:
     """Returns sizes, as numbers where the type tells them and only there."""
     return [emit.index(size) if dim < 0 else dim for size, dim in zip(sizes, shape, strict=True)]
 
@@ -52,7 +52,7 @@ def within(context: Context, start: Index, limit: Index, size: Index) -> None:
         early.op("cf.assert", (is_inside,), (), {"msg": PAST_THE_END})
 
 
-def _earliest(emit: Emit, *numbers: Index) -> Emit:
+def _earliest(emit: LinalgBuilder, *numbers: Index) -> LinalgBuilder:
     """Returns what inserts where all numbers are known first.
 
     A check among a loop's ops is one that IREE 3.13 doesn't wait for, see `Numbers.before`.
@@ -64,13 +64,13 @@ def _earliest(emit: Emit, *numbers: Index) -> Emit:
         return emit
     first = ops[0].next_op if ops else block.first_op
     assert first is not None
-    early = Emit(first)
+    early = LinalgBuilder(first)
     early.location = emit.location
     return early
 
 
 def extract(
-    emit: Emit,
+    emit: LinalgBuilder,
     value: Value,
     starts: Sequence[Index],
     sizes: Sequence[Index],
@@ -136,7 +136,7 @@ def static_pad(op: Operation, context: Context) -> Value | None:
 _AMOUNTS = (("edge", "_low"), ("edge", "_high"), ("interior", ""))
 
 
-def spread(emit: Emit, value: Value, filling: Value, between: Sequence[int]) -> Value:
+def spread(emit: LinalgBuilder, value: Value, filling: Value, between: Sequence[int]) -> Value:
     """Returns a value with a number of elements put between its own along each axis."""
     if not any(between):
         return value
@@ -160,12 +160,12 @@ def pad(
 
 
 def grown(
-    emit: Emit, value: Value, filling: Value, low: Sequence[Index], high: Sequence[Index], shape: types.Shape
+    emit: LinalgBuilder, value: Value, filling: Value, low: Sequence[Index], high: Sequence[Index], shape: types.Shape
 ) -> Value:
     """Returns a value with no less than no elements put around it."""
     rank = len(low)
     block = Block(arg_types=(INDEX,) * rank)
-    Emit.at_block_end(block, emit.location).op("tensor.yield", (filling,), ())
+    LinalgBuilder.at_block_end(block, emit.location).op("tensor.yield", (filling,), ())
     (first, one), (last, other) = split(low), split(high)
     properties: dict[str, attrs.Value] = {
         "static_low": first,

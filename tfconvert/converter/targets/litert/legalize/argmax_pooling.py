@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.indexing import numbers
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -43,7 +43,7 @@ def _axis(op: Operation, axis: int) -> tuple[int, int]:
     return count, max((count - 1) * stride + size - dim, 0) // 2
 
 
-def _max_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
+def _max_with_argmax(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     """Compares slices, one for each place in a window; the first of equals is taken, as TensorFlow does.
 
     A place in the image is that of the window's corner, which may be outside, plus that within the window.
@@ -76,7 +76,7 @@ def _max_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
     return [best, emit.cast(places, types.element_of(op.results[1].type))]
 
 
-def _padded(op: Operation, emit: Emit) -> Value:
+def _padded(op: Operation, emit: LiteRTBuilder) -> Value:
     """Returns the image padded for windows that reach outside of it: with minus infinity, which is never a maximum."""
     pads = [(0, 0), (0, 0), (0, 0), (0, 0)]
     for axis in (1, 2):
@@ -88,7 +88,7 @@ def _padded(op: Operation, emit: Emit) -> Value:
 
 
 def _slices(
-    emit: Emit, image: Value, taps: Sequence[tuple[int, int]], counts: tuple[int, int], strides: Sequence[int]
+    emit: LiteRTBuilder, image: Value, taps: Sequence[tuple[int, int]], counts: tuple[int, int], strides: Sequence[int]
 ) -> list[Value]:
     """Returns the elements of all windows at each of some places."""
     batch, _, _, channels = types.shape_of(image.type) or ()

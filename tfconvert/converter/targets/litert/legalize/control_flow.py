@@ -13,8 +13,8 @@ import numpy as np
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Constraint, Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
@@ -42,16 +42,16 @@ def _functions(op: Operation, *names: str) -> dict[str, Attribute]:
     return {name: attrs.symbol(symbol_table.named(op, name)) for name in names}
 
 
-def _if(op: Operation, emit: Emit) -> Sequence[Value]:
+def _if(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     branches = _functions(op, "then_branch", "else_branch")
     return emit.tfl_op("if", op.operands[:], op.result_types, branches).results
 
 
-def _while(op: Operation, emit: Emit) -> Sequence[Value]:
+def _while(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     return emit.tfl_op("while", op.operands[:], op.result_types, _functions(op, "cond", "body")).results
 
 
-def _to_bool(op: Operation, emit: Emit) -> Value:
+def _to_bool(op: Operation, emit: LiteRTBuilder) -> Value:
     """A scalar is true if it is not zero or not the empty string, anything else if it has elements."""
     value = op.operands[0]
     element, shape = types.element_of(value.type), types.shape_of(value.type)

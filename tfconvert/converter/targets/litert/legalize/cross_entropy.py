@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -22,18 +22,18 @@ def _same_shapes(op: Operation) -> Failure | None:
     )
 
 
-def _loss_and_gradient(emit: Emit, logits: Value, labels: Value) -> list[Value]:
+def _loss_and_gradient(emit: LiteRTBuilder, logits: Value, labels: Value) -> list[Value]:
     logarithms = emit.unary("LogSoftmax", logits)
     loss = emit.unary("Neg", emit.reduce("Sum", emit.binary("Mul", labels, logarithms), (1,)))
     return [loss, emit.binary("Sub", emit.unary("Softmax", logits), labels)]
 
 
-def _dense(op: Operation, emit: Emit) -> list[Value]:
+def _dense(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     logits, labels = op.operands
     return _loss_and_gradient(emit, logits, labels)
 
 
-def _sparse(op: Operation, emit: Emit) -> list[Value]:
+def _sparse(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     logits, classes = op.operands
     count = (types.shape_of(logits.type) or ())[-1]
     element = types.element_of(logits.type)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, rank_is_known
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _cross(op: Operation, emit: Emit) -> Value:
+def _cross(op: Operation, emit: LiteRTBuilder) -> Value:
     """Multiplies each coordinate of one vector with the next of the other, and vice versa."""
 
     def permuted(vectors: Value, order: tuple[int, int, int]) -> Value:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row, element_name, ints, tflite_name
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -34,7 +34,7 @@ def _surely_broadcast(x: types.Shape | None, y: types.Shape | None) -> bool:
     return all(1 in pair or (pair[0] == pair[1] and -1 not in pair) for pair in zip(x[::-1], y[::-1], strict=False))
 
 
-def _not_equal(op: Operation, emit: Emit) -> Value:
+def _not_equal(op: Operation, emit: LiteRTBuilder) -> Value:
     """Negates `Equal`: the kernel of `not_equal` compares something other than the operands if they are `i16`."""
     equal = emit.tf("Equal", op.operands, op.results[0].type, op.properties)
     return emit.unary("LogicalNot", equal)
@@ -99,7 +99,7 @@ def _may_be_out_of_range(op: Operation) -> Failure | None:
     return _cast_constraint(op)
 
 
-def _cast(op: Operation, emit: Emit) -> Value:
+def _cast(op: Operation, emit: LiteRTBuilder) -> Value:
     source, target = types.element_of(op.operands[0].type), types.element_of(op.results[0].type)
     options = {"in_data_type": tflite_name(source), "out_data_type": tflite_name(target)}
     return emit.tfl("cast", op.operands[:1], op.results[0].type, options)
@@ -111,12 +111,12 @@ def _constant_constraint(op: Operation) -> Failure | None:
     return None if tflite_name(types.element_of(op.results[0].type)) else Failure("LiteRT has no such element type")
 
 
-def _constant(op: Operation, emit: Emit) -> Value:
+def _constant(op: Operation, emit: LiteRTBuilder) -> Value:
     value: Any = op.properties["value"]
     return emit.constant(value)
 
 
-def _squared_difference(op: Operation, emit: Emit) -> Value:
+def _squared_difference(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.unary("Square", emit.binary("Sub", *op.operands))
 
 
@@ -129,13 +129,13 @@ def _known_shapes(op: Operation) -> Failure | None:
     return None if types.is_static(types.shape_of(op.results[0].type)) else Failure("the result's shape is not known")
 
 
-def _broadcast_both(op: Operation, emit: Emit) -> Value:
+def _broadcast_both(op: Operation, emit: LiteRTBuilder) -> Value:
     shape = emit.shape(op.results[0])
     both = [emit.tf("BroadcastTo", (operand, shape), op.results[0].type) for operand in op.operands]
     return emit.tf(op.name.removeprefix("tf."), both, op.results[0].type)
 
 
-def _square(op: Operation, emit: Emit) -> Value:
+def _square(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("Mul", (op.operands[0], op.operands[0]), op.results[0].type)
 
 
@@ -151,7 +151,7 @@ def _is_small_exponent(op: Operation) -> Failure | None:
     return None if 1 <= exponent <= _MAX_FACTORS else Failure("the exponent is not one of a few factors")
 
 
-def _product(op: Operation, emit: Emit) -> Value:
+def _product(op: Operation, emit: LiteRTBuilder) -> Value:
     """Multiplies, which wraps around as TensorFlow's powers of integers do; `pow` is one of doubles, cut off."""
     (exponent,) = ints(op.operands[1])
     square, result = op.operands[0], None
@@ -169,7 +169,7 @@ def _product(op: Operation, emit: Emit) -> Value:
 _QUOTIENT_STEPS = 3
 
 
-def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:
+def _floor_div_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
     """Divides the part without a remainder, `x - x mod y`, as floats, then the rest of it, and so on."""
     x, y = op.operands
     rest = emit.binary("Sub", x, emit.binary("FloorMod", x, y))
@@ -183,7 +183,7 @@ def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:
     return total
 
 
-def _larger_of_both(op: Operation, emit: Emit) -> Value:
+def _larger_of_both(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Maximum", op.operands[0], emit.unary("Neg", op.operands[0]))
 
 
@@ -191,7 +191,7 @@ def _several(op: Operation) -> Failure | None:
     return None if len(op.operands) > 1 else Failure("the kernel takes two operands at least")
 
 
-def _add_n(op: Operation, emit: Emit) -> Value:
+def _add_n(op: Operation, emit: LiteRTBuilder) -> Value:
     total: Value = op.operands[0]
     for operand in op.operands[1:]:
         total = emit.binary("AddV2", total, operand)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import (
     Attr,
     Entry,
@@ -17,6 +16,7 @@ from tfconvert.converter.targets.litert.legalize.entry import (
     ints,
     number_operand,
 )
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -27,7 +27,7 @@ _SCATTERED = "f32 i32 i64 ui8 i8 i1"
 _CHOSEN = _ANY
 
 
-def _gather(op: Operation, emit: Emit) -> Value:
+def _gather(op: Operation, emit: LiteRTBuilder) -> Value:
     params, indices = op.operands[:2]
     axis = batch_dims = 0
     if len(op.operands) > 2:
@@ -41,7 +41,7 @@ def _gather(op: Operation, emit: Emit) -> Value:
     return emit.tfl("gather", (params, indices), op.results[0].type, {"axis": axis, "batch_dims": batch_dims})
 
 
-def size_of(emit: Emit, value: Value, axis: int) -> Value:
+def size_of(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Returns the size of a dimension, counted from the front, as a vector of one."""
     size = (types.shape_of(value.type) or ())[axis]
     if size >= 0:
@@ -50,7 +50,7 @@ def size_of(emit: Emit, value: Value, axis: int) -> Value:
     return emit.tf("Slice", (emit.shape(value), emit.ints((axis,)), emit.ints((1,))), place)
 
 
-def numbers(emit: Emit, value: Value, axis: int) -> Value:
+def numbers(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Returns the numbers from zero up to the size of a dimension."""
     size = (types.shape_of(value.type) or ())[axis]
     if size >= 0:
@@ -73,7 +73,7 @@ def _has_no_indices(op: Operation) -> Failure | None:
     return None if _is_without_indices(op) else Failure("the tuples of indices are not empty", is_special=True)
 
 
-def _gather_everything(op: Operation, emit: Emit) -> Value:
+def _gather_everything(op: Operation, emit: LiteRTBuilder) -> Value:
     """Repeats the whole for each empty tuple: the kernel takes that to be out of bounds."""
     params, indices = op.operands
     result = types.shape_of(op.results[0].type)
@@ -88,7 +88,7 @@ def _as(value: Value, element: Any) -> Any:
     return types.tensor(element, types.shape_of(value.type))
 
 
-def _top_k(op: Operation, emit: Emit) -> list[Value]:
+def _top_k(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     indices = op.results[1]
     found = emit.tfl_op(
         "topk_v2", (op.operands[0], emit.i32(op.operands[1])), (op.results[0].type, _as(indices, types.I32))
@@ -107,7 +107,7 @@ def _is_matrix(op: Operation) -> Failure | None:
     return None if shape is None or len(shape) >= 2 else Failure("it has fewer than two dimensions")
 
 
-def _last_numbers(emit: Emit, value: Value, axis: int) -> Value:
+def _last_numbers(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Returns the numbers from zero up to the size of a dimension, counted from the back, whatever the rank."""
     shape = types.shape_of(value.type)
     if shape is not None:
@@ -118,7 +118,7 @@ def _last_numbers(emit: Emit, value: Value, axis: int) -> Value:
     return emit.tf("Range", bounds, types.tensor(types.I32, (-1,)))
 
 
-def _matrix_band_part(op: Operation, emit: Emit) -> Value:
+def _matrix_band_part(op: Operation, emit: LiteRTBuilder) -> Value:
     """Keeps the elements up to a limit below and above the diagonal; a negative limit is none."""
     matrix, lower, upper = op.operands
     height, width = (types.shape_of(matrix.type) or (-1, -1))[-2:]
@@ -142,7 +142,7 @@ def _one_hot_indices(op: Operation) -> Failure | None:
     return None if element in ("i32", "i64") else Failure(f"the kernel takes indices of i32 or i64, not {element}")
 
 
-def _one_hot(op: Operation, emit: Emit) -> Value:
+def _one_hot(op: Operation, emit: LiteRTBuilder) -> Value:
     operands = (emit.i32(op.operands[0]), *op.operands[1:])
     return emit.tf("OneHot", operands, op.results[0].type, op.properties)
 
@@ -150,7 +150,7 @@ def _one_hot(op: Operation, emit: Emit) -> Value:
 _REVERSE_SEQUENCE = {"seq_dim": Attr("seq_dim"), "batch_dim": Attr("batch_dim", 0)}
 
 
-def _dynamic_slice(op: Operation, emit: Emit) -> Value:
+def _dynamic_slice(op: Operation, emit: LiteRTBuilder) -> Value:
     """Slices from the nearest start at which the slice is inside."""
     source, sizes = op.operands[0], emit.i32(op.operands[2])
     start = emit.limited_i32(op.operands[1])

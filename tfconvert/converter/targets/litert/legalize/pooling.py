@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.convolution import explicit_pads, slides
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, ints
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -47,11 +47,11 @@ def _options(op: Operation, padding: str) -> dict[str, Any]:
     }
 
 
-def _average(op: Operation, emit: Emit) -> Value:
+def _average(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tfl("average_pool_2d", op.operands, op.results[0].type, _options(op, str(tf.get(op, "padding"))))
 
 
-def _maximum(op: Operation, emit: Emit) -> Value:
+def _maximum(op: Operation, emit: LiteRTBuilder) -> Value:
     pads = explicit_pads(op)
     if pads is None:
         return emit.tfl("max_pool_2d", op.operands, op.results[0].type, _options(op, str(tf.get(op, "padding"))))
@@ -64,7 +64,7 @@ def _constant_window(op: Operation) -> Failure | None:
     return None if all(constants) else Failure("ksize or strides are not constants")
 
 
-def _maximum_v2(op: Operation, emit: Emit) -> Value:
+def _maximum_v2(op: Operation, emit: LiteRTBuilder) -> Value:
     window = {name: ints(operand) for name, operand in zip(("ksize", "strides"), op.operands[1:], strict=True)}
     attributes = {name: op.properties[name] for name in ("padding", "data_format") if name in op.properties}
     return emit.tf("MaxPool", op.operands[:1], op.results[0].type, attributes | window)
@@ -79,7 +79,7 @@ def _pool_3d_constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _pool_3d(emit: Emit, op: Operation, name: str) -> Value:
+def _pool_3d(emit: LiteRTBuilder, op: Operation, name: str) -> Value:
     """Pools height and width of every slice, then depth with height and width laid side by side."""
     shape, pooled = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     assert shape is not None
@@ -102,11 +102,11 @@ def _pool_3d(emit: Emit, op: Operation, name: str) -> Value:
     return emit.reshape(deep, pooled)
 
 
-def _maximum_3d(op: Operation, emit: Emit) -> Value:
+def _maximum_3d(op: Operation, emit: LiteRTBuilder) -> Value:
     return _pool_3d(emit, op, "MaxPool")
 
 
-def _average_3d(op: Operation, emit: Emit) -> Value:
+def _average_3d(op: Operation, emit: LiteRTBuilder) -> Value:
     return _pool_3d(emit, op, "AvgPool")
 
 

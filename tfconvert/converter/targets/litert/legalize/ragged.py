@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.converter.targets.litert.legalize.segments import segment_sizes
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -34,7 +34,7 @@ def _padded_constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _padded(op: Operation, emit: Emit) -> Value:
+def _padded(op: Operation, emit: LiteRTBuilder) -> Value:
     """Picks for each place its value, or the default, which comes before all values."""
     values, default = op.operands[1:3]
     element, rest = types.element_of(values.type), (types.shape_of(values.type) or ())[1:]
@@ -55,7 +55,7 @@ def _padded(op: Operation, emit: Emit) -> Value:
     return emit.tf("GatherV2", (joined, emit.select(is_there, places, 0), axis), op.results[0].type)
 
 
-def _rows(op: Operation, emit: Emit) -> tuple[Value, Value]:
+def _rows(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value]:
     """Returns where each row starts, and how long it is."""
     if _kinds(op) == _SPLITS:
         return _between(emit, emit.i32(op.operands[3]))
@@ -65,7 +65,7 @@ def _rows(op: Operation, emit: Emit) -> tuple[Value, Value]:
     return start, lengths
 
 
-def _between(emit: Emit, splits: Value) -> tuple[Value, Value]:
+def _between(emit: LiteRTBuilder, splits: Value) -> tuple[Value, Value]:
     """Returns where rows start, and how long they are, from the bounds between them."""
     (size,) = types.shape_of(splits.type) or (-1,)
     bounds = types.tensor(types.I32, (max(size - 1, -1),))
@@ -75,7 +75,7 @@ def _between(emit: Emit, splits: Value) -> tuple[Value, Value]:
     return starts, emit.binary("Sub", ends, starts)
 
 
-def _longest(emit: Emit, lengths: Value) -> Value:
+def _longest(emit: LiteRTBuilder, lengths: Value) -> Value:
     return emit.binary("Maximum", emit.reduce("Max", lengths, (0,)), 0)
 
 
@@ -84,7 +84,7 @@ def _sparse_constraint(op: Operation) -> Failure | None:
     return None if is_flat else Failure("only tensors with one ragged dimension, the last, become sparse")
 
 
-def _to_sparse(op: Operation, emit: Emit) -> list[Value]:
+def _to_sparse(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Computes each value's row: how many rows have started by then."""
     splits, values = emit.i32(op.operands[0]), op.operands[1]
     (count,) = types.shape_of(values.type) or (-1,)

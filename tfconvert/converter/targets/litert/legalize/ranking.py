@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, all_of, ints, rank_is_known
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -25,7 +25,7 @@ def _last(op: Operation) -> tuple[int, list[int]]:
     return axis, order
 
 
-def _approximate(op: Operation, emit: Emit) -> list[Value]:
+def _approximate(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Finds exactly what may be approximated."""
     _, order = _last(op)
     x = emit.transpose(op.operands[0], order)
@@ -40,7 +40,7 @@ def _approximate(op: Operation, emit: Emit) -> list[Value]:
     return [emit.transpose(value, order) for value in (values, found[1])]
 
 
-def _in_top_k(op: Operation, emit: Emit) -> Value:
+def _in_top_k(op: Operation, emit: LiteRTBuilder) -> Value:
     """Counts the predictions above the target's; among none that is finite, or out of range, no target is."""
     predictions, targets = op.operands[:2]
     rows, classes = types.shape_of(predictions.type) or (-1, -1)
@@ -63,13 +63,13 @@ def _in_top_k(op: Operation, emit: Emit) -> Value:
     return emit.tf("LogicalAnd", (both, conditions[2]), op.results[0].type)
 
 
-def _limit(op: Operation, emit: Emit) -> Value:
+def _limit(op: Operation, emit: LiteRTBuilder) -> Value:
     if len(op.operands) > 2:
         return emit.limited_i32(op.operands[2])
     return emit.i32(emit.scalar(tf.get(op, "k"), types.I64))
 
 
-def _nth(op: Operation, emit: Emit) -> Value:
+def _nth(op: Operation, emit: LiteRTBuilder) -> Value:
     """Sorts as far as needed: the last of the `n + 1` largest, or smallest."""
     x = op.operands[0]
     shape = types.shape_of(x.type) or ()
@@ -88,7 +88,7 @@ def _dims_are_known(op: Operation) -> Failure | None:
     return None if dims and min(dims) > 0 else Failure("the dimensions are not constants")
 
 
-def _unravel(op: Operation, emit: Emit) -> Value:
+def _unravel(op: Operation, emit: LiteRTBuilder) -> Value:
     """Each place is a remainder of the index divided by the size of the dimensions after it."""
     dims = ints(op.operands[1])
     places: list[Value] = []

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import (
     Attr,
     Entry,
@@ -21,6 +20,7 @@ from tfconvert.converter.targets.litert.legalize.entry import (
     number_operand,
     rank_is_known,
 )
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -34,26 +34,26 @@ def _axis(value: Value, rank: int | None) -> int:
     return axis + rank if axis < 0 and rank is not None else axis
 
 
-def _concat(emit: Emit, op: Operation, values: Sequence[Value], axis: Value) -> Value:
+def _concat(emit: LiteRTBuilder, op: Operation, values: Sequence[Value], axis: Value) -> Value:
     shape = types.shape_of(op.results[0].type)
     options = {"axis": _axis(axis, None if shape is None else len(shape)), "fused_activation_function": "NONE"}
     return emit.tfl("concatenation", values, op.results[0].type, options)
 
 
-def _concat_v2(op: Operation, emit: Emit) -> Value:
+def _concat_v2(op: Operation, emit: LiteRTBuilder) -> Value:
     return _concat(emit, op, op.operands[:-1], op.operands[-1])
 
 
-def _concat_v1(op: Operation, emit: Emit) -> Value:
+def _concat_v1(op: Operation, emit: LiteRTBuilder) -> Value:
     return _concat(emit, op, op.operands[1:], op.operands[0])
 
 
-def _pack(op: Operation, emit: Emit) -> Value:
+def _pack(op: Operation, emit: LiteRTBuilder) -> Value:
     options = {"values_count": len(op.operands), "axis": tf.get(op, "axis", 0)}
     return emit.tfl("pack", op.operands, op.results[0].type, options)
 
 
-def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
+def _unpack(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     options = {"num": len(op.results), "axis": tf.get(op, "axis", 0)}
     return emit.tfl_op("unpack", op.operands, [result.type for result in op.results], options).results
 
@@ -62,7 +62,7 @@ def _rank_of_result(op: Operation) -> Failure | None:
     return Failure("the result's rank is not known") if types.shape_of(op.results[0].type) is None else None
 
 
-def _pack_by_joining(op: Operation, emit: Emit) -> Value:
+def _pack_by_joining(op: Operation, emit: LiteRTBuilder) -> Value:
     shape = list(types.shape_of(op.results[0].type) or ())
     axis = tf.get(op, "axis", 0) % len(shape)
     shape[axis] = 1
@@ -72,7 +72,7 @@ def _pack_by_joining(op: Operation, emit: Emit) -> Value:
     return emit.tf("ConcatV2", (*parts, place), op.results[0].type)
 
 
-def _unpack_by_cutting(op: Operation, emit: Emit) -> list[Value]:
+def _unpack_by_cutting(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     shape = list(types.shape_of(op.operands[0].type) or ())
     axis = tf.get(op, "axis", 0) % len(shape)
     shape[axis] = 1
@@ -86,18 +86,18 @@ def _unpack_by_cutting(op: Operation, emit: Emit) -> list[Value]:
     return results
 
 
-def _split(op: Operation, emit: Emit) -> Sequence[Value]:
+def _split(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     operands, options = (emit.i32(op.operands[0]), op.operands[1]), {"num_splits": len(op.results)}
     return emit.tfl_op("split", operands, [result.type for result in op.results], options).results
 
 
-def _split_v(op: Operation, emit: Emit) -> Sequence[Value]:
+def _split_v(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     operands = (op.operands[0], emit.i32(op.operands[1]), emit.i32(op.operands[2]))
     options = {"num_splits": len(op.results)}
     return emit.tfl_op("split_v", operands, [result.type for result in op.results], options).results
 
 
-def _reverse(op: Operation, emit: Emit) -> Value:
+def _reverse(op: Operation, emit: LiteRTBuilder) -> Value:
     """Reverses along one axis after the other: the kernel takes several only if they are neighbours."""
     value: Value = op.operands[0]
     if tensor_data.constant_of(op.operands[1]) is not None:
@@ -141,7 +141,7 @@ def _kernel_takes_blocks(op: Operation) -> Failure | None:
     )
 
 
-def _space_to_batch(op: Operation, emit: Emit) -> Value:
+def _space_to_batch(op: Operation, emit: LiteRTBuilder) -> Value:
     """Pads, cuts every blocked dimension in two, and brings the places within a block to the front."""
     value, blocks, paddings = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
@@ -157,7 +157,7 @@ def _space_to_batch(op: Operation, emit: Emit) -> Value:
     return emit.reshape(value, (batch, *cut[::2], *sizes[count:]))
 
 
-def _batch_to_space(op: Operation, emit: Emit) -> Value:
+def _batch_to_space(op: Operation, emit: LiteRTBuilder) -> Value:
     """Splits the places within a block off the batch, puts them beside their dimension, and crops."""
     value, blocks, crops = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
@@ -218,12 +218,12 @@ def _mergeable(op: Operation) -> Failure | None:
     return None
 
 
-def _transpose(op: Operation, emit: Emit) -> Value:
+def _transpose(op: Operation, emit: LiteRTBuilder) -> Value:
     """Leaves all dimensions to the kernel: few runtimes take more than six, and none more than eight."""
     return emit.tfl("transpose", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
 
 
-def _transpose_merged(op: Operation, emit: Emit) -> Value:
+def _transpose_merged(op: Operation, emit: LiteRTBuilder) -> Value:
     """Transposes what is left of the dimensions when those of size 1 are dropped and neighbours that stay so joined."""
     shape = types.shape_of(op.operands[0].type) or ()
     permutation = [axis % len(shape) for axis in ints(op.operands[1])]

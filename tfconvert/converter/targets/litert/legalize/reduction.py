@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, ResultType, Row, constant_operand
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -31,11 +31,11 @@ def _some_axes(op: Operation) -> Failure | None:
     return Failure("it reduces nothing", is_special=True) if axes is not None and axes.size == 0 else None
 
 
-def _forward(op: Operation, emit: Emit) -> Value:
+def _forward(op: Operation, emit: LiteRTBuilder) -> Value:
     return op.operands[0]
 
 
-def _euclidean_norm(op: Operation, emit: Emit) -> Value:
+def _euclidean_norm(op: Operation, emit: LiteRTBuilder) -> Value:
     squares = emit.unary("Square", op.operands[0])
     keep = {"keep_dims": tf.get(op, "keep_dims", False)}
     return emit.unary("Sqrt", emit.tf("Sum", (squares, op.operands[1]), op.results[0].type, keep))
@@ -76,7 +76,7 @@ def _steps(op: Operation) -> tuple[int, int] | None:
     return (axis, shape[axis]) if shape[axis] >= 0 else None
 
 
-def _cumprod(op: Operation, emit: Emit) -> Value:
+def _cumprod(op: Operation, emit: LiteRTBuilder) -> Value:
     """Doubling: after step k, every element is the product of up to 2^k elements before it."""
     steps = _steps(op)
     assert steps is not None
@@ -90,7 +90,7 @@ def _cumprod(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _shifted(emit: Emit, value: Value, axis: int, size: int, by: int, reverse: bool) -> Value:
+def _shifted(emit: LiteRTBuilder, value: Value, axis: int, size: int, by: int, reverse: bool) -> Value:
     """Returns the value moved along an axis, ones moving in."""
     shape = types.shape_of(value.type)
     assert shape is not None

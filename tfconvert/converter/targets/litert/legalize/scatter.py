@@ -10,9 +10,9 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import Scalar, constant_int
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import INT32, Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, element_of
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import INT32, LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.ir.attribute import Attribute
@@ -20,7 +20,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _add(name: str, op: Operation, emit: Emit) -> Value:
+def _add(name: str, op: Operation, emit: LiteRTBuilder) -> Value:
     tensor, indices, updates = op.operands
     scattered = emit.tf("ScatterNd", (indices, updates, emit.shape(tensor)), tensor.type)
     return emit.tf(name, (tensor, scattered), op.results[0].type)
@@ -44,7 +44,7 @@ def _fit(indices: Array, shape: types.Shape) -> bool:
     return bool(np.all((indices >= 0) & (indices < limits)))
 
 
-def _rows(op: Operation, emit: Emit) -> tuple[Value, Value, Value]:
+def _rows(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value, Value]:
     """Returns matrices of the rows that are indexed and of their updates, and for each update its row's number."""
     tensor, indices, updates = op.operands
     indexed = (types.shape_of(indices.type) or ())[-1]
@@ -57,7 +57,7 @@ def _rows(op: Operation, emit: Emit) -> tuple[Value, Value, Value]:
     return matrix, rows, _places(emit, indices, steps, count)
 
 
-def _steps(emit: Emit, tensor: Value, axes: Sequence[int]) -> list[Scalar]:
+def _steps(emit: LiteRTBuilder, tensor: Value, axes: Sequence[int]) -> list[Scalar]:
     """Returns how many elements of some neighbouring dimensions are in one step along each of them, and along none."""
     steps: list[Scalar] = [1]
     for axis in reversed(axes):
@@ -66,7 +66,7 @@ def _steps(emit: Emit, tensor: Value, axes: Sequence[int]) -> list[Scalar]:
     return steps
 
 
-def _matrix(emit: Emit, value: Value, height: int, width: Scalar) -> Value:
+def _matrix(emit: LiteRTBuilder, value: Value, height: int, width: Scalar) -> Value:
     known = constant_int(width)
     if known is not None:
         return emit.reshape(value, (height, known))
@@ -76,7 +76,7 @@ def _matrix(emit: Emit, value: Value, height: int, width: Scalar) -> Value:
     return emit.tf("Reshape", (value, emit.pack((-1, width))), kind)
 
 
-def _as_before(emit: Emit, op: Operation, matrix: Value) -> Value:
+def _as_before(emit: LiteRTBuilder, op: Operation, matrix: Value) -> Value:
     tensor = op.operands[0]
     shape = types.shape_of(tensor.type) or ()
     if shape.count(-1) <= 1:
@@ -88,7 +88,7 @@ def _count(shape: types.Shape) -> int:
     return -1 if -1 in shape else math.prod(shape)
 
 
-def _places(emit: Emit, indices: Value, steps: Sequence[Scalar], count: int) -> Value:
+def _places(emit: LiteRTBuilder, indices: Value, steps: Sequence[Scalar], count: int) -> Value:
     """Returns indices of several dimensions as indices of one, the dimensions laid out row by row."""
     constant, known = tensor_data.constant_of(indices), [constant_int(step) for step in steps]
     if constant is not None and None not in known:
@@ -100,7 +100,7 @@ def _places(emit: Emit, indices: Value, steps: Sequence[Scalar], count: int) -> 
     return emit.reduce("Sum", emit.binary("Mul", flat_indices, emit.pack(steps)), (1,))
 
 
-def _update(op: Operation, emit: Emit) -> Value:
+def _update(op: Operation, emit: LiteRTBuilder) -> Value:
     """Takes each row from the tensor or, the last one that names its place winning, from the updates after it.
 
     Scattering would add up the updates of one place.
@@ -117,7 +117,7 @@ def _resized(matrix: Value, height: int) -> Attribute:
     return types.tensor(types.element_of(matrix.type), (height, *(types.shape_of(matrix.type) or ())[1:]))
 
 
-def _last_writer(emit: Emit, rows: Sequence[Value], places: Value) -> Value:
+def _last_writer(emit: LiteRTBuilder, rows: Sequence[Value], places: Value) -> Value:
     """Returns, for each row of the first tensor, its own number or that of the last row that replaces it."""
     own = numbers(emit, rows[0], 0)
     constants = [tensor_data.constant_of(value) for value in (own, places)]
@@ -133,7 +133,7 @@ def _last_writer(emit: Emit, rows: Sequence[Value], places: Value) -> Value:
     return emit.binary("Maximum", found, own)
 
 
-def _extreme(name: str, op: Operation, emit: Emit) -> Value:
+def _extreme(name: str, op: Operation, emit: LiteRTBuilder) -> Value:
     """Finds the extreme of the updates of each row, and compares the row with that.
 
     Where there are none, the kernel returns the last finite number; an infinity in the row is beyond that and stays.

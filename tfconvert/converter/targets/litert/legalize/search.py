@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _bound(comparison: str, op: Operation, emit: Emit) -> Value:
+def _bound(comparison: str, op: Operation, emit: LiteRTBuilder) -> Value:
     """Counts the elements of a row that come before a value."""
     rows, values = op.operands
     (height, length), (_, count) = (types.shape_of(operand.type) or (-1, -1) for operand in op.operands)

@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row, rank_is_known
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -25,7 +25,7 @@ _NUMBERS = "f32 i32"
 _LIMIT = float(np.finfo(np.float32).max)
 
 
-def segment_count(emit: Emit, ids: Value) -> Value:
+def segment_count(emit: LiteRTBuilder, ids: Value) -> Value:
     """Returns how many segments numbers require: one more than the largest, none if there are none.
 
     Args:
@@ -39,7 +39,7 @@ def segment_count(emit: Emit, ids: Value) -> Value:
     return emit.binary("AddV2", largest, 1)
 
 
-def segment_sizes(emit: Emit, ids: Value, count: Value, element: Attribute) -> Value:
+def segment_sizes(emit: LiteRTBuilder, ids: Value, count: Value, element: Attribute) -> Value:
     """Returns how many rows each segment has, a vector.
 
     Args:
@@ -57,7 +57,7 @@ def segment_sizes(emit: Emit, ids: Value, count: Value, element: Attribute) -> V
     return _combined(emit, "Sum", ones, ids, count)
 
 
-def _combined(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Value:
+def _combined(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Value) -> Value:
     """Combines rows in any order."""
     size = tensor_data.constant_of(count)
     length = -1 if size is None else int(tensor_data.to_array(size).reshape(-1)[0])
@@ -66,7 +66,7 @@ def _combined(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Va
     return emit.tf(f"UnsortedSegment{how}", (data, ids, count), result)
 
 
-def _along(emit: Emit, numbers: Value, rows: Value) -> Value:
+def _along(emit: LiteRTBuilder, numbers: Value, rows: Value) -> Value:
     """Returns one number per row, in the shape in which it is broadcast along the rows."""
     rank = len(types.shape_of(rows.type) or ())
     length = (types.shape_of(numbers.type) or (-1,))[0]
@@ -84,12 +84,12 @@ def _is_dense(op: Operation) -> Failure | None:
     )
 
 
-def _sorted(how: str, op: Operation, emit: Emit) -> Value:
+def _sorted(how: str, op: Operation, emit: LiteRTBuilder) -> Value:
     ids = emit.i32(op.operands[1])
     return _reduced(emit, how, op.operands[0], ids, segment_count(emit, ids))
 
 
-def _reduced(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Value:
+def _reduced(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Value) -> Value:
     """Combines rows; segments without any are zeros, or ones where rows are multiplied."""
     if how in ("Sum", "Prod"):
         return _combined(emit, how, data, ids, count)
@@ -105,7 +105,7 @@ def _reduced(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Val
     return emit.binary("Div", total, _along(emit, divisor, total))
 
 
-def _extremes(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Value:
+def _extremes(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Value) -> Value:
     """Finds extremes; where LiteRT returns its finite initial value, of infinities only, it is the other extreme."""
     found = _combined(emit, how, data, ids, count)
     if types.element_of(data.type) != types.F32:
@@ -114,7 +114,7 @@ def _extremes(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Va
     return emit.select(emit.compare("Equal", found, least), _combined(emit, opposite, data, ids, count), found)
 
 
-def _sparse(how: str, op: Operation, emit: Emit) -> Value:
+def _sparse(how: str, op: Operation, emit: LiteRTBuilder) -> Value:
     """Combines rows that are picked first; the number of segments may be an operand."""
     data, picked, ids = op.operands[:3]
     chosen = types.shape_of(picked.type) or (-1,)
@@ -126,7 +126,7 @@ def _sparse(how: str, op: Operation, emit: Emit) -> Value:
     return _reduced(emit, how, gathered, ids, count)
 
 
-def _unsorted_sum_of_longs(op: Operation, emit: Emit) -> Value:
+def _unsorted_sum_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
     """Scatters, which adds up the updates of one place; a row before all others takes those that are dropped."""
     data, ids, count = op.operands
     rank = len(types.shape_of(ids.type) or ())

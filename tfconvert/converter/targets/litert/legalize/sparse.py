@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row
 from tfconvert.converter.targets.litert.legalize.indexing import size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.converter.targets.litert.legalize.segments import segment_sizes
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS, full_names
@@ -18,7 +18,7 @@ from tfconvert.schema.ir.values import Value
 _FILLED = "f32 i32 i64 ui8 i8 i16 i1"
 
 
-def _scalar(emit: Emit, vector: Value, at: int) -> Value:
+def _scalar(emit: LiteRTBuilder, vector: Value, at: int) -> Value:
     """Returns an element of a vector."""
     constant = tensor_data.constant_of(vector)
     if constant is not None:
@@ -27,14 +27,14 @@ def _scalar(emit: Emit, vector: Value, at: int) -> Value:
     return emit.tf("GatherV2", (vector, emit.scalar(at, types.I32), emit.scalar(0, types.I32)), place)
 
 
-def _column(emit: Emit, indices: Value, at: int) -> Value:
+def _column(emit: LiteRTBuilder, indices: Value, at: int) -> Value:
     """Returns the indices along one dimension."""
     count = (types.shape_of(indices.type) or (-1,))[0]
     column = types.tensor(types.element_of(indices.type), (count,))
     return emit.tf("GatherV2", (indices, emit.scalar(at, types.I32), emit.scalar(1, types.I32)), column)
 
 
-def _fill_empty_rows(op: Operation, emit: Emit) -> list[Value]:
+def _fill_empty_rows(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Puts elements for the empty rows after all others, and sorts by rows; those of one row keep their order."""
     indices, values, shape, default = op.operands
     rank = (types.shape_of(indices.type) or ())[1]
@@ -60,13 +60,13 @@ def _fill_empty_rows(op: Operation, emit: Emit) -> list[Value]:
     ]
 
 
-def _joined(emit: Emit, first: Value, second: Value) -> Value:
+def _joined(emit: LiteRTBuilder, first: Value, second: Value) -> Value:
     shape = types.shape_of(first.type) or ()
     result = types.tensor(types.element_of(first.type), (-1, *shape[1:]))
     return emit.tf("ConcatV2", (first, second, emit.scalar(0, types.I32)), result)
 
 
-def _stable_order(emit: Emit, rows: Value) -> Value:
+def _stable_order(emit: LiteRTBuilder, rows: Value) -> Value:
     """Returns the permutation that sorts numbers in ascending order; equals keep their order."""
     count = emit.reshape(size_of(emit, rows, 0), ())
     places = types.tensor(types.I32, types.shape_of(rows.type))
@@ -88,7 +88,7 @@ def _shape_is_known(op: Operation) -> Failure | None:
     return None if shape is not None and min(shape, default=0) > 0 else Failure("the sparse tensor's rank is not known")
 
 
-def _reshape(op: Operation, emit: Emit) -> list[Value]:
+def _reshape(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Computes the elements' linear indices, and their new places from these."""
     indices, old, new = op.operands
     shape = _without_guess(emit, old, new)
@@ -99,7 +99,7 @@ def _reshape(op: Operation, emit: Emit) -> list[Value]:
     return [emit.tf("Pack", places, op.results[0].type, {"axis": 1, "N": len(places)}), shape]
 
 
-def _split(emit: Emit, number: Value, sizes: Sequence[Value]) -> list[Value]:
+def _split(emit: LiteRTBuilder, number: Value, sizes: Sequence[Value]) -> list[Value]:
     """Returns the places along dimensions, of which the last varies fastest."""
     places: list[Value] = []
     for size in reversed(sizes[1:]):
@@ -108,7 +108,7 @@ def _split(emit: Emit, number: Value, sizes: Sequence[Value]) -> list[Value]:
     return [number, *reversed(places)]
 
 
-def _without_guess(emit: Emit, old: Value, new: Value) -> Value:
+def _without_guess(emit: LiteRTBuilder, old: Value, new: Value) -> Value:
     """Returns a shape whose -1, if it has one, is resolved: the divisor is minus the product of all dimensions."""
     constant = tensor_data.constant_of(new)
     if constant is not None and (tensor_data.to_array(constant) >= 0).all():
@@ -127,7 +127,7 @@ def _ranks_are_known(op: Operation) -> Failure | None:
     return None if is_known else Failure("the sparse tensor's rank is not known")
 
 
-def _times_dense(op: Operation, emit: Emit) -> Value:
+def _times_dense(op: Operation, emit: LiteRTBuilder) -> Value:
     """Gathers for each element the row of the other matrix that it is multiplied by, and sums by its own row."""
     indices, values, shape, matrix = op.operands
     own = 1 if tf.get(op, "adjoint_a", False) else 0
@@ -145,7 +145,7 @@ def _times_dense(op: Operation, emit: Emit) -> Value:
     return emit.tf("UnsortedSegmentSum", (products, emit.i32(_column(emit, indices, own)), height), op.results[0].type)
 
 
-def _reorder(op: Operation, emit: Emit) -> list[Value]:
+def _reorder(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Sorts by the elements' linear indices."""
     indices, values, shape = op.operands
     order = _stable_order(emit, _counted(emit, indices, shape, _axes(shape)))
@@ -153,7 +153,7 @@ def _reorder(op: Operation, emit: Emit) -> list[Value]:
     return [emit.tf("GatherV2", (each, order, axis), each.type) for each in (indices, values)]
 
 
-def _counted(emit: Emit, indices: Value, shape: Value, axes: Sequence[int]) -> Value:
+def _counted(emit: LiteRTBuilder, indices: Value, shape: Value, axes: Sequence[int]) -> Value:
     """Returns each element's linear index, along dimensions of which the last varies fastest."""
     number = _column(emit, indices, axes[0])
     for axis in axes[1:]:
@@ -166,7 +166,7 @@ def _axes(shape: Value) -> range:
     return range((types.shape_of(shape.type) or (0,))[0])
 
 
-def _flags_to_dense(op: Operation, emit: Emit) -> Value:
+def _flags_to_dense(op: Operation, emit: LiteRTBuilder) -> Value:
     """Scatters numbers that represent booleans."""
     indices, shape, values, default = op.operands
     numbers = (emit.cast(value, types.I8) for value in (values, default))
@@ -250,7 +250,7 @@ def _merge(op: Operation, runs: _Runs, rewriter: Rewriter) -> None:
     if old is new or len(runs) == len(_axes(old)):
         rewriter.replace([indices, old])
         return
-    emit = Emit(rewriter)
+    emit = LiteRTBuilder(rewriter)
     places = [_counted(emit, indices, old, run) for run in runs]
     rewriter.replace([emit.tf("Pack", places, op.results[0].type, {"axis": 1, "N": len(places)}), new])
 

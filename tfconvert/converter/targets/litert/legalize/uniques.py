@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, ResultType, Row
 from tfconvert.converter.targets.litert.legalize.indexing import size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.converter.targets.litert.legalize.segments import segment_sizes
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -14,7 +14,7 @@ from tfconvert.schema.ir.values import Value
 _ELEMENTS = "f32 i32 i64 ui8 i8 i16"
 
 
-def _unique(op: Operation, emit: Emit) -> list[Value]:
+def _unique(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Finds the different elements; counting them is adding up ones by their numbers."""
     x, (values, places, *counts) = op.operands[0], op.results
     found = emit.tf_op("Unique", (x,), (values.type, places.type))
@@ -34,7 +34,7 @@ def _is_vector(op: Operation) -> Failure | None:
     return None
 
 
-def _list_diff(op: Operation, emit: Emit) -> list[Value]:
+def _list_diff(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Keeps the elements that equal none of the others, each compared with each."""
     x, y = op.operands
     axis = emit.scalar(1, types.I32)

@@ -7,8 +7,8 @@ import zlib
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row, element_name, tflite_name
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -49,7 +49,7 @@ def _kind_is_known(op: Operation) -> Failure | None:
     )
 
 
-def _table(op: Operation, emit: Emit) -> Value:
+def _table(op: Operation, emit: LiteRTBuilder) -> Value:
     number = zlib.crc32(str(tf.get(op, "shared_name", "")).encode()) % _TABLE_IDS
     key, value = (tflite_name(op.properties[name]) for name in ("key_dtype", "value_dtype"))
     options = {"table_id": _TABLE_IDS + number, "key_dtype": key, "value_dtype": value}
@@ -65,7 +65,7 @@ def _is_held(op: Operation) -> Failure | None:
     return None if name in HELD else Failure(f"LiteRT's variables hold {', '.join(HELD)}, not {name}")
 
 
-def _is_initialized(op: Operation, emit: Emit) -> Value:
+def _is_initialized(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.constant(np.array(True))
 
 
@@ -75,12 +75,12 @@ def _table_is_known(op: Operation) -> Failure | None:
     return None if is_known else Failure("the table that it reads is not known")
 
 
-def _import(op: Operation, emit: Emit) -> tuple[()]:
+def _import(op: Operation, emit: LiteRTBuilder) -> tuple[()]:
     emit.tfl_op("hashtable_import", op.operands[:], ())
     return ()
 
 
-def _assign(op: Operation, emit: Emit) -> tuple[()]:
+def _assign(op: Operation, emit: LiteRTBuilder) -> tuple[()]:
     emit.tfl_op("assign_variable", op.operands[:], ())
     return ()
 

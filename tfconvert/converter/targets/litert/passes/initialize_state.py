@@ -36,8 +36,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.resource_ops import initial_values
 from tfconvert.converter.targets.litert.legalize.entry import element_name
@@ -160,7 +160,7 @@ def _initialize(
         tensor = tensors[name]
         value: Attribute = tensor.properties["value"]
         assert tensor_data.is_constant(value)
-        insert = Builder.at_block_end(block, tensor.location)
+        insert = TFBuilder.at_block_end(block, tensor.location)
         handle = insert.insert(variables[name][0].clone())
         insert.tf_op("AssignVariableOp", (handle.results[0], insert.constant(value)), ())
         erase(tensor)
@@ -211,7 +211,7 @@ def _called(function: FuncOp) -> set[str]:
 
 
 def _call(function: FuncOp, initializers: Sequence[str]) -> None:
-    insert = Builder.at_block_begin(function.body.block, function.location)
+    insert = TFBuilder.at_block_begin(function.body.block, function.location)
     already = _called(function)
     for name in [name for name in initializers if name not in already]:
         insert.tfl_op("call_once", (), (), {"session_init_function": attrs.symbol(name)})

@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.extent import extent
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.quantize import weights
 from tfconvert.converter.targets.litert.quantize.hybrid import Form, size_of
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic
@@ -125,7 +125,7 @@ def _dequantized(value: Value, stored: Value) -> Value:
     return builder.tfl("dequantize", (stored,), value.type)
 
 
-def _builder(value: Value) -> TflBuilder:
+def _builder(value: Value) -> TFLBuilder:
     owner = value.owner
     assert isinstance(owner, Operation)
-    return TflBuilder(owner)
+    return TFLBuilder(owner)

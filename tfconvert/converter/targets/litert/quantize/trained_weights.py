@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import fake_quant, hybrid, weights
 from tfconvert.schema.dialects import attributes as attrs
@@ -49,5 +49,5 @@ def _store(op: tfl.TFLOp, at: int, uniform: Uniform) -> None:
     constant = constant_behind(op.operands[at])
     assert constant is not None, "checked before"
     made = weights.quantize_symmetric(constant, uniform)
-    stored = TflBuilder(op).insert(tfl.constant(made.stored, result_type=made.type))
+    stored = TFLBuilder(op).insert(tfl.constant(made.stored, result_type=made.type))
     op.set_operand(at, stored.results[0])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -34,7 +34,7 @@ def read_sizes_before(sequence: Value) -> None:
 
 def _read(op: Operation, sequence: Value, order: list[int]) -> None:
     """Replaces the shape of a sequence's transpose."""
-    insert = Builder(op)
+    insert = TFBuilder(op)
     element = types.element_of(op.results[0].type)
     whole = insert.cast(insert.shape(sequence), element)
     for user in {use.operation: None for use in op.results[0].uses}:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, sizes_in, times
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import (
     Amounts,
     Axis,
@@ -21,11 +21,11 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _divided(emit: Emit, dim: int, divisor: int) -> int:
+def _divided(emit: StableHLOBuilder, dim: int, divisor: int) -> int:
     return emit.size_of(emit.compute("divide", emit.size(dim), emit.size(divisor)))
 
 
-def _batch_blocks(op: Operation, emit: Emit) -> tuple[Sequence[int], list[Amounts]]:
+def _batch_blocks(op: Operation, emit: StableHLOBuilder) -> tuple[Sequence[int], list[Amounts]]:
     """Returns the blocks' size, and what is padded or cut off each spatial axis."""
     if len(op.operands) == 2:
         return (int(attribute(op, "block_size", 1)),) * 2, amounts_of(emit, op, 1, 2)
@@ -33,7 +33,7 @@ def _batch_blocks(op: Operation, emit: Emit) -> tuple[Sequence[int], list[Amount
     return block, amounts_of(emit, op, 2, len(block))
 
 
-def _space_to_batch(op: Operation, emit: Emit) -> Value:
+def _space_to_batch(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     block, amounts = _batch_blocks(op, emit)
     rank, count = len(emit.dims(value)), len(block)
@@ -57,7 +57,7 @@ def _space_to_batch(op: Operation, emit: Emit) -> Value:
     return emit.reshape(value, (total, *counts, *rest))
 
 
-def _batch_to_space(op: Operation, emit: Emit) -> Value:
+def _batch_to_space(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     block, cuts = _batch_blocks(op, emit)
     count = len(block)
@@ -78,7 +78,7 @@ def _batch_to_space(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _depth_layout(op: Operation, emit: Emit) -> tuple[Value, tuple[int, ...], int, bool]:
+def _depth_layout(op: Operation, emit: StableHLOBuilder) -> tuple[Value, tuple[int, ...], int, bool]:
     value, form = op.operands[0], attribute(op, "data_format", "NHWC")
     dims = emit.dims(value)
     if len(dims) != 4:
@@ -86,7 +86,7 @@ def _depth_layout(op: Operation, emit: Emit) -> tuple[Value, tuple[int, ...], in
     return value, dims, int(attribute(op, "block_size", 1)), form == "NCHW"
 
 
-def _space_to_depth(op: Operation, emit: Emit) -> Value:
+def _space_to_depth(op: Operation, emit: StableHLOBuilder) -> Value:
     value, dims, block, is_first = _depth_layout(op, emit)
     batch, channels = dims[0], dims[1] if is_first else dims[3]
     height, width = (_divided(emit, dim, block) for dim in (dims[2:] if is_first else dims[1:3]))
@@ -98,7 +98,7 @@ def _space_to_depth(op: Operation, emit: Emit) -> Value:
     return emit.reshape(emit.transpose(value, (0, 1, 3, 2, 4, 5)), (batch, height, width, deep))
 
 
-def _depth_to_space(op: Operation, emit: Emit) -> Value:
+def _depth_to_space(op: Operation, emit: StableHLOBuilder) -> Value:
     value, dims, block, is_first = _depth_layout(op, emit)
     batch, deep = dims[0], dims[1] if is_first else dims[3]
     height, width = dims[2:] if is_first else dims[1:3]
@@ -115,7 +115,7 @@ def _depth_to_space(op: Operation, emit: Emit) -> Value:
 _MAX_PARTS = 1024
 
 
-def _patches(op: Operation, emit: Emit) -> Value:
+def _patches(op: Operation, emit: StableHLOBuilder) -> Value:
     """Cuts out each pixel of a patch from all patches, with a step, and puts those side by side as channels."""
     value = op.operands[0]
     dims = emit.dims(value)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.reductions import kept
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _wide(emit: Emit, value: Value) -> Value:
+def _wide(emit: StableHLOBuilder, value: Value) -> Value:
     is_half = types.element_of(value.type) in (types.F16, types.BF16)
     return emit.convert(value, types.F32) if is_half else value
 
 
-def _contrast(op: Operation, emit: Emit) -> Value:
+def _contrast(op: Operation, emit: StableHLOBuilder) -> Value:
     """Moves pixels away from, or towards, the mean of their image and channel."""
     images, factor = _wide(emit, op.operands[0]), op.operands[1]
     dims = emit.dims(images)
@@ -32,13 +32,13 @@ def _contrast(op: Operation, emit: Emit) -> Value:
     return emit.convert(emit.binary("add", spread, mean), types.element_of(op.results[0].type))
 
 
-def _channels(emit: Emit, value: Value) -> list[Expression]:
+def _channels(emit: StableHLOBuilder, value: Value) -> list[Expression]:
     last = len(emit.dims(value)) - 1
     wide = _wide(emit, value)
     return [Expression(emit, part(emit, wide, last, index, index + 1)) for index in range(3)]
 
 
-def _image(emit: Emit, op: Operation, channels: list[Expression]) -> Value:
+def _image(emit: StableHLOBuilder, op: Operation, channels: list[Expression]) -> Value:
     values = [channel.value for channel in channels]
     joined = concatenate(emit, values, len(emit.dims(values[0])) - 1)
     return emit.convert(joined, types.element_of(op.results[0].type))
@@ -63,21 +63,21 @@ def _to_rgb(channels: list[Expression]) -> list[Expression]:
     return [((1 - saturation) + saturation * ramp.maximum(0).minimum(1)) * value for ramp in ramps]
 
 
-def _rgb_to_hsv(op: Operation, emit: Emit) -> Value:
+def _rgb_to_hsv(op: Operation, emit: StableHLOBuilder) -> Value:
     return _image(emit, op, _to_hsv(_channels(emit, op.operands[0])))
 
 
-def _hsv_to_rgb(op: Operation, emit: Emit) -> Value:
+def _hsv_to_rgb(op: Operation, emit: StableHLOBuilder) -> Value:
     return _image(emit, op, _to_rgb(_channels(emit, op.operands[0])))
 
 
-def _adjusted_hue(op: Operation, emit: Emit) -> Value:
+def _adjusted_hue(op: Operation, emit: StableHLOBuilder) -> Value:
     hue, saturation, value = _to_hsv(_channels(emit, op.operands[0]))
     turned = hue + Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
     return _image(emit, op, _to_rgb([turned - turned.apply("floor"), saturation, value]))
 
 
-def _adjusted_saturation(op: Operation, emit: Emit) -> Value:
+def _adjusted_saturation(op: Operation, emit: StableHLOBuilder) -> Value:
     hue, saturation, value = _to_hsv(_channels(emit, op.operands[0]))
     scale = Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
     return _image(emit, op, _to_rgb([hue, (saturation * scale).maximum(0).minimum(1), value]))

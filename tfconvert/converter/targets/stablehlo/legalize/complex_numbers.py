@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded, part
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
@@ -15,24 +15,24 @@ from tfconvert.schema.ir.types import ComplexType
 from tfconvert.schema.ir.values import Value
 
 
-def _complex(op: Operation, emit: Emit) -> Value:
+def _complex(op: Operation, emit: StableHLOBuilder) -> Value:
     return joined(emit, *emit.pair(*op.operands))
 
 
-def joined(emit: Emit, real: Value, imaginary: Value) -> Value:
+def joined(emit: StableHLOBuilder, real: Value, imaginary: Value) -> Value:
     """Emits complex numbers of two parts."""
     element = ComplexType.get(types.element_of(real.type))
     return emit.one("complex", (real, imaginary), element, emit.dims(real))
 
 
-def _part(emit: Emit, value: Value, name: str) -> Value:
+def _part(emit: StableHLOBuilder, value: Value, name: str) -> Value:
     element = types.element_of(value.type)
     assert isinstance(element, ComplexType)
     return emit.one(name, (value,), element.element_type, emit.dims(value))
 
 
 def _part_of(name: str) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         if isinstance(types.element_of(value.type), ComplexType):
             return _part(emit, value, name)
@@ -41,27 +41,27 @@ def _part_of(name: str) -> Lowering:
     return lower
 
 
-def conjugated(emit: Emit, value: Value) -> Value:
+def conjugated(emit: StableHLOBuilder, value: Value) -> Value:
     """Emits conjugates; those of real numbers are what they are."""
     if not isinstance(types.element_of(value.type), ComplexType):
         return value
     return joined(emit, _part(emit, value, "real"), emit.unary("negate", _part(emit, value, "imag")))
 
 
-def _conj(op: Operation, emit: Emit) -> Value:
+def _conj(op: Operation, emit: StableHLOBuilder) -> Value:
     return conjugated(emit, op.operands[0])
 
 
-def _conjugate_transpose(op: Operation, emit: Emit) -> Value:
+def _conjugate_transpose(op: Operation, emit: StableHLOBuilder) -> Value:
     return conjugated(emit, emit.transpose(op.operands[0], ints(op, 1, "the permutation")))
 
 
-def _angle(op: Operation, emit: Emit) -> Value:
+def _angle(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     return emit.binary("atan2", _part(emit, value, "imag"), _part(emit, value, "real"))
 
 
-def _transform(emit: Emit, value: Value, kind: str, lengths: tuple[int, ...]) -> Value:
+def _transform(emit: StableHLOBuilder, value: Value, kind: str, lengths: tuple[int, ...]) -> Value:
     """Emits a transform along the last axes."""
     dims, element = list(emit.dims(value)), types.element_of(value.type)
     if kind == "RFFT":
@@ -74,7 +74,7 @@ def _transform(emit: Emit, value: Value, kind: str, lengths: tuple[int, ...]) ->
 
 
 def _complex_fft(kind: str, rank: int) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         lengths = emit.dims(op.operands[0])[-rank:]
         if min(lengths) < 0:
             raise DeclinedError("a length that it transforms is not known")
@@ -86,7 +86,7 @@ def _complex_fft(kind: str, rank: int) -> Lowering:
 def _real_fft(kind: str, rank: int) -> Lowering:
     """Returns a lowering that first cuts or pads its operand to the lengths that are asked for."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         lengths = ints(op, 1, "its lengths")
         needed = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "IRFFT" else lengths
@@ -98,7 +98,7 @@ def _real_fft(kind: str, rank: int) -> Lowering:
     return lower
 
 
-def _fitted(emit: Emit, value: Value, axis: int, size: int) -> Value:
+def _fitted(emit: StableHLOBuilder, value: Value, axis: int, size: int) -> Value:
     """Emits a tensor whose size along an axis is another one: cut off at its end, or padded with zeros."""
     dims = emit.dims(value)
     if dims[axis] < 0:

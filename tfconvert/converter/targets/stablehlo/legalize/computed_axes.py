@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import attribute
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -20,7 +20,7 @@ def are_computed(op: Operation) -> bool:
     return constant_ints(op.operands[1]) is None
 
 
-def _flags(emit: Emit, op: Operation, rank: int) -> list[Value]:
+def _flags(emit: StableHLOBuilder, op: Operation, rank: int) -> list[Value]:
     """Returns whether each axis is among those that are reduced."""
     if not attribute(op, "keep_dims", False):
         raise DeclinedError("the axes must be constant, unless reduced dimensions are kept")
@@ -34,7 +34,7 @@ def _flags(emit: Emit, op: Operation, rank: int) -> list[Value]:
     return found
 
 
-def reduced(emit: Emit, name: str, op: Operation, initial: float) -> Value:
+def reduced(emit: StableHLOBuilder, name: str, op: Operation, initial: float) -> Value:
     """Emits a reduction; each axis is reduced, spread again, and cut to one element if it is among those meant."""
     value = op.operands[0]
     rank = len(emit.dims(value))
@@ -49,7 +49,7 @@ def reduced(emit: Emit, name: str, op: Operation, initial: float) -> Value:
     return value
 
 
-def count_reduced(op: Operation, emit: Emit) -> Value:
+def count_reduced(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits how many elements each one of the result is made of, as `i32`."""
     dims = emit.dims(op.operands[0])
     count = emit.scalar(1, types.I32)
@@ -58,7 +58,7 @@ def count_reduced(op: Operation, emit: Emit) -> Value:
     return count
 
 
-def permuted(emit: Emit, value: Value, permutation: Value) -> Value:
+def permuted(emit: StableHLOBuilder, value: Value, permutation: Value) -> Value:
     """Emits each element from where its indices, permuted, say."""
     dims = emit.dims(value)
     rank = len(dims)
@@ -74,7 +74,7 @@ def permuted(emit: Emit, value: Value, permutation: Value) -> Value:
     return gather_at(emit, value, concatenate(emit, _coordinates(emit, axes, result), rank))
 
 
-def _coordinates(emit: Emit, axes: Sequence[Value], dims: Sequence[int]) -> list[Value]:
+def _coordinates(emit: StableHLOBuilder, axes: Sequence[Value], dims: Sequence[int]) -> list[Value]:
     """Emits, for each element of a permutation's result, its index along each axis of the operand."""
     columns = []
     for axis in range(len(axes)):

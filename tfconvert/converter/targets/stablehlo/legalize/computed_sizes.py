@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _flat_size(emit: Emit, dims: Sequence[int]) -> int:
+def _flat_size(emit: StableHLOBuilder, dims: Sequence[int]) -> int:
     """Returns the number of elements of a shape."""
     if len(dims) == 1:
         return dims[0]
@@ -27,7 +27,7 @@ def _flat_size(emit: Emit, dims: Sequence[int]) -> int:
     return count if isinstance(count, int) else emit.sizes.fresh(count)
 
 
-def places_of(emit: Emit, mask: Value) -> Value:
+def places_of(emit: StableHLOBuilder, mask: Value) -> Value:
     """Emits the indices of a vector's true elements, in order, as `i32`."""
     (size,) = emit.dims(mask)
     numbers = scan(emit, emit.convert(mask, types.I32), 0, ADD)
@@ -39,7 +39,7 @@ def places_of(emit: Emit, mask: Value) -> Value:
     return first(emit, scatter(emit, "", emit.reshape(targets, (size, 1)), counted, room), 0, count)
 
 
-def _where(op: Operation, emit: Emit) -> Value:
+def _where(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     if not dims:
@@ -55,7 +55,7 @@ def _where(op: Operation, emit: Emit) -> Value:
     return emit.convert(concatenate(emit, columns[::-1], 1), types.element_of(op.results[0].type))
 
 
-def _unique(op: Operation, emit: Emit) -> Sequence[Value]:
+def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the different elements in the order of their first occurrence.
 
     Each element is compared with each: the index of the first one that is equal tells whether it is new.
@@ -85,7 +85,7 @@ def _unique(op: Operation, emit: Emit) -> Sequence[Value]:
     return results
 
 
-def _list_diff(op: Operation, emit: Emit) -> Sequence[Value]:
+def _list_diff(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the elements of a vector that another one doesn't have, and where they are."""
     value, others = op.operands
     dims = (*emit.dims(value), *emit.dims(others))
@@ -94,7 +94,7 @@ def _list_diff(op: Operation, emit: Emit) -> Sequence[Value]:
     return rows_at(emit, value, places), emit.convert(places, types.element_of(op.results[1].type))
 
 
-def _partition(op: Operation, emit: Emit) -> Sequence[Value]:
+def _partition(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the rows of each number."""
     value, numbers = op.operands
     places = emit.dims(numbers)
@@ -106,7 +106,7 @@ def _partition(op: Operation, emit: Emit) -> Sequence[Value]:
     return [rows_at(emit, rows, places_of(emit, emit.compare("EQ", flat, index))) for index in range(len(op.results))]
 
 
-def _gradient_axes(op: Operation, emit: Emit) -> Sequence[Value]:
+def _gradient_axes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits along which axes the gradients of two operands that were broadcast to each other are summed."""
     ranks = [emit.dims(shape)[0] for shape in op.operands]
     if min(ranks) < 0:
@@ -122,7 +122,7 @@ def _gradient_axes(op: Operation, emit: Emit) -> Sequence[Value]:
     return [emit.convert(places_of(emit, mask), element) for mask in masks]
 
 
-def _unique_along(op: Operation, emit: Emit) -> Sequence[Value]:
+def _unique_along(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     axes = ints(op, 1, "the axis")
     if axes not in ((), (0,)):
         raise DeclinedError("it compares slices, not elements")

@@ -18,7 +18,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
-    from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+    from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 
 _CALL = "stablehlo.custom_call"
 _TARGET = "shape_assertion"
@@ -26,7 +26,7 @@ _TARGET = "shape_assertion"
 EQUAL_OR_ONE = "the sizes of operands must be equal or 1"
 
 
-def require(emit: Emit, holds: Value, what: str) -> Operation:
+def require(emit: StableHLOBuilder, holds: Value, what: str) -> Operation:
     """Inserts an assertion that a scalar is true, with a message that names the node and its source line."""
     properties: dict[str, attrs.Value] = {
         "api_version": attrs.int32(2),
@@ -44,7 +44,7 @@ def is_assertion(op: Operation) -> bool:
     return isinstance(target, StringAttr) and target.data == _TARGET
 
 
-def require_equal(emit: Emit, one: int, other: int, what: str) -> None:
+def require_equal(emit: StableHLOBuilder, one: int, other: int, what: str) -> None:
     """Asserts that two sizes are equal, unless they are known to be.
 
     A size that nothing holds where it is needed can't be compared: then the engine's own checks must do.
@@ -54,7 +54,7 @@ def require_equal(emit: Emit, one: int, other: int, what: str) -> None:
         require(emit, _is(emit, emit.size(one), emit.size(other)), what)
 
 
-def require_equal_or_one(emit: Emit, one: int, other: int, what: str) -> None:
+def require_equal_or_one(emit: StableHLOBuilder, one: int, other: int, what: str) -> None:
     """Asserts that a size is equal to another one, or that one of the two is 1; the first one is not known."""
     if not _are_at_hand(emit, (one, other)):
         return
@@ -64,7 +64,7 @@ def require_equal_or_one(emit: Emit, one: int, other: int, what: str) -> None:
     require(emit, holds, what)
 
 
-def require_count(emit: Emit, own: Sequence[int], dims: Sequence[int], what: str) -> None:
+def require_count(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int], what: str) -> None:
     """Asserts that two shapes hold equally many elements, unless they have the same sizes in some order."""
     above, below = sorted(map(emit.sizes.find, own)), sorted(map(emit.sizes.find, dims))
     for dim in tuple(below):
@@ -80,7 +80,7 @@ def require_count(emit: Emit, own: Sequence[int], dims: Sequence[int], what: str
         require(emit, _is(emit, one, other), what)
 
 
-def require_within(emit: Emit, begin: Value | int, limit: Value | int, dim: int, what: str) -> None:
+def require_within(emit: StableHLOBuilder, begin: Value | int, limit: Value | int, dim: int, what: str) -> None:
     """Asserts that a slice begins at 0 or later, is not of less than no elements, and ends where its operand does."""
     end = emit.size(dim)
     for low, high in ((0, begin), (begin, limit), (limit, end)):
@@ -89,7 +89,7 @@ def require_within(emit: Emit, begin: Value | int, limit: Value | int, dim: int,
         require(emit, emit.compare("LE", emit.value(low), emit.value(high)), what)
 
 
-def _are_at_hand(emit: Emit, dims: Sequence[int]) -> bool:
+def _are_at_hand(emit: StableHLOBuilder, dims: Sequence[int]) -> bool:
     found = [emit.sizes.find(dim) for dim in dims]
     return all(
         dim >= 0 or emit.sizes.cached(emit.block, dim) is not None or emit.sizes.place(emit.block, dim) is not None
@@ -97,9 +97,9 @@ def _are_at_hand(emit: Emit, dims: Sequence[int]) -> bool:
     )
 
 
-def _is(emit: Emit, one: Value | int, other: Value | int) -> Value:
+def _is(emit: StableHLOBuilder, one: Value | int, other: Value | int) -> Value:
     return emit.compare("EQ", emit.value(one), emit.value(other))
 
 
-def _either(emit: Emit, one: Value, other: Value) -> Value:
+def _either(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
     return emit.one("or", (one, other), types.I1, ())

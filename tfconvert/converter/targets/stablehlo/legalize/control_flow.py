@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.control_flow.calls import Call
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
@@ -22,7 +22,7 @@ HANDLED = _IF | _CASE | _WHILE
 """The ops that become regions."""
 
 
-def lower(emit: Emit, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Value], list[Block]]:
+def lower(emit: StableHLOBuilder, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Value], list[Block]]:
     """Emits what replaces an op; returns the values that replace its results, and the blocks that it now holds.
 
     Raises:
@@ -44,7 +44,7 @@ def lower(emit: Emit, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Va
     return emit.op(name, (condition,), op.result_types, regions=[Region(each) for each in blocks]).results, blocks
 
 
-def _while(emit: Emit, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Value], list[Block]]:
+def _while(emit: StableHLOBuilder, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Value], list[Block]]:
     condition, body = calls
     (decision,) = condition.returned
     if types.element_of(decision.type) != types.I1 or types.shape_of(decision.type) not in ((), None):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick, requested
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import (
     FIRST,
     Amounts,
@@ -39,7 +39,7 @@ def _layouts(op: Operation, rank: int) -> ConvAttr:
 
 
 def _convolved(
-    emit: Emit,
+    emit: StableHLOBuilder,
     op: Operation,
     operands: tuple[Value, Value],
     dims: Dims,
@@ -68,7 +68,7 @@ def _convolved(
     return emit.one("dynamic_conv", (*operands, amounts), element, dims, properties)
 
 
-def _convolve(emit: Emit, op: Operation, kernel: Value, groups: int, outputs: int) -> Value:
+def _convolve(emit: StableHLOBuilder, op: Operation, kernel: Value, groups: int, outputs: int) -> Value:
     """Inserts a convolution of an op's first operand with a kernel."""
     dims = emit.dims(op.operands[0])
     axes = axes_of(op, len(dims), emit.dims(kernel)[:-2])
@@ -87,20 +87,20 @@ def _channels(op: Operation, dims: Dims) -> int:
     return channels
 
 
-def _conv(op: Operation, emit: Emit) -> Value:
+def _conv(op: Operation, emit: StableHLOBuilder) -> Value:
     kernel = op.operands[1]
     *_, inputs, outputs = emit.dims(kernel)
     return _convolve(emit, op, kernel, _channels(op, emit.dims(op.operands[0])) // inputs, outputs)
 
 
-def _depthwise(op: Operation, emit: Emit) -> Value:
+def _depthwise(op: Operation, emit: StableHLOBuilder) -> Value:
     kernel = op.operands[1]
     height, width, channels, multiplier = emit.dims(kernel)
     kernel = emit.reshape(kernel, (height, width, 1, channels * multiplier))
     return _convolve(emit, op, kernel, channels, channels * multiplier)
 
 
-def _turned(emit: Emit, kernel: Value, groups: int) -> Value:
+def _turned(emit: StableHLOBuilder, kernel: Value, groups: int) -> Value:
     """Returns a kernel back to front, with inputs and outputs exchanged within each group."""
     *window, inputs, outputs = emit.dims(kernel)
     count = len(window)
@@ -118,7 +118,7 @@ def _turned(emit: Emit, kernel: Value, groups: int) -> Value:
     return emit.reshape(kernel, (*window, outputs // groups, groups * inputs))
 
 
-def _wanted(emit: Emit, op: Operation, axes: Sequence[int]) -> list[int]:
+def _wanted(emit: StableHLOBuilder, op: Operation, axes: Sequence[int]) -> list[int]:
     """Returns the sizes of the result's spatial axes: what shapes tell, else what the operand holds."""
     (count,) = emit.dims(op.operands[0])
     found = emit.sizes.of(op.results[0])
@@ -142,7 +142,7 @@ def _groups(op: Operation, rank: int, inputs: int) -> int:
     return max(channels // inputs, 1) if inputs > 0 else 1
 
 
-def _input_gradient(op: Operation, emit: Emit) -> Value:
+def _input_gradient(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts the gradient of a convolution: the input with gaps, convolved with the reversed kernel."""
     _, kernel, value = op.operands
     dims, (*window, inputs, outputs) = emit.dims(value), emit.dims(kernel)
@@ -170,7 +170,7 @@ def _input_gradient(op: Operation, emit: Emit) -> Value:
     return _convolved(emit, op, (spread, turned), tuple(result), steps, [(0, 0)] * len(steps), groups)
 
 
-def _around(emit: Emit, op: Operation, axis: Axis, dim: int, wanted: int) -> Amounts:
+def _around(emit: StableHLOBuilder, op: Operation, axis: Axis, dim: int, wanted: int) -> Amounts:
     """Returns the padding of a gradient along an axis: the windows of the result reach from its start to its end."""
     # What the windows of the convolution itself, as many as the gradient's operand has elements, reach over.
     reached = emit.compute("add", emit.compute("multiply", emit.size(dim), axis.stride), axis.extent - axis.stride)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -28,7 +28,7 @@ class _Points(NamedTuple):
     is_inside: Expression
 
 
-def _points(emit: Emit, edges: tuple[Expression, Expression], pixels: int, samples: int) -> _Points:
+def _points(emit: StableHLOBuilder, edges: tuple[Expression, Expression], pixels: int, samples: int) -> _Points:
     """Returns where an axis is sampled.
 
     Args:
@@ -49,7 +49,7 @@ def _points(emit: Emit, edges: tuple[Expression, Expression], pixels: int, sampl
     return _Points(at.maximum(0).minimum(last), is_inside)
 
 
-def _crop_and_resize(op: Operation, emit: Emit) -> Value:
+def _crop_and_resize(op: Operation, emit: StableHLOBuilder) -> Value:
     image, boxes, owners = op.operands[:3]
     if [len(emit.dims(value)) for value in (image, boxes, owners)] != [4, 2, 1]:
         raise DeclinedError("its operands are not images, boxes and their numbers")
@@ -81,7 +81,7 @@ class _Pixels:
 
     __slots__ = ("_dims", "_emit", "_image", "_owners")
 
-    def __init__(self, image: Value, owners: Value, dims: Sequence[int], emit: Emit) -> None:
+    def __init__(self, image: Value, owners: Value, dims: Sequence[int], emit: StableHLOBuilder) -> None:
         self._image, self._dims, self._emit = image, dims, emit
         self._owners = self._column(emit.convert(owners, types.I32), (0,))
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_int
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -38,7 +38,7 @@ def _band(op: Operation, index: int) -> _Band:
     return _Band(numbers[0], numbers[-1], str(attribute(op, "align", "LEFT_LEFT")))
 
 
-def _length(emit: Emit, rows: int, columns: int, diagonal: int) -> int:
+def _length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:
     """Returns how many elements a diagonal has."""
     if rows == columns and diagonal == 0:
         return rows
@@ -47,7 +47,7 @@ def _length(emit: Emit, rows: int, columns: int, diagonal: int) -> int:
     return length if isinstance(length, int) else emit.sizes.fresh(length)
 
 
-def _known_length(emit: Emit, rows: int, columns: int, diagonal: int) -> int:
+def _known_length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:
     """Returns how many elements one of several diagonals has.
 
     Raises:
@@ -59,13 +59,13 @@ def _known_length(emit: Emit, rows: int, columns: int, diagonal: int) -> int:
     return length
 
 
-def _distance(emit: Emit, dims: Sequence[int]) -> Value:
+def _distance(emit: StableHLOBuilder, dims: Sequence[int]) -> Value:
     """Emits the number of the diagonal of each element."""
     last = len(dims) - 1
     return emit.binary("subtract", emit.iota(dims, last, types.I32), emit.iota(dims, last - 1, types.I32))
 
 
-def _spread(emit: Emit, row: Value, diagonal: int, dims: Sequence[int]) -> Value:
+def _spread(emit: StableHLOBuilder, row: Value, diagonal: int, dims: Sequence[int]) -> Value:
     """Emits matrices that have a vector on a diagonal; what they have elsewhere is of no use."""
     own = emit.dims(row)
     last = len(dims) - 1
@@ -80,7 +80,7 @@ def _spread(emit: Emit, row: Value, diagonal: int, dims: Sequence[int]) -> Value
     return emit.broadcast(row, dims, [*range(last - 1), axis])
 
 
-def _set(emit: Emit, value: Value, diagonals: Value, band: _Band) -> Value:
+def _set(emit: StableHLOBuilder, value: Value, diagonals: Value, band: _Band) -> Value:
     """Emits matrices with diagonals replaced."""
     dims = emit.dims(value)
     rows, columns = dims[-2:]
@@ -98,7 +98,7 @@ def _set(emit: Emit, value: Value, diagonals: Value, band: _Band) -> Value:
     return value
 
 
-def _set_diag(op: Operation, emit: Emit) -> Value:
+def _set_diag(op: Operation, emit: StableHLOBuilder) -> Value:
     value, diagonals = op.operands[:2]
     return _set(emit, value, diagonals, _band(op, 2))
 
@@ -113,7 +113,7 @@ def _matrix_size(op: Operation, index: int) -> int:
     return found
 
 
-def _matrix_diag(op: Operation, emit: Emit) -> Value:
+def _matrix_diag(op: Operation, emit: StableHLOBuilder) -> Value:
     diagonals = op.operands[0]
     own, element = emit.dims(diagonals), types.element_of(diagonals.type)
     band = _band(op, 1)
@@ -136,7 +136,7 @@ def _matrix_diag(op: Operation, emit: Emit) -> Value:
     return _set(emit, matrices, diagonals, band)
 
 
-def _taken(emit: Emit, value: Value, diagonal: int) -> Value:
+def _taken(emit: StableHLOBuilder, value: Value, diagonal: int) -> Value:
     """Emits a diagonal of matrices: of each row the element that is on it, of rows from the first that has one."""
     dims, element = emit.dims(value), types.element_of(value.type)
     last = len(dims) - 1
@@ -155,7 +155,7 @@ def _taken(emit: Emit, value: Value, diagonal: int) -> Value:
     return emit.one("real_dynamic_slice", operands, element, (*dims[:-2], length))
 
 
-def _matrix_diag_part(op: Operation, emit: Emit) -> Value:
+def _matrix_diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
     band = _band(op, 1)
@@ -174,7 +174,7 @@ def _matrix_diag_part(op: Operation, emit: Emit) -> Value:
     return concatenate(emit, parts, len(dims) - 2)
 
 
-def _band_part(op: Operation, emit: Emit) -> Value:
+def _band_part(op: Operation, emit: StableHLOBuilder) -> Value:
     value, *limits = op.operands
     distance = _distance(emit, emit.dims(value))
     for limit, below in zip(limits, (True, False), strict=True):
@@ -190,7 +190,7 @@ def _band_part(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _diag(op: Operation, emit: Emit) -> Value:
+def _diag(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits a tensor of twice the rank: the diagonal of a matrix whose rows and columns are several dimensions each."""
     value = op.operands[0]
     dims = emit.dims(value)
@@ -204,7 +204,7 @@ def _diag(op: Operation, emit: Emit) -> Value:
     return emit.reshape(_set(emit, zeros, flat, _Band(0, 0, "LEFT_LEFT")), (*dims, *dims))
 
 
-def _diag_part(op: Operation, emit: Emit) -> Value:
+def _diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)[: len(emit.dims(value)) // 2]
     if len(dims) != 1 and min(dims) < 0:

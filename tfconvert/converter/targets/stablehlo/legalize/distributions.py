@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at
 from tfconvert.converter.targets.stablehlo.legalize.random import (
@@ -28,6 +27,7 @@ from tfconvert.converter.targets.stablehlo.legalize.random import (
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, requested, requested_size
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -42,12 +42,12 @@ _RESERVED = 256
 _TRIES = 4
 
 
-def _own_seed(emit: Emit) -> Value:
+def _own_seed(emit: StableHLOBuilder) -> Value:
     """Emits a seed that is another one in each run."""
     return drawn(emit, "UNIFORM", (emit.scalar(-(1 << 31), types.I32), emit.scalar((1 << 31) - 1, types.I32)), (2,))
 
 
-def _source(op: Operation, emit: Emit) -> tuple[Words, Words]:
+def _source(op: Operation, emit: StableHLOBuilder) -> tuple[Words, Words]:
     """Emits the key and the counter of an op, of one without seeds those of a seed of its own."""
     if op.name.endswith("V2"):
         return given(op, emit)
@@ -56,7 +56,7 @@ def _source(op: Operation, emit: Emit) -> tuple[Words, Words]:
     return key_and_counter(emit, _own_seed(emit))
 
 
-def _counted(emit: Emit, counter: Words, places: Value) -> Words:
+def _counted(emit: StableHLOBuilder, counter: Words, places: Value) -> Words:
     """Emits the counters at places behind one."""
     start = joined(emit, counter[0], counter[1])
     moved = emit.binary("add", places, start)
@@ -65,7 +65,7 @@ def _counted(emit: Emit, counter: Words, places: Value) -> Words:
     return (*halves(emit, moved), *halves(emit, above))
 
 
-def _truncated(op: Operation, emit: Emit) -> Value:
+def _truncated(op: Operation, emit: StableHLOBuilder) -> Value:
     if types.element_of(op.results[0].type) != types.F32:
         raise DeclinedError(f"it makes numbers of {types.element_of(op.results[0].type)}")
     dims = requested(emit, op, 0)
@@ -73,7 +73,7 @@ def _truncated(op: Operation, emit: Emit) -> Value:
     return ordered(emit, _truncated_columns(emit, *_source(op, emit), groups), numbers, groups, dims)
 
 
-def _truncated_columns(emit: Emit, key: Words, counter: Words, groups: int) -> Words:
+def _truncated_columns(emit: StableHLOBuilder, key: Words, counter: Words, groups: int) -> Words:
     """Emits four numbers for each group: the first ones that are within the limits."""
     wide = (groups, _TRIES)
     first_one = emit.binary("multiply", emit.iota(wide, 0, UI64), _RESERVED)
@@ -90,14 +90,14 @@ def _truncated_columns(emit: Emit, key: Words, counter: Words, groups: int) -> W
     return found
 
 
-def _doubles(emit: Emit, high: Value, low: Value) -> Value:
+def _doubles(emit: StableHLOBuilder, high: Value, low: Value) -> Value:
     """Emits doubles from 0 to 1 of the lowest bits of words: those of doubles from 1 to 2, less 1."""
     mantissa = joined(emit, low, emit.binary("and", high, 0xFFFFF))
     bits = emit.binary("or", mantissa, 1023 << 52)
     return emit.binary("subtract", emit.one("bitcast_convert", (bits,), types.F64, emit.dims(bits)), 1)
 
 
-def _uniform_doubles(emit: Emit, key: Words, counter: Words, dims: Sequence[int]) -> Value:
+def _uniform_doubles(emit: StableHLOBuilder, key: Words, counter: Words, dims: Sequence[int]) -> Value:
     """Emits two doubles from four words."""
     count = emit.product(dims)
     pairs = emit.size_of(emit.compute("divide", emit.compute("add", count, 1), 2))
@@ -106,7 +106,7 @@ def _uniform_doubles(emit: Emit, key: Words, counter: Words, dims: Sequence[int]
     return ordered(emit, columns, emit.size_of(count), pairs, dims)
 
 
-def _multinomial(op: Operation, emit: Emit) -> Value:
+def _multinomial(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits how many classes end below a part of the sum of all probabilities, which is drawn."""
     logits = emit.convert(op.operands[0], types.F64)
     dims = emit.dims(logits)
@@ -124,7 +124,7 @@ def _multinomial(op: Operation, emit: Emit) -> Value:
     return emit.reduce("add", emit.convert(is_below, types.element_of(op.results[0].type)), (2,), 0)
 
 
-def _full_range(op: Operation, emit: Emit) -> Value:
+def _full_range(op: Operation, emit: StableHLOBuilder) -> Value:
     element = types.element_of(op.results[0].type)
     if element not in (types.I32, UI32):
         raise DeclinedError(f"it makes numbers of {element}")
@@ -137,7 +137,7 @@ def _full_range(op: Operation, emit: Emit) -> Value:
     return ordered(emit, words, numbers, groups, dims)
 
 
-def _shuffle(op: Operation, emit: Emit) -> Value:
+def _shuffle(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the rows in the order of numbers that are drawn."""
     value = op.operands[0]
     size = emit.dims(value)[0]
@@ -146,7 +146,7 @@ def _shuffle(op: Operation, emit: Emit) -> Value:
     return rows_at(emit, value, order)
 
 
-def _between(op: Operation, emit: Emit) -> Value:
+def _between(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits normal numbers between limits, each row with its own ones, from the parts of all that are below them."""
     dims = requested(emit, op, 0)
     element = types.element_of(op.results[0].type)
@@ -163,7 +163,7 @@ def _between(op: Operation, emit: Emit) -> Value:
     return emit.binary("minimum", emit.binary("maximum", found, low), high)
 
 
-def _of_rows(emit: Emit, numbers: Value, dims: Sequence[int]) -> Value:
+def _of_rows(emit: StableHLOBuilder, numbers: Value, dims: Sequence[int]) -> Value:
     """Emits a number for each row, or one for all."""
     rank = len(emit.dims(numbers))
     if rank and emit.dims(numbers)[0] == 1:

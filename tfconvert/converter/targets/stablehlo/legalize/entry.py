@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfconvert.converter.ir.constants import constant_ints, constant_number
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-Lowering = Callable[[Operation, Emit], Value | Sequence[Value]]
+Lowering = Callable[[Operation, StableHLOBuilder], Value | Sequence[Value]]
 """Emits what replaces an op and returns the values that replace its results; raises `DeclinedError` if it can't."""
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr, ScatterAttr
@@ -16,7 +16,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _gather(op: Operation, emit: Emit) -> Value:
+def _gather(op: Operation, emit: StableHLOBuilder) -> Value:
     table, indices = op.operands[:2]
     dims, places = emit.dims(table), emit.dims(indices)
     axis = axis_of(ints(op, 2, "the axis")[0], len(dims)) if len(op.operands) > 2 else 0
@@ -25,7 +25,7 @@ def _gather(op: Operation, emit: Emit) -> Value:
     return gather(emit, table, indices, axis, batch + len(places) if batch < 0 else batch)
 
 
-def gather(emit: Emit, table: Value, indices: Value, axis: int, batch: int) -> Value:
+def gather(emit: StableHLOBuilder, table: Value, indices: Value, axis: int, batch: int) -> Value:
     """Emits what a tensor has at indices along an axis.
 
     Args:
@@ -55,24 +55,24 @@ def gather(emit: Emit, table: Value, indices: Value, axis: int, batch: int) -> V
     return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
 
 
-def rows_at(emit: Emit, table: Value, indices: Value) -> Value:
+def rows_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
     return gather(emit, table, indices, 0, 0)
 
 
-def _gather_nd(op: Operation, emit: Emit) -> Value:
+def _gather_nd(op: Operation, emit: StableHLOBuilder) -> Value:
     table, indices = op.operands
     _require_vectors(emit, indices, emit.dims(table))
     return gather_at(emit, table, indices)
 
 
-def _require_vectors(emit: Emit, indices: Value, dims: Sequence[int]) -> None:
+def _require_vectors(emit: StableHLOBuilder, indices: Value, dims: Sequence[int]) -> None:
     """Asserts that index vectors are in range; how many numbers each has must be known."""
     depth = emit.dims(indices)[-1]
     if depth >= 0:
         require_index_vectors(emit, indices, dims[:depth])
 
 
-def gather_at(emit: Emit, table: Value, indices: Value) -> Value:
+def gather_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
     """Emits what a tensor has at index vectors, which the last dimension of the indices holds."""
     dims, (*places, depth) = emit.dims(table), emit.dims(indices)
     if depth < 0:
@@ -92,7 +92,7 @@ def gather_at(emit: Emit, table: Value, indices: Value) -> Value:
     return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
 
 
-def _one_hot(op: Operation, emit: Emit) -> Value:
+def _one_hot(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, _, on, off = op.operands
     dims = list(emit.dims(indices))
     axis = attribute(op, "axis", -1)
@@ -104,7 +104,7 @@ def _one_hot(op: Operation, emit: Emit) -> Value:
     return emit.select(is_on, on, off)
 
 
-def scatter(emit: Emit, body: str, indices: Value, updates: Value, into: Value) -> Value:
+def scatter(emit: StableHLOBuilder, body: str, indices: Value, updates: Value, into: Value) -> Value:
     """Inserts a scatter of slices to indices, whose last dimension holds the index vectors."""
     dims, (*places, depth) = emit.dims(into), emit.dims(indices)
     if depth < 0:
@@ -136,7 +136,7 @@ def _told(own: int, other: int) -> int:
     return other if own < 0 <= other else own
 
 
-def _scatter_nd(op: Operation, emit: Emit) -> Value:
+def _scatter_nd(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, updates, _ = op.operands
     zero = emit.scalar(0, types.element_of(updates.type))
     dims = requested(emit, op, 2)
@@ -145,7 +145,7 @@ def _scatter_nd(op: Operation, emit: Emit) -> Value:
 
 
 def _tensor_scatter(body: str) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         into, indices, updates = op.operands
         _require_vectors(emit, indices, emit.dims(into))
         return scatter(emit, body, indices, updates, into)
@@ -156,7 +156,7 @@ def _tensor_scatter(body: str) -> Lowering:
 def _in_place(body: str) -> Lowering:
     """Returns a lowering that writes rows, which have the numbers that a vector holds."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         into, rows, updates = op.operands
         return scatter(emit, body, emit.reshape(rows, (*emit.dims(rows), 1)), updates, into)
 

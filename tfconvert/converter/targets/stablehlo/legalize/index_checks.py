@@ -21,7 +21,7 @@ from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
-    from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+    from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 
 _FILLS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"})
 
@@ -29,7 +29,7 @@ LATE = "tf.late"
 """The attribute of assertions that may stand after what they are about."""
 
 
-def require_indices(emit: Emit, indices: Value, dim: int, *, lowest: bool = True) -> None:
+def require_indices(emit: StableHLOBuilder, indices: Value, dim: int, *, lowest: bool = True) -> None:
     """Asserts that indices are in range, unless that is known.
 
     Args:
@@ -52,7 +52,7 @@ def require_indices(emit: Emit, indices: Value, dim: int, *, lowest: bool = True
     _require_all(emit, holds, f"an index is out of range for the size {_shown(emit, (dim,))[0]}")
 
 
-def require_index_vectors(emit: Emit, indices: Value, dims: Sequence[int]) -> None:
+def require_index_vectors(emit: StableHLOBuilder, indices: Value, dims: Sequence[int]) -> None:
     """Asserts that index vectors are in range, unless that is known.
 
     Args:
@@ -70,7 +70,7 @@ def require_index_vectors(emit: Emit, indices: Value, dims: Sequence[int]) -> No
     _require_all(emit, holds, f"an index is out of range for the shape [{', '.join(_shown(emit, dims))}]")
 
 
-def _require_all(emit: Emit, holds: Value, what: str) -> None:
+def _require_all(emit: StableHLOBuilder, holds: Value, what: str) -> None:
     rank = len(emit.dims(holds))
     if rank:
         holds = emit.reduce("and", holds, range(rank), True)
@@ -89,11 +89,11 @@ def _filled_with(indices: Value) -> Value:
     return number if is_one else indices
 
 
-def _shown(emit: Emit, dims: Sequence[int]) -> list[str]:
+def _shown(emit: StableHLOBuilder, dims: Sequence[int]) -> list[str]:
     return [str(dim) if dim >= 0 else "?" for dim in map(emit.sizes.find, dims)]
 
 
-def _are_known(emit: Emit, indices: Value, dims: Sequence[int], *, lowest: bool = True) -> bool:
+def _are_known(emit: StableHLOBuilder, indices: Value, dims: Sequence[int], *, lowest: bool = True) -> bool:
     """Returns whether indices are constants that are in range."""
     sizes = [emit.sizes.find(dim) for dim in dims]
     known = tensor_data.constant_of(indices)
@@ -103,7 +103,7 @@ def _are_known(emit: Emit, indices: Value, dims: Sequence[int], *, lowest: bool 
     return bool(np.all(array < np.array(sizes)) and (not lowest or np.all(array >= 0)))
 
 
-def _wide(emit: Emit, indices: Value) -> Value:
+def _wide(emit: StableHLOBuilder, indices: Value) -> Value:
     """Returns indices in a type that holds every size."""
     element: Attribute = types.element_of(indices.type)
     is_narrow = isinstance(element, IntegerType) and element.width < 32

@@ -12,10 +12,10 @@ from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.edit import erase, walk
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.targets.stablehlo.legalize import control_flow
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.left_over import unsupported
 from tfconvert.converter.targets.stablehlo.legalize.registry import LOWERINGS
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Sizes
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.func import FuncOp
@@ -93,7 +93,7 @@ class Legalization:
 
     def _lower(self, op: Operation) -> list[Block]:
         """Replaces an op, or notes why it stays; returns the blocks of new regions."""
-        emit = Emit(op, self._sizes, checks_indices=self._checks_indices)
+        emit = StableHLOBuilder(op, self._sizes, checks_indices=self._checks_indices)
         blocks: list[Block] = []
         values: Value | Sequence[Value]
         try:
@@ -139,6 +139,6 @@ class Legalization:
             return
         value = op.properties["value"]
         assert tensor_data.is_constant(value)
-        new = Emit(op, self._sizes).insert(stablehlo.constant(value))
+        new = StableHLOBuilder(op, self._sizes).insert(stablehlo.constant(value))
         op.results[0].replace_all_uses_with(new.results[0])
         op.erase()

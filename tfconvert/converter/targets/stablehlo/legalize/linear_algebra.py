@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
@@ -17,7 +17,7 @@ from tfconvert.schema.ir.types import ComplexType
 from tfconvert.schema.ir.values import Value
 
 
-def _cholesky(op: Operation, emit: Emit) -> Value:
+def _cholesky(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the lower factor; what an engine leaves above the diagonal is cut off."""
     value = op.operands[0]
     dims = emit.dims(value)
@@ -27,7 +27,7 @@ def _cholesky(op: Operation, emit: Emit) -> Value:
     return emit.select(is_kept, factor, 0)
 
 
-def _triangular_solve(op: Operation, emit: Emit) -> Value:
+def _triangular_solve(op: Operation, emit: StableHLOBuilder) -> Value:
     matrix, value = op.operands
     outer = emit.join(emit.dims(matrix)[:-2], emit.dims(value)[:-2])
     matrix = emit.broadcast(matrix, (*outer, *emit.dims(matrix)[-2:]))
@@ -42,7 +42,7 @@ def _triangular_solve(op: Operation, emit: Emit) -> Value:
     return emit.one("triangular_solve", (matrix, value), types.element_of(value.type), emit.dims(value), properties)
 
 
-def _solved(emit: Emit, matrix: Value, value: Value) -> Value:
+def _solved(emit: StableHLOBuilder, matrix: Value, value: Value) -> Value:
     """Emits the solution of a system: row by row, the largest element left in a column eliminates it elsewhere."""
     element = types.element_of(matrix.type)
     if isinstance(element, ComplexType):
@@ -54,10 +54,10 @@ def _solved(emit: Emit, matrix: Value, value: Value) -> Value:
     whole = concatenate(emit, [matrix, value], rank - 1)
     dims = emit.dims(whole)
 
-    def condition(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def condition(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         return (inner.compare("LT", args[0], size),)
 
-    def body(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def body(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         column, rows = args
         return inner.binary("add", column, 1), _eliminated(inner, rows, column)
 
@@ -66,7 +66,7 @@ def _solved(emit: Emit, matrix: Value, value: Value) -> Value:
     return part(emit, whole, rank - 1, size, size + emit.dims(value)[-1])
 
 
-def _eliminated(emit: Emit, whole: Value, column: Value) -> Value:
+def _eliminated(emit: StableHLOBuilder, whole: Value, column: Value) -> Value:
     """Emits a step: the best row left is divided by its element, subtracted from all others, and put in its place."""
     dims = emit.dims(whole)
     last, (*outer, rows, _) = len(dims) - 1, dims
@@ -94,12 +94,12 @@ def _eliminated(emit: Emit, whole: Value, column: Value) -> Value:
     return emit.select(_along(emit, is_place, dims), row, rest)
 
 
-def _along(emit: Emit, value: Value, dims: Sequence[int]) -> Value:
+def _along(emit: StableHLOBuilder, value: Value, dims: Sequence[int]) -> Value:
     """Emits a number of each row for all elements of it."""
     return emit.broadcast(value, dims, range(len(dims) - 1))
 
 
-def _turned(value: Value, op: Operation, emit: Emit) -> Value:
+def _turned(value: Value, op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the adjoint, if that is what is meant."""
     if not attribute(op, "adjoint", False):
         return value
@@ -107,12 +107,12 @@ def _turned(value: Value, op: Operation, emit: Emit) -> Value:
     return conjugated(emit, emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2)))
 
 
-def _solve(op: Operation, emit: Emit) -> Value:
+def _solve(op: Operation, emit: StableHLOBuilder) -> Value:
     matrix, value = op.operands
     return _solved(emit, _turned(matrix, op, emit), value)
 
 
-def _inverse(op: Operation, emit: Emit) -> Value:
+def _inverse(op: Operation, emit: StableHLOBuilder) -> Value:
     matrix = _turned(op.operands[0], op, emit)
     dims = emit.dims(matrix)
     last = len(dims) - 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import channel_axis, table
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -17,7 +17,9 @@ def _float(op: Operation, name: str, default: float) -> float:
     return float(getattr(op.properties.get(name), "value", default))
 
 
-def _scaled(emit: Emit, op: Operation, value: Value, moments: Sequence[Value], affine: Sequence[Value]) -> Value:
+def _scaled(
+    emit: StableHLOBuilder, op: Operation, value: Value, moments: Sequence[Value], affine: Sequence[Value]
+) -> Value:
     """Returns a value less its means, in its deviations, times a scale plus an offset, as one product and one sum."""
     (mean, variance), (scale, offset) = moments, affine
     dims = emit.dims(value)
@@ -32,7 +34,7 @@ def _scaled(emit: Emit, op: Operation, value: Value, moments: Sequence[Value], a
     return emit.convert(emit.binary("add", scaled, emit.broadcast(shift, joined, (axis,))), element)
 
 
-def _batch_norm(op: Operation, emit: Emit) -> Sequence[Value]:
+def _batch_norm(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value, scale, offset, mean, variance = op.operands
     if attribute(op, "is_training", True):
         return _training(op, emit)
@@ -40,7 +42,7 @@ def _batch_norm(op: Operation, emit: Emit) -> Sequence[Value]:
     return [result, mean, variance, mean, variance, mean][: len(op.results)]
 
 
-def _training(op: Operation, emit: Emit) -> Sequence[Value]:
+def _training(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Inserts a normalization by the batch's own moments, which go into running ones."""
     value, scale, offset, mean, variance = op.operands
     dims = emit.dims(value)
@@ -62,13 +64,13 @@ def _training(op: Operation, emit: Emit) -> Sequence[Value]:
     return [result, *running, own_mean, own_variance, own_mean][: len(op.results)]
 
 
-def _mixed(emit: Emit, old: Value, new: Value, share: float) -> Value:
+def _mixed(emit: StableHLOBuilder, old: Value, new: Value, share: float) -> Value:
     if share == 1.0:
         return new
     return emit.binary("add", emit.binary("multiply", old, 1 - share), emit.binary("multiply", new, share))
 
 
-def _local_response(op: Operation, emit: Emit) -> Value:
+def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
     radius = int(attribute(op, "depth_radius", 5))

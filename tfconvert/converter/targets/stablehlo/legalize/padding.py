@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import amounts_of, pad_around
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _pad(op: Operation, emit: Emit) -> Value:
+def _pad(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     fill = op.operands[2] if len(op.operands) > 2 else emit.scalar(0, types.element_of(value.type))
     return pad_around(emit, value, amounts_of(emit, op, 1, len(emit.dims(value))), emit.reshape(fill, ()))
 
 
-def _mirror_pad(op: Operation, emit: Emit) -> Value:
+def _mirror_pad(op: Operation, emit: StableHLOBuilder) -> Value:
     from_edge = 1 if attribute(op, "mode", "REFLECT") == "REFLECT" else 0
     value = op.operands[0]
     for axis, (low, high) in enumerate(amounts_of(emit, op, 1, len(emit.dims(value)))):
@@ -36,7 +36,7 @@ def _mirror_pad(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _mirrored(emit: Emit, value: Value, axis: int, begin: Value | int, end: Value | int) -> Value:
+def _mirrored(emit: StableHLOBuilder, value: Value, axis: int, begin: Value | int, end: Value | int) -> Value:
     """Returns a part of an axis back to front."""
     dim = emit.dims(value)[axis]
     if dim >= 0 and isinstance(begin, int) and isinstance(end, int) and not 0 <= begin <= end <= dim:

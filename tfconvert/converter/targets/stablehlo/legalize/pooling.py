@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit, lowest
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.reductions import arg_body
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder, lowest
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import (
     Amounts,
     Axis,
@@ -26,7 +26,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _padding(emit: Emit, op: Operation, value: Value, axes: Sequence[Axis]) -> list[Amounts]:
+def _padding(emit: StableHLOBuilder, op: Operation, value: Value, axes: Sequence[Axis]) -> list[Amounts]:
     dims = emit.dims(value)
     moving = [axis.size != 1 or axis.stride != 1 for axis in axes]
     found = padding_of(emit, op, dims, axes)
@@ -44,7 +44,7 @@ def _properties(axes: Sequence[Axis], padding: Sequence[tuple[int, int]]) -> dic
     }
 
 
-def _window(emit: Emit, op: Operation, value: Value, name: str, initial: float) -> Value:
+def _window(emit: StableHLOBuilder, op: Operation, value: Value, name: str, initial: float) -> Value:
     """Inserts a reduction of windows; padding that is computed at run time is put around the value before."""
     dims, element = emit.dims(value), types.element_of(value.type)
     axes = pooled_axes(op, len(dims))
@@ -60,12 +60,12 @@ def _window(emit: Emit, op: Operation, value: Value, name: str, initial: float) 
     return emit.one("reduce_window", (value, start), element, result, _properties(axes, numbers), (body,))
 
 
-def _max_pool(op: Operation, emit: Emit) -> Value:
+def _max_pool(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     return _window(emit, op, value, "maximum", lowest(types.element_of(value.type)))
 
 
-def _avg_pool(op: Operation, emit: Emit) -> Value:
+def _avg_pool(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     element = types.element_of(value.type)
     if element in (types.F16, types.BF16):
@@ -81,7 +81,7 @@ def _avg_pool(op: Operation, emit: Emit) -> Value:
     return emit.convert(emit.binary("divide", total, _window(emit, op, ones, "add", 0)), element)
 
 
-def _max_pool_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
+def _max_pool_with_argmax(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Inserts a reduction of windows of pairs: the elements with their places in the image."""
     value = op.operands[0]
     dims = emit.dims(value)
@@ -107,7 +107,7 @@ def _max_pool_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
     return [found[0], emit.convert(found[1], index)]
 
 
-def _places(op: Operation, emit: Emit) -> Value:
+def _places(op: Operation, emit: StableHLOBuilder) -> Value:
     """Returns the number of each element, counted through its image or through the batch."""
     dims = emit.dims(op.operands[0])
     has_batch = bool(attribute(op, "include_batch_in_index", False))

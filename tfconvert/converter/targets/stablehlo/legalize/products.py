@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import DotAttr
 from tfconvert.schema.ir.attribute import Attribute
@@ -15,7 +15,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def dot(
-    emit: Emit,
+    emit: StableHLOBuilder,
     lhs: Value,
     rhs: Value,
     batch: Sequence[tuple[int, int]],
@@ -49,13 +49,13 @@ def dot(
     return emit.one("dot_general", (lhs, rhs), kind, dims, {"dot_dimension_numbers": numbers})
 
 
-def _mat_mul(op: Operation, emit: Emit) -> Value:
+def _mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
     lhs, rhs = op.operands
     contracted = (int(not attribute(op, "transpose_a", False)), int(attribute(op, "transpose_b", False)))
     return dot(emit, lhs, rhs, (), [contracted])
 
 
-def _batch_mat_mul(op: Operation, emit: Emit) -> Value:
+def _batch_mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
     lhs, rhs = op.operands[:2]
     names = ("adj_x", "adj_y")
     turned = [bool(attribute(op, name, False)) for name in names]
@@ -71,7 +71,7 @@ def _batch_mat_mul(op: Operation, emit: Emit) -> Value:
     return dot(emit, lhs, rhs, [(axis, axis) for axis in range(len(joined))], [contracted], element)
 
 
-def _spelled(op: Operation, emit: Emit) -> tuple[list[str], str]:
+def _spelled(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
     """Returns the letters of an einsum's operands and of its result, those of ellipses in capitals that nobody uses."""
     equation = str(attribute(op, "equation", "")).replace(" ", "")
     inputs, arrow, output = equation.partition("->")
@@ -89,7 +89,7 @@ def _spelled(op: Operation, emit: Emit) -> tuple[list[str], str]:
     return terms, output
 
 
-def _diagonal(emit: Emit, value: Value, letters: str) -> tuple[Value, str]:
+def _diagonal(emit: StableHLOBuilder, value: Value, letters: str) -> tuple[Value, str]:
     """Emits the elements whose indices are equal wherever their letters are; returns them with each letter once."""
     for axis in reversed(range(len(letters))):
         dims, before = emit.dims(value), letters.index(letters[axis])
@@ -100,7 +100,7 @@ def _diagonal(emit: Emit, value: Value, letters: str) -> tuple[Value, str]:
     return value, letters
 
 
-def _without_ones(emit: Emit, values: Sequence[Value], terms: list[str]) -> list[Value]:
+def _without_ones(emit: StableHLOBuilder, values: Sequence[Value], terms: list[str]) -> list[Value]:
     """Removes letters from terms where they are of size 1, and of other sizes elsewhere; returns what is left."""
     shapes = [emit.dims(value) for value in values]
     spread = {
@@ -118,7 +118,7 @@ def _without_ones(emit: Emit, values: Sequence[Value], terms: list[str]) -> list
     return found
 
 
-def _einsum(op: Operation, emit: Emit) -> Value:
+def _einsum(op: Operation, emit: StableHLOBuilder) -> Value:
     spelled, output = _spelled(op, emit)
     operands = _without_ones(emit, op.operands, spelled)
     terms = []
@@ -136,7 +136,9 @@ def _einsum(op: Operation, emit: Emit) -> Value:
     return emit.transpose(value, [letters.index(letter) for letter in output])
 
 
-def _product(emit: Emit, one: tuple[Value, str], other: tuple[Value, str], needed: str) -> tuple[Value, str]:
+def _product(
+    emit: StableHLOBuilder, one: tuple[Value, str], other: tuple[Value, str], needed: str
+) -> tuple[Value, str]:
     """Emits a product of two terms, summed over what both have and nothing else needs; returns it with its letters."""
     (first, left), (second, right) = one, other
     both = [letter for letter in left if letter in right]

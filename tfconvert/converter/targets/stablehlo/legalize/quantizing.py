@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.ops.kernels.fake_quant import HALF_UP, limits
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -19,7 +19,7 @@ def _float(op: Operation, name: str, default: float) -> float:
     return float(getattr(op.properties.get(name), "value", default))
 
 
-def _fake_quant(op: Operation, emit: Emit) -> Value:
+def _fake_quant(op: Operation, emit: StableHLOBuilder) -> Value:
     """Shifts the range so that 0 is one of the numbers, and rounds to the nearest of them."""
     value = op.operands[0]
     if op.name == "tf.FakeQuantWithMinMaxArgs":
@@ -49,7 +49,7 @@ def _bits(op: Operation) -> int:
     return int(number(op, 3, "the number of bits")) if op.name.endswith("V3") else int(attribute(op, "num_bits", 8))
 
 
-def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
+def _quantize_and_dequantize(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
     if element != types.F32:
@@ -63,7 +63,7 @@ def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
     return emit.transpose(found, [order.index(at) for at in range(len(dims))])
 
 
-def _in_range(emit: Emit, op: Operation, value: Value, axes: Sequence[int]) -> Value:
+def _in_range(emit: StableHLOBuilder, op: Operation, value: Value, axes: Sequence[int]) -> Value:
     """Emits numbers rounded to what integers represent, in the range that is given or that they have along axes."""
     is_given = bool(attribute(op, "range_given", True))
     if is_given:

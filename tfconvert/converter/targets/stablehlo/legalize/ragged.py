@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     places: Value
 
 
-def _numbered(emit: Emit, starts: Value, total: int) -> Value:
+def _numbered(emit: StableHLOBuilder, starts: Value, total: int) -> Value:
     """Emits which row each value is in: how many rows after the first one have started by then."""
     (count,) = emit.dims(starts)
     into = emit.broadcast(emit.scalar(0, types.I32), (total,), ())
@@ -45,13 +45,13 @@ def _numbered(emit: Emit, starts: Value, total: int) -> Value:
     return emit.binary("subtract", scan(emit, begun, 0, ADD), 1)
 
 
-def _of_starts(emit: Emit, starts: Value, lengths: Value, total: int) -> Rows:
+def _of_starts(emit: StableHLOBuilder, starts: Value, lengths: Value, total: int) -> Rows:
     numbers = _numbered(emit, starts, total)
     places = emit.binary("subtract", emit.iota((total,), 0, types.I32), rows_at(emit, starts, numbers))
     return Rows(emit.dims(starts)[0], starts, lengths, numbers, places)
 
 
-def _between(emit: Emit, splits: Value) -> tuple[Value, Value]:
+def _between(emit: StableHLOBuilder, splits: Value) -> tuple[Value, Value]:
     """Emits where rows start, and how long they are."""
     bounds = emit.convert(splits, types.I32)
     size = emit.size(emit.dims(bounds)[0])
@@ -60,11 +60,11 @@ def _between(emit: Emit, splits: Value) -> tuple[Value, Value]:
     return starts, emit.binary("subtract", ends, starts)
 
 
-def _of_splits(emit: Emit, splits: Value, total: int) -> Rows:
+def _of_splits(emit: StableHLOBuilder, splits: Value, total: int) -> Rows:
     return _of_starts(emit, *_between(emit, splits), total)
 
 
-def _of_lengths(emit: Emit, lengths: Value) -> tuple[Rows, Value]:
+def _of_lengths(emit: StableHLOBuilder, lengths: Value) -> tuple[Rows, Value]:
     """Emits rows from their lengths, and the bounds between them; how many values there are is counted."""
     sums = scan(emit, lengths, 0, ADD)
     total = emit.sizes.fresh(emit.reduce("add", lengths, (0,), 0))
@@ -72,7 +72,7 @@ def _of_lengths(emit: Emit, lengths: Value) -> tuple[Rows, Value]:
     return _of_starts(emit, emit.binary("subtract", sums, lengths), lengths, total), splits
 
 
-def _of_numbers(emit: Emit, count: int, numbers: Value) -> Rows:
+def _of_numbers(emit: StableHLOBuilder, count: int, numbers: Value) -> Rows:
     """Emits rows from the number of each value's row."""
     numbers = emit.convert(numbers, types.I32)
     (total,) = emit.dims(numbers)
@@ -84,7 +84,7 @@ def _of_numbers(emit: Emit, count: int, numbers: Value) -> Rows:
     return Rows(count, starts, lengths, numbers, places)
 
 
-def _partitions(op: Operation, emit: Emit) -> list[Rows]:
+def _partitions(op: Operation, emit: StableHLOBuilder) -> list[Rows]:
     """Returns the ragged dimensions, the outermost first.
 
     Raises:
@@ -109,12 +109,12 @@ def _partitions(op: Operation, emit: Emit) -> list[Rows]:
     return rows
 
 
-def _rows_in(emit: Emit, splits: Value) -> int:
+def _rows_in(emit: StableHLOBuilder, splits: Value) -> int:
     """Returns how many rows bounds are between."""
     return emit.size_of(emit.compute("subtract", emit.size(emit.dims(splits)[0]), 1))
 
 
-def _wanted(emit: Emit, op: Operation, rank: int) -> list[Value | int]:
+def _wanted(emit: StableHLOBuilder, op: Operation, rank: int) -> list[Value | int]:
     """Returns the sizes that are asked for, -1 those that the values have."""
     shape = op.operands[0]
     if not emit.dims(shape):
@@ -123,13 +123,13 @@ def _wanted(emit: Emit, op: Operation, rank: int) -> list[Value | int]:
     return [each if each > UNKNOWN else pick(emit, shape, at) for at, each in enumerate(elements)] or [-1] * rank
 
 
-def _resolved(emit: Emit, wanted: Value | int, own: Value | int) -> int:
+def _resolved(emit: StableHLOBuilder, wanted: Value | int, own: Value | int) -> int:
     if isinstance(wanted, int):
         return wanted if wanted >= 0 else emit.size_of(own)
     return emit.size_of(emit.select(emit.compare("LT", wanted, 0), emit.value(own), wanted))
 
 
-def _to_tensor(op: Operation, emit: Emit) -> Value:
+def _to_tensor(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits an update of what is filled with the default; values behind the end of a row that is cut are lost."""
     values, default = op.operands[1:3]
     rows = _partitions(op, emit)
@@ -148,7 +148,7 @@ def _to_tensor(op: Operation, emit: Emit) -> Value:
     return scatter(emit, "", indices, values, emit.broadcast(default, (*dims, *inner)))
 
 
-def _to_sparse(op: Operation, emit: Emit) -> Sequence[Value]:
+def _to_sparse(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     *splits, values = op.operands
     if len(splits) != 1 or len(emit.dims(values)) != 1:
         raise DeclinedError("it has other dimensions than rows of numbers")
@@ -160,7 +160,7 @@ def _to_sparse(op: Operation, emit: Emit) -> Sequence[Value]:
     return emit.convert(concatenate(emit, columns, 1), types.I64), values, emit.convert(shape, types.I64)
 
 
-def _gather(op: Operation, emit: Emit) -> Sequence[Value]:
+def _gather(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the rows at indices, those in them one dimension after the other."""
     *splits, values, indices = op.operands
     if len(emit.dims(indices)) != 1:
@@ -175,7 +175,7 @@ def _gather(op: Operation, emit: Emit) -> Sequence[Value]:
     return *results, rows_at(emit, values, wanted)
 
 
-def _range(op: Operation, emit: Emit) -> Sequence[Value]:
+def _range(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     element = types.element_of(op.operands[0].type)
     shapes = [emit.dims(operand) for operand in op.operands]
     count = next((dims[0] for dims in shapes if dims), 1)
@@ -193,7 +193,7 @@ def _range(op: Operation, emit: Emit) -> Sequence[Value]:
     return emit.convert(splits, types.element_of(op.results[0].type)), numbers
 
 
-def _bincount(op: Operation, emit: Emit) -> Value:
+def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     splits, values, size, weights = op.operands
     (count,) = emit.dims(values)
     rows = _of_splits(emit, splits, count)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, requested, times
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
@@ -32,18 +32,18 @@ Words = Sequence[Value]
 """Tensors of `ui32`."""
 
 
-def _wide(emit: Emit, value: Value) -> Value:
+def _wide(emit: StableHLOBuilder, value: Value) -> Value:
     return emit.convert(value, UI64)
 
 
-def _product(emit: Emit, word: Value, multiplier: int) -> tuple[Value, Value]:
+def _product(emit: StableHLOBuilder, word: Value, multiplier: int) -> tuple[Value, Value]:
     """Emits the high and the low half of a product."""
     whole = emit.binary("multiply", _wide(emit, word), multiplier)
     high = emit.convert(emit.binary("shift_right_logical", whole, 32), UI32)
     return high, emit.binary("multiply", word, multiplier)
 
 
-def philox(emit: Emit, counter: Words, key: Words) -> Words:
+def philox(emit: StableHLOBuilder, counter: Words, key: Words) -> Words:
     """Emits four words for each counter.
 
     Args:
@@ -62,26 +62,26 @@ def philox(emit: Emit, counter: Words, key: Words) -> Words:
     return words
 
 
-def _xor(emit: Emit, one: Value, other: Value, key: Value) -> Value:
+def _xor(emit: StableHLOBuilder, one: Value, other: Value, key: Value) -> Value:
     return emit.binary("xor", emit.binary("xor", one, other), key)
 
 
-def halves(emit: Emit, word: Value) -> tuple[Value, Value]:
+def halves(emit: StableHLOBuilder, word: Value) -> tuple[Value, Value]:
     """Emits the low and the high half of words of 64 bits."""
     high = emit.binary("shift_right_logical", word, 32)
     return emit.convert(word, UI32), emit.convert(high, UI32)
 
 
-def _element(emit: Emit, vector: Value, index: int) -> Value:
+def _element(emit: StableHLOBuilder, vector: Value, index: int) -> Value:
     return emit.reshape(part(emit, vector, 0, index, index + 1), ())
 
 
-def joined(emit: Emit, low: Value, high: Value) -> Value:
+def joined(emit: StableHLOBuilder, low: Value, high: Value) -> Value:
     """Emits words of 64 bits."""
     return emit.binary("or", emit.binary("shift_left", _wide(emit, high), 32), _wide(emit, low))
 
 
-def key_and_counter(emit: Emit, seed: Value) -> tuple[Words, Words]:
+def key_and_counter(emit: StableHLOBuilder, seed: Value) -> tuple[Words, Words]:
     """Emits what two numbers of a seed become: a key and a counter."""
     words: list[Value] = []
     for index in range(2):
@@ -93,21 +93,21 @@ def key_and_counter(emit: Emit, seed: Value) -> tuple[Words, Words]:
     return mixed[:2], (zero, zero, *mixed[2:])
 
 
-def _get_key_counter(op: Operation, emit: Emit) -> Sequence[Value]:
+def _get_key_counter(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     key, counter = key_and_counter(emit, op.operands[0])
     pairs = [emit.reshape(joined(emit, key[0], key[1]), (1,))]
     halves = [emit.reshape(joined(emit, counter[index], counter[index + 1]), (1,)) for index in (0, 2)]
     return pairs[0], concatenate(emit, halves, 0)
 
 
-def given(op: Operation, emit: Emit) -> tuple[Words, Words]:
+def given(op: Operation, emit: StableHLOBuilder) -> tuple[Words, Words]:
     """Emits the key and the counter that an op has as operands."""
     key = halves(emit, _element(emit, op.operands[1], 0))
     counter = [half for index in range(2) for half in halves(emit, _element(emit, op.operands[2], index))]
     return key, counter
 
 
-def groups_of(emit: Emit, dims: Sequence[int]) -> tuple[int, int]:
+def groups_of(emit: StableHLOBuilder, dims: Sequence[int]) -> tuple[int, int]:
     """Returns how many numbers a shape has, and how many groups of four they are."""
     numbers = emit.product(dims)
     groups = emit.compute("divide", emit.compute("add", numbers, 3), 4)
@@ -115,7 +115,7 @@ def groups_of(emit: Emit, dims: Sequence[int]) -> tuple[int, int]:
     return first_one, other
 
 
-def _words(emit: Emit, key: Words, counter: Words, groups: int) -> Words:
+def _words(emit: StableHLOBuilder, key: Words, counter: Words, groups: int) -> Words:
     """Emits the four words of every group."""
     start = joined(emit, counter[0], counter[1])
     places = emit.binary("add", emit.iota((groups,), 0, UI64), start)
@@ -124,7 +124,7 @@ def _words(emit: Emit, key: Words, counter: Words, groups: int) -> Words:
     return philox(emit, (*halves(emit, places), *halves(emit, above)), key)
 
 
-def ordered(emit: Emit, columns: Words, numbers: int, groups: int, dims: Sequence[int]) -> Value:
+def ordered(emit: StableHLOBuilder, columns: Words, numbers: int, groups: int, dims: Sequence[int]) -> Value:
     """Emits the numbers of all groups, one group after the other, in a shape."""
     parts = [emit.reshape(column, (groups, 1)) for column in columns]
     total = times(emit, groups, len(columns))
@@ -133,17 +133,17 @@ def ordered(emit: Emit, columns: Words, numbers: int, groups: int, dims: Sequenc
     return emit.reshape(flat, dims)
 
 
-def _floats(emit: Emit, word: Value) -> Value:
+def _floats(emit: StableHLOBuilder, word: Value) -> Value:
     """Emits floats from 0 to 1 of the lowest bits of words: those of floats from 1 to 2, less 1."""
     bits = emit.binary("or", emit.binary("and", word, 0x7FFFFF), 0x3F800000)
     return emit.binary("subtract", emit.one("bitcast_convert", (bits,), types.F32, emit.dims(word)), 1)
 
 
-def _uniform(emit: Emit, words: Words) -> Words:
+def _uniform(emit: StableHLOBuilder, words: Words) -> Words:
     return [_floats(emit, word) for word in words]
 
 
-def normal(emit: Emit, words: Words) -> Words:
+def normal(emit: StableHLOBuilder, words: Words) -> Words:
     """Emits two normal numbers of two uniform ones, as a radius and an angle."""
     found: list[Value] = []
     for index in (0, 2):
@@ -155,7 +155,7 @@ def normal(emit: Emit, words: Words) -> Words:
 
 
 def _stateless(kind: str, *, has_key: bool) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         element = types.element_of(op.results[0].type)
         if element != (types.I32 if kind == "int" else types.F32):
             raise DeclinedError(f"it makes numbers of {element}")
@@ -173,7 +173,7 @@ def _stateless(kind: str, *, has_key: bool) -> Lowering:
     return lower
 
 
-def _between(emit: Emit, word: Value, low: Value, high: Value) -> Value:
+def _between(emit: StableHLOBuilder, word: Value, low: Value, high: Value) -> Value:
     """Emits integers of a range: remainders of words."""
     span = emit.one("bitcast_convert", (emit.binary("subtract", high, low),), UI32, ())
     rest = emit.binary("remainder", word, span)
@@ -183,7 +183,7 @@ def _between(emit: Emit, word: Value, low: Value, high: Value) -> Value:
 def _engines_own(distribution: str) -> Lowering:
     """Returns a lowering whose numbers are other ones in each run, and in each engine."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         element = types.element_of(op.results[0].type)
         dims = requested(emit, op, 0)
         if element == types.I32:
@@ -195,18 +195,18 @@ def _engines_own(distribution: str) -> Lowering:
     return lower
 
 
-def drawn(emit: Emit, distribution: str, bounds: Sequence[Value], dims: Sequence[int]) -> Value:
+def drawn(emit: StableHLOBuilder, distribution: str, bounds: Sequence[Value], dims: Sequence[int]) -> Value:
     """Emits numbers of the engine, `UNIFORM` ones between bounds or `NORMAL` ones by mean and deviation."""
     properties = {"rng_distribution": EnumeratorAttr.get("rng_distribution", distribution)}
     shape = emit.convert(emit.shape(dims), types.I64)
     return emit.one("rng", (*bounds, shape), types.element_of(bounds[0].type), dims, properties)
 
 
-def _get_key_counter_algorithm(op: Operation, emit: Emit) -> Sequence[Value]:
+def _get_key_counter_algorithm(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return *_get_key_counter(op, emit), _algorithm(op, emit)
 
 
-def _algorithm(op: Operation, emit: Emit) -> Value:
+def _algorithm(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.scalar(1, types.I32)
 
 

@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.targets.stablehlo.legalize.computed_axes import permuted
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested_size
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _transpose(op: Operation, emit: Emit) -> Value:
+def _transpose(op: Operation, emit: StableHLOBuilder) -> Value:
     value, permutation = op.operands
     known = constant_ints(permutation)
     return permuted(emit, value, permutation) if known is None else emit.transpose(value, known)
 
 
-def _roll(op: Operation, emit: Emit) -> Value:
+def _roll(op: Operation, emit: StableHLOBuilder) -> Value:
     value, amounts = op.operands[:2]
     dims = emit.dims(value)
     axes, known = constant_ints(op.operands[2]), constant_ints(amounts)
@@ -44,7 +44,7 @@ def _roll(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _amount_along(axis: int, op: Operation, emit: Emit) -> Value:
+def _amount_along(axis: int, op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the sum of the amounts for an axis, where the axes are known at run time only."""
     amounts, axes = (emit.convert(operand, types.I32) for operand in op.operands[1:3])
     rank = len(emit.dims(op.operands[0]))
@@ -54,7 +54,7 @@ def _amount_along(axis: int, op: Operation, emit: Emit) -> Value:
     return emit.reduce("add", emit.select(is_it, amounts, 0), (0,), 0)
 
 
-def _rolled(emit: Emit, value: Value, axis: int, amount: int) -> Value:
+def _rolled(emit: StableHLOBuilder, value: Value, axis: int, amount: int) -> Value:
     size = emit.dims(value)[axis]
     if not amount:
         return value
@@ -62,19 +62,19 @@ def _rolled(emit: Emit, value: Value, axis: int, amount: int) -> Value:
     return concatenate(emit, pieces, axis)
 
 
-def _rolled_at_run_time(emit: Emit, value: Value, axis: int, amount: Value | int) -> Value:
+def _rolled_at_run_time(emit: StableHLOBuilder, value: Value, axis: int, amount: Value | int) -> Value:
     size = emit.size(emit.dims(value)[axis])
     places = emit.binary("subtract", emit.iota((emit.dims(value)[axis],), 0, types.I32), amount)
     return gather(emit, value, _modulo(emit, places, size), axis, 0)
 
 
-def _modulo(emit: Emit, value: Value, divisor: Value | int) -> Value:
+def _modulo(emit: StableHLOBuilder, value: Value, divisor: Value | int) -> Value:
     """Emits remainders that are not negative."""
     rest = emit.binary("remainder", value, divisor)
     return emit.select(emit.compare("LT", rest, 0), emit.binary("add", rest, divisor), rest)
 
 
-def _reverse_sequence(op: Operation, emit: Emit) -> Value:
+def _reverse_sequence(op: Operation, emit: StableHLOBuilder) -> Value:
     value, lengths = op.operands
     dims = emit.dims(value)
     along = axis_of(int(attribute(op, "seq_dim")), len(dims))
@@ -88,7 +88,7 @@ def _reverse_sequence(op: Operation, emit: Emit) -> Value:
     return emit.transpose(found, [order.index(axis) for axis in range(len(dims))])
 
 
-def _invert_permutation(op: Operation, emit: Emit) -> Value:
+def _invert_permutation(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     (size,), element = emit.dims(value), types.element_of(value.type)
     require_indices(emit, value, size)
@@ -97,7 +97,7 @@ def _invert_permutation(op: Operation, emit: Emit) -> Value:
     return scatter(emit, "", emit.reshape(value, (size, 1)), counted, into)
 
 
-def _reverse(op: Operation, emit: Emit) -> Value:
+def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits a reversal along the axes that a vector of truth values marks."""
     value, marks = op.operands
     known = tensor_data.constant_of(marks)
@@ -109,12 +109,12 @@ def _reverse(op: Operation, emit: Emit) -> Value:
     return emit.one("reverse", (value,), types.element_of(value.type), emit.dims(value), {"dimensions": axes})
 
 
-def _concat(op: Operation, emit: Emit) -> Value:
+def _concat(op: Operation, emit: StableHLOBuilder) -> Value:
     values = op.operands[1:]
     return concatenate(emit, values, axis_of(ints(op, 0, "the axis")[0], len(emit.dims(values[0]))))
 
 
-def _concat_offset(op: Operation, emit: Emit) -> Sequence[Value]:
+def _concat_offset(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     (axis,), shapes = ints(op, 0, "the axis"), op.operands[1:]
     (rank,) = emit.dims(shapes[0])
     total = emit.broadcast(emit.scalar(0, types.I32), (rank,))
@@ -126,7 +126,7 @@ def _concat_offset(op: Operation, emit: Emit) -> Sequence[Value]:
     return offsets
 
 
-def _broadcast_args(op: Operation, emit: Emit) -> Value:
+def _broadcast_args(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the shape that two shapes are broadcast to; a 1 gives way to what the other one has."""
     one, other = op.operands
     element = types.element_of(one.type)
@@ -141,7 +141,7 @@ def _broadcast_args(op: Operation, emit: Emit) -> Value:
     return emit.select(emit.compare("EQ", wide[0], 1), wide[1], wide[0])
 
 
-def _lin_space(op: Operation, emit: Emit) -> Value:
+def _lin_space(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits numbers of equal distances; the last one is what was asked for, whatever rounding made of it."""
     start, stop, _ = op.operands
     known = constant_ints(op.operands[2])
@@ -154,7 +154,7 @@ def _lin_space(op: Operation, emit: Emit) -> Value:
     return emit.select(emit.compare("EQ", counted, count - 1), stop, numbers) if count > 1 else numbers
 
 
-def _open_lin_space(op: Operation, emit: Emit) -> Value:
+def _open_lin_space(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the same for a count that is known at run time only."""
     start, stop, size = op.operands
     element, count = types.element_of(start.type), requested_size(emit, size)
@@ -166,7 +166,7 @@ def _open_lin_space(op: Operation, emit: Emit) -> Value:
     return emit.select(emit.compare("EQ", counted, last), stop, numbers)
 
 
-def _unravel_index(op: Operation, emit: Emit) -> Value:
+def _unravel_index(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, shape = op.operands
     (rank,), places = emit.dims(shape), emit.dims(indices)
     if rank < 0:
@@ -180,7 +180,7 @@ def _unravel_index(op: Operation, emit: Emit) -> Value:
     return concatenate(emit, rows[::-1], 0)
 
 
-def _cross(op: Operation, emit: Emit) -> Value:
+def _cross(op: Operation, emit: StableHLOBuilder) -> Value:
     last = len(emit.dims(op.operands[0])) - 1
     one, other = ([part(emit, value, last, at, at + 1) for at in range(3)] for value in op.operands)
 
@@ -199,7 +199,7 @@ def _data_format(op: Operation) -> tuple[str, str]:
     return str(attribute(op, "src_format", "NHWC")), str(attribute(op, "dst_format", "NCHW"))
 
 
-def _permute_by_format(op: Operation, emit: Emit) -> Value:
+def _permute_by_format(op: Operation, emit: StableHLOBuilder) -> Value:
     source, target = _data_format(op)
     value = op.operands[0]
     if emit.dims(value)[0] == len(source) - 2:
@@ -207,7 +207,7 @@ def _permute_by_format(op: Operation, emit: Emit) -> Value:
     return gather(emit, value, emit.ints([source.index(letter) for letter in target]), 0, 0)
 
 
-def _axis_by_format(op: Operation, emit: Emit) -> Value:
+def _axis_by_format(op: Operation, emit: StableHLOBuilder) -> Value:
     source, target = _data_format(op)
     value = op.operands[0]
     places = _modulo(emit, value, emit.scalar(len(source), types.element_of(value.type)))
@@ -215,7 +215,7 @@ def _axis_by_format(op: Operation, emit: Emit) -> Value:
     return gather(emit, table, places, 0, 0)
 
 
-def _dynamic_stitch(op: Operation, emit: Emit) -> Value:
+def _dynamic_stitch(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits rows at their indices; of several for one index the last counts, as updates in order make it."""
     half = len(op.operands) // 2
     indices, rows = op.operands[:half], op.operands[half:]
@@ -238,7 +238,7 @@ def _dynamic_stitch(op: Operation, emit: Emit) -> Value:
     return into
 
 
-def _population_count(op: Operation, emit: Emit) -> Value:
+def _population_count(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.convert(emit.unary("popcnt", op.operands[0]), types.element_of(op.results[0].type))
 
 

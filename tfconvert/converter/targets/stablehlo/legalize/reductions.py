@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.targets.stablehlo.legalize import computed_axes
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit, highest, lowest
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder, highest, lowest
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
@@ -17,19 +17,19 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def kept(emit: Emit, value: Value, dims: Sequence[int], axes: Sequence[int]) -> Value:
+def kept(emit: StableHLOBuilder, value: Value, dims: Sequence[int], axes: Sequence[int]) -> Value:
     """Returns a reduced value with dimensions of size 1 where axes were reduced."""
     return emit.reshape(value, [1 if axis in axes else dim for axis, dim in enumerate(dims)])
 
 
-def _finish(emit: Emit, value: Value, op: Operation, axes: Sequence[int]) -> Value:
+def _finish(emit: StableHLOBuilder, value: Value, op: Operation, axes: Sequence[int]) -> Value:
     if not attribute(op, "keep_dims", False):
         return value
     return kept(emit, value, emit.dims(op.operands[0]), axes)
 
 
 def _reduction(name: str, initial: float) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         if computed_axes.are_computed(op):
             return computed_axes.reduced(emit, name, op, initial)
@@ -39,15 +39,15 @@ def _reduction(name: str, initial: float) -> Lowering:
     return lower
 
 
-def _max(op: Operation, emit: Emit) -> Value | Sequence[Value]:
+def _max(op: Operation, emit: StableHLOBuilder) -> Value | Sequence[Value]:
     return _reduction("maximum", lowest(types.element_of(op.operands[0].type)))(op, emit)
 
 
-def _min(op: Operation, emit: Emit) -> Value | Sequence[Value]:
+def _min(op: Operation, emit: StableHLOBuilder) -> Value | Sequence[Value]:
     return _reduction("minimum", highest(types.element_of(op.operands[0].type)))(op, emit)
 
 
-def _mean(op: Operation, emit: Emit) -> Value:
+def _mean(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     element = types.element_of(value.type)
@@ -67,7 +67,7 @@ def _mean(op: Operation, emit: Emit) -> Value:
     return _finish(emit, emit.convert(mean, element), op, axes)
 
 
-def _euclidean_norm(op: Operation, emit: Emit) -> Value:
+def _euclidean_norm(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the root of the sum of squares; TensorFlow computes that of integers in doubles, and cuts it off."""
     value = op.operands[0]
     element = types.element_of(value.type)
@@ -78,14 +78,14 @@ def _euclidean_norm(op: Operation, emit: Emit) -> Value:
     return _finish(emit, emit.convert(emit.unary("sqrt", total), element), op, axes)
 
 
-def _l2_loss(op: Operation, emit: Emit) -> Value:
+def _l2_loss(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     square = emit.binary("multiply", value, value)
     return emit.binary("divide", emit.reduce("add", square, range(len(emit.dims(value))), 0), 2)
 
 
 def _arg(direction: str) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         dims = emit.dims(value)
         axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
@@ -102,7 +102,7 @@ def _arg(direction: str) -> Lowering:
     return lower
 
 
-def arg_body(emit: Emit, direction: str, element: Attribute, index: Attribute) -> Region:
+def arg_body(emit: StableHLOBuilder, direction: str, element: Attribute, index: Attribute) -> Region:
     """Returns the choice between two elements with their indices; of equal ones the lower index counts."""
     value, place, bit = (types.tensor(each, ()) for each in (element, index, types.I1))
     block = Block(arg_types=(value, place, value, place))

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.values import OpResult, Value
 
-Body = Callable[[Emit, Sequence[Value]], Sequence[Value]]
+Body = Callable[[StableHLOBuilder, Sequence[Value]], Sequence[Value]]
 """Emits the ops of a region from its arguments, and returns what the region returns."""
 
 
-def fill(emit: Emit, block: Block, body: Body) -> None:
+def fill(emit: StableHLOBuilder, block: Block, body: Body) -> None:
     """Fills an empty block, which must be in its op already: sizes are looked for around it."""
     end = stablehlo.build(stablehlo.RETURN, block.args, (), location=emit.location)
     block.add_op(end)
-    results = body(Emit(end, emit.sizes), block.args)
+    results = body(StableHLOBuilder(end, emit.sizes), block.args)
     end.erase()
     block.add_op(stablehlo.build(stablehlo.RETURN, results, (), location=emit.location))
 
 
-def loop(emit: Emit, carried: Sequence[Value], condition: Body, body: Body) -> Sequence[OpResult]:
+def loop(emit: StableHLOBuilder, carried: Sequence[Value], condition: Body, body: Body) -> Sequence[OpResult]:
     """Inserts a loop; what it carries keeps its types and sizes.
 
     Args:
@@ -49,7 +49,7 @@ def loop(emit: Emit, carried: Sequence[Value], condition: Body, body: Body) -> S
     return op.results
 
 
-def sort(emit: Emit, values: Sequence[Value], axis: int, direction: str) -> Sequence[Value]:
+def sort(emit: StableHLOBuilder, values: Sequence[Value], axis: int, direction: str) -> Sequence[Value]:
     """Inserts a stable sort of values by the first of them.
 
     Args:

@@ -8,18 +8,18 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.resize import Axis, axes_of, multiplied
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.ops.kernels.resampling import SMALL_SUM, TWO_CUBICS
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _scale_and_translate(op: Operation, emit: Emit) -> Value:
+def _scale_and_translate(op: Operation, emit: StableHLOBuilder) -> Value:
     name = str(attribute(op, "kernel_type", "lanczos3"))
     if name not in KERNELS:
         raise DeclinedError(f"{name} is not a kernel that is known")

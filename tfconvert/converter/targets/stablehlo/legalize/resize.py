@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.products import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.ops.kernels.resampling import TABLE
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -35,7 +35,7 @@ class Axis(NamedTuple):
     after: int
 
 
-def axes_of(op: Operation, emit: Emit) -> list[Axis]:
+def axes_of(op: Operation, emit: StableHLOBuilder) -> list[Axis]:
     """Returns the rows' and the columns' axis, with their sizes after resizing.
 
     Raises:
@@ -54,7 +54,7 @@ def axes_of(op: Operation, emit: Emit) -> list[Axis]:
     return axes
 
 
-def _scale(emit: Emit, op: Operation, axis: Axis) -> Expression:
+def _scale(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
     """Returns how many pixels a pixel of the result is wide."""
     before, after = (number(emit, emit.size(dim)) for dim in axis[1:])
     if not attribute(op, "align_corners", False) or axis.after == 1:
@@ -65,26 +65,26 @@ def _scale(emit: Emit, op: Operation, axis: Axis) -> Expression:
     return aligned.where(after.compare("GT", 1), before / after)
 
 
-def _places(emit: Emit, op: Operation, axis: Axis) -> Expression:
+def _places(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
     """Returns where the centre of each pixel of the result lies among the pixels."""
     places, scale = count(emit, axis.after), _scale(emit, op, axis)
     return (places + 0.5) * scale - 0.5 if attribute(op, "half_pixel_centers", False) else places * scale
 
 
-def _last(emit: Emit, axis: Axis) -> Expression:
+def _last(emit: StableHLOBuilder, axis: Axis) -> Expression:
     return number(emit, emit.size(axis.before)) - 1
 
 
-def _taken(emit: Emit, value: Value, places: Expression, axis: Axis) -> Value:
+def _taken(emit: StableHLOBuilder, value: Value, places: Expression, axis: Axis) -> Value:
     """Returns the pixels at places, which are limited to the image."""
     return gather(emit, value, places.maximum(0).minimum(_last(emit, axis)).integers(), axis.number, 0)
 
 
-def _weighed(emit: Emit, value: Value, weights: Expression, axis: Axis) -> Value:
+def _weighed(emit: StableHLOBuilder, value: Value, weights: Expression, axis: Axis) -> Value:
     return emit.binary("multiply", value, emit.broadcast(weights.value, emit.dims(value), (axis.number,)))
 
 
-def _nearest(op: Operation, emit: Emit) -> Value:
+def _nearest(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     for axis in axes_of(op, emit):
         places = count(emit, axis.after)
@@ -97,7 +97,7 @@ def _nearest(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _bilinear(op: Operation, emit: Emit) -> Value:
+def _bilinear(op: Operation, emit: StableHLOBuilder) -> Value:
     value = emit.convert(op.operands[0], types.F32)
     # Columns first: TensorFlow's kernel mixes pixels of a row before it mixes rows.
     for axis in reversed(axes_of(op, emit)):
@@ -115,7 +115,7 @@ def _cubic(sharpness: float, distance: Expression, *, is_near: bool) -> Expressi
     return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
 
 
-def _bicubic(op: Operation, emit: Emit) -> Value:
+def _bicubic(op: Operation, emit: StableHLOBuilder) -> Value:
     value = emit.convert(op.operands[0], types.F32)
     is_half = bool(attribute(op, "half_pixel_centers", False))
     cubic = partial(_cubic, -0.5 if is_half else -0.75)
@@ -142,7 +142,9 @@ def _bicubic(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _shared(emit: Emit, weights: list[Expression], places: list[Expression], axis: Axis) -> list[Expression]:
+def _shared(
+    emit: StableHLOBuilder, weights: list[Expression], places: list[Expression], axis: Axis
+) -> list[Expression]:
     """Returns weights of which those beyond the edge are 0, and the others share theirs."""
     last = _last(emit, axis)
     inside = [
@@ -153,13 +155,13 @@ def _shared(emit: Emit, weights: list[Expression], places: list[Expression], axi
     return [weight / total for weight in inside]
 
 
-def multiplied(emit: Emit, value: Value, matrix: Value, axis: int) -> Value:
+def multiplied(emit: StableHLOBuilder, value: Value, matrix: Value, axis: int) -> Value:
     """Emits images of which an axis, 1 or 2, is multiplied by a matrix of [outputs, inputs]."""
     product = dot(emit, value, matrix, (), [(axis, 1)])
     return emit.transpose(product, (0, 3, 1, 2) if axis == 1 else (0, 1, 3, 2))
 
 
-def _area(op: Operation, emit: Emit) -> Value:
+def _area(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts products with matrices of how much of each pixel is in each pixel of the result."""
     value = emit.convert(op.operands[0], types.F32)
     if attribute(op, "align_corners", False):

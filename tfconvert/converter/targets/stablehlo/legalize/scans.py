@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attributes import DictionaryAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.operation import Operation
@@ -32,19 +32,19 @@ class Combination(NamedTuple):
     """
 
     name: str
-    emit: Callable[[Emit, Value, Value], Value]
+    emit: Callable[[StableHLOBuilder, Value, Value], Value]
     initial: float
 
 
-def _add(emit: Emit, one: Value, other: Value) -> Value:
+def _add(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
     return emit.binary("add", one, other)
 
 
-def _multiply(emit: Emit, one: Value, other: Value) -> Value:
+def _multiply(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
     return emit.binary("multiply", one, other)
 
 
-def _add_powers(emit: Emit, one: Value, other: Value) -> Value:
+def _add_powers(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
     """Emits the logarithm of a sum of exponentials; neither of them overflows."""
     # Two infinities have no distance.
     distance = emit.select(emit.compare("EQ", one, other), 0, emit.unary("abs", emit.binary("subtract", one, other)))
@@ -57,7 +57,7 @@ MULTIPLY = Combination("multiply", _multiply, 1)
 ADD_POWERS = Combination("add_powers", _add_powers, -math.inf)
 
 
-def scan(emit: Emit, value: Value, axis: int, combine: Combination) -> Value:
+def scan(emit: StableHLOBuilder, value: Value, axis: int, combine: Combination) -> Value:
     """Emits a running combination along an axis, with each element the last of its own.
 
     Args:
@@ -76,22 +76,22 @@ def scan(emit: Emit, value: Value, axis: int, combine: Combination) -> Value:
     return value
 
 
-def shifted(emit: Emit, value: Value, axis: int, distance: int, initial: float) -> Value:
+def shifted(emit: StableHLOBuilder, value: Value, axis: int, distance: int, initial: float) -> Value:
     """Emits a shift along an axis towards its end; what falls out is lost."""
     rank = len(emit.dims(value))
     low = [distance if at == axis else 0 for at in range(rank)]
     return padded(emit, value, low, [-each for each in low], emit.scalar(initial, types.element_of(value.type)))
 
 
-def _scan_open(emit: Emit, value: Value, axis: int, combine: Combination) -> Value:
+def _scan_open(emit: StableHLOBuilder, value: Value, axis: int, combine: Combination) -> Value:
     """Emits a loop over the distances: how many there are is known at run time only."""
     dims = emit.dims(value)
     rank, element = len(dims), types.element_of(value.type)
 
-    def condition(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def condition(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         return (inner.compare("LT", args[0], inner.value(inner.size(dims[axis]))),)
 
-    def body(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def body(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         distance, found = args
         double = inner.sizes.fresh(inner.value(inner.compute("multiply", inner.size(dims[axis]), 2)))
         room = inner.broadcast(
@@ -111,7 +111,7 @@ def _scan_open(emit: Emit, value: Value, axis: int, combine: Combination) -> Val
 
 
 def _scanning(combine: Combination) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         dims, element = emit.dims(value), types.element_of(value.type)
         axis = axis_of(ints(op, 1, "the axis")[0], len(dims))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit, greatest, least
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, requested, requested_size
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder, greatest, least
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -23,7 +23,7 @@ def _initial(how: str, value: Value) -> float:
     return {"Sum": 0, "Prod": 1, "Max": least(element), "Min": greatest(element)}[how]
 
 
-def _combined(emit: Emit, how: str, data: Value, ids: Value, count: int) -> Value:
+def _combined(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count: int) -> Value:
     """Emits rows that are combined by their numbers; rows with numbers out of range are lost."""
     places = emit.dims(ids)
     rest = emit.dims(data)[len(places) :]
@@ -33,7 +33,7 @@ def _combined(emit: Emit, how: str, data: Value, ids: Value, count: int) -> Valu
 
 
 def _unsorted(how: str) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         data, ids, count = op.operands
         segments = requested_size(emit, count)
         require_indices(emit, ids, segments, lowest=False)
@@ -42,7 +42,7 @@ def _unsorted(how: str) -> Lowering:
     return lower
 
 
-def _count_of(emit: Emit, op: Operation, ids: Value) -> int:
+def _count_of(emit: StableHLOBuilder, op: Operation, ids: Value) -> int:
     """Returns the number of segments that sorted numbers require: one more than the last one."""
     declared = types.shape_of(op.results[0].type)
     if declared is not None and declared[0] >= 0:
@@ -54,7 +54,7 @@ def _count_of(emit: Emit, op: Operation, ids: Value) -> int:
     return emit.sizes.fresh(emit.binary("add", largest, 1))
 
 
-def _sizes_of(emit: Emit, ids: Value, count: int, data: Value) -> Value:
+def _sizes_of(emit: StableHLOBuilder, ids: Value, count: int, data: Value) -> Value:
     """Emits how many rows each segment has, as numbers of the data's type, with the data's rank."""
     rank, element = len(emit.dims(data)), types.element_of(data.type)
     ones = emit.broadcast(emit.scalar(1, element), emit.dims(ids), ())
@@ -62,14 +62,14 @@ def _sizes_of(emit: Emit, ids: Value, count: int, data: Value) -> Value:
 
 
 def _sorted(how: str) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         data, ids = op.operands[:2]
         return _of_sorted(emit, how, data, ids, _count_of(emit, op, ids))
 
     return lower
 
 
-def _of_sorted(emit: Emit, how: str, data: Value, ids: Value, count: int) -> Value:
+def _of_sorted(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count: int) -> Value:
     if how in ("Sum", "Prod"):
         return _combined(emit, how, data, ids, count)
     sizes = _sizes_of(emit, ids, count, data)
@@ -85,7 +85,7 @@ def _of_sorted(emit: Emit, how: str, data: Value, ids: Value, count: int) -> Val
 def _with_count(how: str) -> Lowering:
     """Returns a lowering for segments whose number is an operand."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         data, ids, count = op.operands
         return _combined(emit, how, data, ids, requested_size(emit, count))
 
@@ -95,7 +95,7 @@ def _with_count(how: str) -> Lowering:
 def _sparse(how: str) -> Lowering:
     """Returns a lowering that first gathers the rows; the number of segments may be an operand."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         data, indices, ids = op.operands[:3]
         known = len(op.operands) > 3
         count = requested_size(emit, op.operands[3]) if known else _count_of(emit, op, ids)
@@ -107,7 +107,7 @@ def _sparse(how: str) -> Lowering:
     return lower
 
 
-def _bincount(op: Operation, emit: Emit) -> Value:
+def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     values, size, weights = op.operands
     dims = emit.dims(values)
     count = requested_size(emit, size)
@@ -125,7 +125,7 @@ def _bincount(op: Operation, emit: Emit) -> Value:
     return scatter(emit, "" if is_binary else "add", pairs, weights, into)
 
 
-def _histogram(op: Operation, emit: Emit) -> Value:
+def _histogram(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits how many numbers are in each of equal parts of a range; those beyond its ends are in the outermost."""
     values, ends, size = op.operands
     dims, count = emit.dims(values), requested_size(emit, size)
@@ -142,7 +142,7 @@ def _histogram(op: Operation, emit: Emit) -> Value:
     return scatter(emit, "add", emit.reshape(emit.convert(at, types.I32), (*dims, 1)), ones, into)
 
 
-def _sparse_to_dense(op: Operation, emit: Emit) -> Value:
+def _sparse_to_dense(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, _, values, default = op.operands
     places = emit.dims(indices)
     count = places[0] if places else 1

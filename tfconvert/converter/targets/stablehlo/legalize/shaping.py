@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_count, require_equal
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints, number
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
@@ -25,20 +25,20 @@ _MAX_LOOKED_AT = 64
 _COUNT = "the new shape must hold as many elements as the old one"
 
 
-def _shape(op: Operation, emit: Emit) -> Sequence[Value]:
+def _shape(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     shapes = [emit.shape(emit.dims(value)) for value in op.operands]
     return [emit.convert(one, types.element_of(old.type)) for one, old in zip(shapes, op.results, strict=True)]
 
 
-def _size(op: Operation, emit: Emit) -> Value:
+def _size(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.convert(emit.value(emit.product(emit.dims(op.operands[0]))), types.element_of(op.results[0].type))
 
 
-def _rank(op: Operation, emit: Emit) -> Value:
+def _rank(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.scalar(len(emit.dims(op.operands[0])), types.I32)
 
 
-def _joined(emit: Emit, vector: Value, index: int) -> Value | None:
+def _joined(emit: StableHLOBuilder, vector: Value, index: int) -> Value | None:
     """Returns the scalar that became an element of a vector."""
     owner = vector.owner
     if not isinstance(owner, Operation) or owner.name != "stablehlo.concatenate":
@@ -49,7 +49,7 @@ def _joined(emit: Emit, vector: Value, index: int) -> Value | None:
     return element.operands[0] if emit.dims(element.operands[0]) == () else None
 
 
-def pick(emit: Emit, vector: Value, index: int) -> Value:
+def pick(emit: StableHLOBuilder, vector: Value, index: int) -> Value:
     """Returns an element of a vector as a scalar of `i32`; one that was put together of scalars is taken apart."""
     scalar = _joined(emit, vector, index)
     if scalar is not None:
@@ -59,7 +59,7 @@ def pick(emit: Emit, vector: Value, index: int) -> Value:
     return emit.convert(emit.one("reshape", (part,), types.element_of(vector.type), ()), types.I32)
 
 
-def requested(emit: Emit, op: Operation, index: int) -> tuple[int, ...]:
+def requested(emit: StableHLOBuilder, op: Operation, index: int) -> tuple[int, ...]:
     """Returns the sizes that an operand holds; those that are not known get symbols.
 
     -1 stays what it is. A size that only an element of the operand tells is read from that.
@@ -82,7 +82,7 @@ def requested(emit: Emit, op: Operation, index: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def sizes_in(emit: Emit, vector: Value) -> list[int]:
+def sizes_in(emit: StableHLOBuilder, vector: Value) -> list[int]:
     """Returns the sizes that a vector holds, whatever they are sizes of; those that are not known get symbols.
 
     Raises:
@@ -100,12 +100,12 @@ def sizes_in(emit: Emit, vector: Value) -> list[int]:
     ]
 
 
-def times(emit: Emit, one: int, other: int) -> int:
+def times(emit: StableHLOBuilder, one: int, other: int) -> int:
     """Returns the product of two sizes."""
     return emit.size_of(emit.compute("multiply", emit.size(one), emit.size(other)))
 
 
-def requested_size(emit: Emit, scalar: Value) -> int:
+def requested_size(emit: StableHLOBuilder, scalar: Value) -> int:
     """Returns the size that a scalar operand holds; one that is not known gets a symbol."""
     elements = emit.sizes.elements(scalar)
     if elements and (elements[0] >= 0 or (elements[0] < UNKNOWN and _is_available(emit, elements[0]))):
@@ -113,11 +113,11 @@ def requested_size(emit: Emit, scalar: Value) -> int:
     return emit.sizes.fresh(emit.reshape(emit.convert(scalar, types.I32), ()))
 
 
-def _is_available(emit: Emit, dim: int) -> bool:
+def _is_available(emit: StableHLOBuilder, dim: int) -> bool:
     return emit.sizes.cached(emit.block, dim) is not None or emit.sizes.place(emit.block, dim) is not None
 
 
-def _reshape(op: Operation, emit: Emit) -> Value:
+def _reshape(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     own = emit.dims(value)
     declared = types.shape_of(op.results[0].type)
@@ -134,7 +134,7 @@ def _reshape(op: Operation, emit: Emit) -> Value:
     return emit.reshape(value, dims)
 
 
-def _is_size(emit: Emit, dim: int) -> bool:
+def _is_size(emit: StableHLOBuilder, dim: int) -> bool:
     """Returns whether a number of a shape is computed of nothing but sizes, so that it is not -1."""
     pending: list[Value | int] = [emit.size(dim)]
     for scalar in pending:
@@ -151,7 +151,7 @@ def _is_size(emit: Emit, dim: int) -> bool:
     return True
 
 
-def _rest(emit: Emit, own: Sequence[int], dims: Sequence[int]) -> int:
+def _rest(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int]) -> int:
     """Returns the size that makes a shape hold as many elements as another one."""
     above, below = list(map(emit.sizes.find, own)), [emit.sizes.find(dim) for dim in dims if dim != -1]
     for dim in tuple(below):
@@ -168,7 +168,7 @@ def _rest(emit: Emit, own: Sequence[int], dims: Sequence[int]) -> int:
     return size if isinstance(size, int) else emit.sizes.fresh(size)
 
 
-def _solved(emit: Emit, own: Sequence[int], dims: Sequence[int]) -> list[int]:
+def _solved(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int]) -> list[int]:
     """Returns a shape of which any element may turn out to be -1 at run time."""
     scalars = [emit.value(emit.size(dim)) for dim in dims]
     minus, one = emit.scalar(-1, types.I32), emit.scalar(1, types.I32)
@@ -183,7 +183,7 @@ def _solved(emit: Emit, own: Sequence[int], dims: Sequence[int]) -> list[int]:
     return solved
 
 
-def _expand_dims(op: Operation, emit: Emit) -> Value:
+def _expand_dims(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = list(emit.dims(op.operands[0]))
     if constant_number(op.operands[1]) is None:
         return emit.reshape(op.operands[0], _with_one_inserted(emit, dims, op.operands[1]))
@@ -191,7 +191,7 @@ def _expand_dims(op: Operation, emit: Emit) -> Value:
     return emit.reshape(op.operands[0], dims)
 
 
-def _with_one_inserted(emit: Emit, dims: Sequence[int], axis: Value) -> list[int]:
+def _with_one_inserted(emit: StableHLOBuilder, dims: Sequence[int], axis: Value) -> list[int]:
     """Returns a shape with another size, 1, at an axis that is known at run time only."""
     at = emit.reshape(emit.convert(axis, types.I32), ())
     at = emit.select(emit.compare("LT", at, 0), emit.binary("add", at, len(dims) + 1), at)
@@ -204,7 +204,7 @@ def _with_one_inserted(emit: Emit, dims: Sequence[int], axis: Value) -> list[int
     return found
 
 
-def _squeeze(op: Operation, emit: Emit) -> Value:
+def _squeeze(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(op.operands[0])
     axes = {axis_of(axis, len(dims)) for axis in attribute(op, "squeeze_dims", ()) or ()}
     if not axes and min(dims, default=0) < 0:
@@ -213,7 +213,7 @@ def _squeeze(op: Operation, emit: Emit) -> Value:
     return emit.reshape(op.operands[0], [dim for axis, dim in enumerate(dims) if axis not in gone])
 
 
-def concatenate(emit: Emit, values: Sequence[Value], axis: int) -> Value:
+def concatenate(emit: StableHLOBuilder, values: Sequence[Value], axis: int) -> Value:
     """Inserts a concatenation."""
     if len(values) == 1:
         return values[0]
@@ -239,13 +239,13 @@ def concatenate(emit: Emit, values: Sequence[Value], axis: int) -> Value:
     return emit.one("concatenate", values, types.element_of(values[0].type), dims, {"dimension": axis})
 
 
-def _concat(op: Operation, emit: Emit) -> Value:
+def _concat(op: Operation, emit: StableHLOBuilder) -> Value:
     *values, _ = op.operands
     axis = axis_of(ints(op, len(values), "the axis")[0], len(emit.dims(values[0])))
     return concatenate(emit, values, axis)
 
 
-def _pack(op: Operation, emit: Emit) -> Value:
+def _pack(op: Operation, emit: StableHLOBuilder) -> Value:
     parts = []
     for value in op.operands:
         dims = list(emit.dims(value))
@@ -255,7 +255,7 @@ def _pack(op: Operation, emit: Emit) -> Value:
     return concatenate(emit, parts, axis)
 
 
-def part(emit: Emit, value: Value, axis: int, begin: int, end: int) -> Value:
+def part(emit: StableHLOBuilder, value: Value, axis: int, begin: int, end: int) -> Value:
     """Inserts a slice of one axis of known size; the others stay whole."""
     dims = list(emit.dims(value))
     element = types.element_of(value.type)
@@ -272,7 +272,7 @@ def part(emit: Emit, value: Value, axis: int, begin: int, end: int) -> Value:
 
 
 def padded(
-    emit: Emit,
+    emit: StableHLOBuilder,
     value: Value,
     low: Sequence[Value | int],
     high: Sequence[Value | int],
@@ -307,7 +307,7 @@ def padded(
     return emit.one("dynamic_pad", operands, element, dims)
 
 
-def _tile(op: Operation, emit: Emit) -> Value:
+def _tile(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     counts, dims = sizes_in(emit, op.operands[1]), emit.dims(value)
     wide, result = [], []
@@ -318,29 +318,29 @@ def _tile(op: Operation, emit: Emit) -> Value:
     return emit.reshape(repeated, result)
 
 
-def _broadcast_to(op: Operation, emit: Emit) -> Value:
+def _broadcast_to(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = requested(emit, op, 1)
     return emit.broadcast(op.operands[0], emit.join(emit.dims(op.operands[0]), dims))
 
 
-def _fill(op: Operation, emit: Emit) -> Value:
+def _fill(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.broadcast(op.operands[1], requested(emit, op, 0))
 
 
-def _empty(op: Operation, emit: Emit) -> Value:
+def _empty(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits zeros, which what holds anything may hold."""
     return emit.broadcast(emit.scalar(0, types.element_of(op.results[0].type)), requested(emit, op, 0))
 
 
 def _like(filled_with: int) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         scalar = emit.scalar(filled_with, types.element_of(op.results[0].type))
         return emit.broadcast(scalar, emit.dims(op.operands[0]))
 
     return lower
 
 
-def _range(op: Operation, emit: Emit) -> Value:
+def _range(op: Operation, emit: StableHLOBuilder) -> Value:
     start, limit, step = op.operands
     element = types.element_of(start.type)
     declared = types.shape_of(op.results[0].type)
@@ -354,7 +354,7 @@ def _range(op: Operation, emit: Emit) -> Value:
     return emit.binary("add", emit.binary("multiply", counted, step), start)
 
 
-def _length(emit: Emit, op: Operation, start: Value, limit: Value) -> int:
+def _length(emit: StableHLOBuilder, op: Operation, start: Value, limit: Value) -> int:
     """Returns the length of a range: the limit's symbol if it begins at 0, else the difference."""
     elements = emit.sizes.elements(limit)
     begin = tensor_data.constant_of(start)
@@ -365,7 +365,7 @@ def _length(emit: Emit, op: Operation, start: Value, limit: Value) -> int:
     return emit.sizes.fresh(emit.binary("maximum", difference, 0))
 
 
-def _steps(emit: Emit, start: Value, limit: Value, step: Value) -> int:
+def _steps(emit: StableHLOBuilder, start: Value, limit: Value, step: Value) -> int:
     """Returns the length of a range by its steps: the distance in steps, rounded up."""
     known = constant_number(step)
     if known and types.numpy_dtype(types.element_of(start.type)).kind in "iu":
@@ -382,7 +382,7 @@ def _steps(emit: Emit, start: Value, limit: Value, step: Value) -> int:
     return emit.sizes.fresh(emit.convert(rounded, types.I32))
 
 
-def _forward(op: Operation, emit: Emit) -> Sequence[Value]:
+def _forward(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return op.operands[: len(op.results)]
 
 

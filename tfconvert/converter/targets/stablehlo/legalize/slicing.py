@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_within
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -51,7 +51,7 @@ class _Taken(NamedTuple):
     size: int
 
 
-def _entries(emit: Emit, op: Operation, rank: int) -> tuple[list[_Entry], list[int]]:
+def _entries(emit: StableHLOBuilder, op: Operation, rank: int) -> tuple[list[_Entry], list[int]]:
     """Returns an entry for each axis, and the result's layout: -1 for a new axis, else the axis that it is."""
     steps = _steps(op, emit)
     masks = {name: attribute(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
@@ -84,7 +84,7 @@ def _entries(emit: Emit, op: Operation, rank: int) -> tuple[list[_Entry], list[i
     return entries, layout
 
 
-def _steps(op: Operation, emit: Emit) -> Sequence[Bound]:
+def _steps(op: Operation, emit: StableHLOBuilder) -> Sequence[Bound]:
     """Returns the steps, numbers where they are known."""
     known = constant_ints(op.operands[3])
     if known is not None:
@@ -95,7 +95,7 @@ def _steps(op: Operation, emit: Emit) -> Sequence[Bound]:
     return [pick(emit, op.operands[3], at) for at in range(count)]
 
 
-def _bound(emit: Emit, vector: Value, at: int) -> Bound:
+def _bound(emit: StableHLOBuilder, vector: Value, at: int) -> Bound:
     elements = emit.sizes.elements(vector)
     known = None if elements is None else elements[at]
     if known is not None and known > -(1 << 63):
@@ -103,7 +103,7 @@ def _bound(emit: Emit, vector: Value, at: int) -> Bound:
     return pick(emit, vector, at)
 
 
-def _taken(emit: Emit, entry: _Entry, dim: int) -> _Taken:
+def _taken(emit: StableHLOBuilder, entry: _Entry, dim: int) -> _Taken:
     """Returns the part of an axis that an entry with a known step takes."""
     assert isinstance(entry.step, int)
     if entry.begin is None and entry.end is None and abs(entry.step) == 1:
@@ -120,7 +120,7 @@ def _taken(emit: Emit, entry: _Entry, dim: int) -> _Taken:
     return _taken_at_run_time(emit, entry, dim, entry.step)
 
 
-def _stepped(emit: Emit, value: Value, axis: int, entry: _Entry) -> Value:
+def _stepped(emit: StableHLOBuilder, value: Value, axis: int, entry: _Entry) -> Value:
     """Emits the elements of an axis that an entry takes, from their indices."""
     size = emit.value(emit.size(emit.dims(value)[axis]))
     step = emit.value(entry.step)
@@ -145,7 +145,7 @@ def _stepped(emit: Emit, value: Value, axis: int, entry: _Entry) -> Value:
     return gather(emit, value, emit.binary("add", places, ends[0]), axis, 0)
 
 
-def _taken_at_run_time(emit: Emit, entry: _Entry, dim: int, step: int) -> _Taken:
+def _taken_at_run_time(emit: StableHLOBuilder, entry: _Entry, dim: int, step: int) -> _Taken:
     size = emit.size(dim)
     if entry.shrinks:
         start = _from_start(emit, entry.begin or 0, size)
@@ -160,7 +160,7 @@ def _taken_at_run_time(emit: Emit, entry: _Entry, dim: int, step: int) -> _Taken
     return _Taken(start, limit, step, False, emit.size_of(length))
 
 
-def _from_start(emit: Emit, index: Bound, size: Bound) -> Bound:
+def _from_start(emit: StableHLOBuilder, index: Bound, size: Bound) -> Bound:
     """Returns an index counted from the start of an axis."""
     if isinstance(index, int):
         return index if index >= 0 else emit.compute("add", size, index)
@@ -168,13 +168,13 @@ def _from_start(emit: Emit, index: Bound, size: Bound) -> Bound:
     return emit.select(is_negative, emit.value(emit.compute("add", index, size)), index)
 
 
-def _clamped(emit: Emit, index: Bound, size: Bound) -> Bound:
+def _clamped(emit: StableHLOBuilder, index: Bound, size: Bound) -> Bound:
     """Returns a bound counted from the start of an axis, and within it."""
     bound = emit.compute("minimum", _from_start(emit, index, size), size)
     return bound if isinstance(index, int) and index >= 0 else emit.compute("maximum", bound, 0)
 
 
-def sliced(emit: Emit, value: Value, parts: Sequence[_Taken]) -> Value:
+def sliced(emit: StableHLOBuilder, value: Value, parts: Sequence[_Taken]) -> Value:
     """Inserts a slice, static where every bound and every size is known."""
     dims, element = emit.dims(value), types.element_of(value.type)
     result = [part.size for part in parts]
@@ -197,7 +197,7 @@ def sliced(emit: Emit, value: Value, parts: Sequence[_Taken]) -> Value:
 
 
 def from_to(
-    emit: Emit, value: Value, axis: int, begin: Bound, end: Bound, step: int = 1, count: int | None = None
+    emit: StableHLOBuilder, value: Value, axis: int, begin: Bound, end: Bound, step: int = 1, count: int | None = None
 ) -> Value:
     """Inserts a slice of one axis between bounds within it, with a step; the others stay whole.
 
@@ -216,7 +216,7 @@ def from_to(
     return sliced(emit, value, parts)
 
 
-def _strided_slice(op: Operation, emit: Emit) -> Value:
+def _strided_slice(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     entries, layout = _entries(emit, op, len(dims))
@@ -237,7 +237,7 @@ def _strided_slice(op: Operation, emit: Emit) -> Value:
     return emit.reshape(result, [1 if axis < 0 else parts[axis].size for axis in layout])
 
 
-def _slice(op: Operation, emit: Emit) -> Value:
+def _slice(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     parts = []
     for axis, dim in enumerate(emit.dims(value)):
@@ -259,14 +259,14 @@ def _slice(op: Operation, emit: Emit) -> Value:
     return sliced(emit, value, parts)
 
 
-def _reverse(op: Operation, emit: Emit) -> Value:
+def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     properties = {"dimensions": axes_of(op, 1, len(dims))}
     return emit.one("reverse", (value,), types.element_of(value.type), dims, properties)
 
 
-def _cut(op: Operation, emit: Emit) -> Value:
+def _cut(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts a slice of constant sizes at indices, which StableHLO clamps as this op does."""
     value = op.operands[0]
     sizes = ints(op, 2, "the sizes")
@@ -275,7 +275,7 @@ def _cut(op: Operation, emit: Emit) -> Value:
     return emit.one("dynamic_slice", (value, *starts), element, sizes, {"slice_sizes": sizes})
 
 
-def _strided_update(op: Operation, emit: Emit) -> Value:
+def _strided_update(op: Operation, emit: StableHLOBuilder) -> Value:
     """Writes a tensor over the elements that a slice takes."""
     value, update = op.operands[0], op.operands[-1]
     dims = emit.dims(value)
@@ -304,7 +304,7 @@ def _shrunk(entries: Sequence[_Entry], sizes: Sequence[int]) -> list[int]:
     return [size for entry, size in zip(entries, sizes, strict=True) if not entry.shrinks]
 
 
-def _update(op: Operation, emit: Emit) -> Value:
+def _update(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts an update at indices, which StableHLO clamps as this op does."""
     value, update, indices = op.operands
     dims = emit.dims(value)

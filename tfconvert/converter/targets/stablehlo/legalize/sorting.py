@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_number
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _top_k(op: Operation, emit: Emit) -> Sequence[Value]:
+def _top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value = op.operands[0]
     *outer, last = emit.dims(value)
     count = requested_size(emit, op.operands[1]) if len(op.operands) > 1 else int(attribute(op, "k"))
@@ -34,7 +34,7 @@ def _top_k(op: Operation, emit: Emit) -> Sequence[Value]:
     return found[0], emit.convert(found[1], types.element_of(op.results[1].type))
 
 
-def first(emit: Emit, value: Value, axis: int, count: int) -> Value:
+def first(emit: StableHLOBuilder, value: Value, axis: int, count: int) -> Value:
     """Emits a slice of the first elements along an axis, as many as a size says."""
     dims = list(emit.dims(value))
     dims[axis] = count
@@ -42,7 +42,7 @@ def first(emit: Emit, value: Value, axis: int, count: int) -> Value:
     return emit.one("real_dynamic_slice", operands, types.element_of(value.type), dims)
 
 
-def _approximate_top_k(op: Operation, emit: Emit) -> Sequence[Value]:
+def _approximate_top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits exact results, which approximate ones may be."""
     value = op.operands[0]
     dims = emit.dims(value)
@@ -57,7 +57,7 @@ def _approximate_top_k(op: Operation, emit: Emit) -> Sequence[Value]:
     return [emit.transpose(part(emit, each, len(dims) - 1, 0, count), back) for each in found]
 
 
-def _nth_element(op: Operation, emit: Emit) -> Value:
+def _nth_element(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     last = len(dims) - 1
@@ -70,7 +70,7 @@ def _nth_element(op: Operation, emit: Emit) -> Value:
     return emit.reduce("add", emit.select(is_it, ordered, 0), (last,), 0)
 
 
-def _in_top_k(op: Operation, emit: Emit) -> Value:
+def _in_top_k(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits whether fewer than k predictions are above the target's, all of them finite."""
     predictions, targets = op.operands[:2]
     dims, index = emit.dims(predictions), types.element_of(targets.type)
@@ -87,7 +87,7 @@ def _in_top_k(op: Operation, emit: Emit) -> Value:
 def _bound(direction: str) -> Lowering:
     """Returns a lowering that counts, for each value, the sorted numbers that are below it."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         numbers, values = op.operands
         rows, size = emit.dims(numbers)
         count = emit.dims(values)[1]
@@ -99,7 +99,7 @@ def _bound(direction: str) -> Lowering:
     return lower
 
 
-def _bucketize(op: Operation, emit: Emit) -> Value:
+def _bucketize(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
     boundaries = [float(each) for each in attribute(op, "boundaries", ())]

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.products import dot
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _columns(emit: Emit, indices: Value) -> list[Value]:
+def _columns(emit: StableHLOBuilder, indices: Value) -> list[Value]:
     """Returns the indices along each dimension.
 
     Raises:
@@ -30,7 +30,7 @@ def _columns(emit: Emit, indices: Value) -> list[Value]:
     return [emit.reshape(part(emit, indices, 1, at, at + 1), (count,)) for at in range(rank)]
 
 
-def _elements(emit: Emit, shape: Value) -> list[Value]:
+def _elements(emit: StableHLOBuilder, shape: Value) -> list[Value]:
     """Returns a shape's sizes, as scalars of its type."""
     (rank,) = emit.dims(shape)
     if rank < 0:
@@ -38,12 +38,12 @@ def _elements(emit: Emit, shape: Value) -> list[Value]:
     return [emit.reshape(part(emit, shape, 0, at, at + 1), ()) for at in range(rank)]
 
 
-def _joined(emit: Emit, columns: Sequence[Value]) -> Value:
+def _joined(emit: StableHLOBuilder, columns: Sequence[Value]) -> Value:
     """Emits index vectors of their columns."""
     return concatenate(emit, [emit.reshape(each, (*emit.dims(each), 1)) for each in columns], 1)
 
 
-def _linear(emit: Emit, indices: Value, shape: Value) -> Value:
+def _linear(emit: StableHLOBuilder, indices: Value, shape: Value) -> Value:
     """Emits each element's index along dimensions of which the last varies fastest."""
     first, *others = _columns(emit, indices)
     for column, size in zip(others, _elements(emit, shape)[1:], strict=True):
@@ -51,7 +51,7 @@ def _linear(emit: Emit, indices: Value, shape: Value) -> Value:
     return first
 
 
-def _reshape(op: Operation, emit: Emit) -> Sequence[Value]:
+def _reshape(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     indices, old, new = op.operands
     element = types.element_of(new.type)
     total, others = (emit.reduce("multiply", each, (0,), 1) for each in (old, new))
@@ -67,18 +67,18 @@ def _reshape(op: Operation, emit: Emit) -> Sequence[Value]:
     return _joined(emit, [rest, *reversed(places)]), shape
 
 
-def _ordered(emit: Emit, keys: Value) -> Value:
+def _ordered(emit: StableHLOBuilder, keys: Value) -> Value:
     """Emits the permutation that sorts numbers; equal ones keep their order."""
     return sort(emit, (keys, emit.iota(emit.dims(keys), 0, types.I32)), 0, "LT")[1]
 
 
-def _reorder(op: Operation, emit: Emit) -> Sequence[Value]:
+def _reorder(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     indices, values, shape = op.operands
     order = _ordered(emit, _linear(emit, indices, shape))
     return rows_at(emit, indices, order), rows_at(emit, values, order)
 
 
-def _fill_empty_rows(op: Operation, emit: Emit) -> Sequence[Value]:
+def _fill_empty_rows(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits elements for the empty rows behind all others, and sorts by rows; those of one row keep their order."""
     indices, values, shape, default = op.operands
     height = sizes_in(emit, shape)[0]
@@ -107,7 +107,7 @@ def _fill_empty_rows(op: Operation, emit: Emit) -> Sequence[Value]:
     )
 
 
-def _times_dense(op: Operation, emit: Emit) -> Value:
+def _times_dense(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits for each element the row of the other matrix that it is multiplied by, and adds up by its own row."""
     indices, values, shape, matrix = op.operands
     own = int(bool(attribute(op, "adjoint_a", False)))
@@ -123,14 +123,14 @@ def _times_dense(op: Operation, emit: Emit) -> Value:
     return scatter(emit, "add", emit.reshape(columns[own], (dims[0], 1)), products, into)
 
 
-def _dense_product(op: Operation, emit: Emit) -> Value:
+def _dense_product(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits a product of matrices that are said to have many zeros."""
     one, other = (emit.convert(operand, types.F32) for operand in op.operands)
     contracted = (int(not attribute(op, "transpose_a", False)), int(attribute(op, "transpose_b", False)))
     return dot(emit, one, other, (), [contracted])
 
 
-def _reduce_sum(op: Operation, emit: Emit) -> Value:
+def _reduce_sum(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the sums of the elements with equal indices along the dimensions that are left."""
     indices, values, shape, _ = op.operands
     dims = sizes_in(emit, shape)
@@ -151,7 +151,7 @@ def _reduce_sum(op: Operation, emit: Emit) -> Value:
 def _with_dense(name: str) -> Lowering:
     """Returns a lowering of an op on the elements and those of a dense tensor, which may have sizes of 1 or less."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         indices, values, _, dense = op.operands
         columns, dims = _columns(emit, indices), emit.dims(dense)
         if min(dims, default=0) < 0 and 1 not in dims and len(dims) < len(columns):
@@ -168,7 +168,7 @@ def _with_dense(name: str) -> Lowering:
     return lower
 
 
-def _add_to_dense(op: Operation, emit: Emit) -> Value:
+def _add_to_dense(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, values, _, dense = op.operands
     return scatter(emit, "add", indices, values, dense)
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require, require_equal
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part, pick
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _parts(emit: Emit, value: Value, axis: int, sizes: Sequence[Value | int]) -> list[Value]:
+def _parts(emit: StableHLOBuilder, value: Value, axis: int, sizes: Sequence[Value | int]) -> list[Value]:
     """Emits parts of sizes, one after the other; the sizes add up to that of the axis."""
     found = []
     begin: Value | int = 0
@@ -30,7 +30,7 @@ def _parts(emit: Emit, value: Value, axis: int, sizes: Sequence[Value | int]) ->
     return found
 
 
-def _split(op: Operation, emit: Emit) -> Sequence[Value]:
+def _split(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value, count = op.operands[1], len(op.results)
     dims = emit.dims(value)
     axis = axis_of(ints(op, 0, "the axis")[0], len(dims))
@@ -42,7 +42,7 @@ def _split(op: Operation, emit: Emit) -> Sequence[Value]:
     return _parts(emit, value, axis, [size] * count)
 
 
-def _split_by_sizes(op: Operation, emit: Emit) -> Sequence[Value]:
+def _split_by_sizes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value = op.operands[0]
     dims = emit.dims(value)
     axis = axis_of(ints(op, 2, "the axis")[0], len(dims))
@@ -59,7 +59,7 @@ def _split_by_sizes(op: Operation, emit: Emit) -> Sequence[Value]:
     return _parts(emit, value, axis, sizes)
 
 
-def _computed_sizes(emit: Emit, vector: Value, count: int, whole: Value | int) -> list[Value | int]:
+def _computed_sizes(emit: StableHLOBuilder, vector: Value, count: int, whole: Value | int) -> list[Value | int]:
     """Returns sizes of which any may turn out to be -1 at run time."""
     asked = [emit.convert(pick(emit, vector, at), types.I32) for at in range(count)]
     total: Value | int = 0
@@ -69,7 +69,7 @@ def _computed_sizes(emit: Emit, vector: Value, count: int, whole: Value | int) -
     return [emit.select(emit.compare("LT", size, 0), rest, size) for size in asked]
 
 
-def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
+def _unpack(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value, count = op.operands[0], len(op.results)
     dims = emit.dims(value)
     axis = axis_of(attribute(op, "axis", 0), len(dims))

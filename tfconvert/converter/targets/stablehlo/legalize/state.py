@@ -16,8 +16,8 @@ import numpy as np
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import change_signature
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, update_function_type
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.resource_ops.initial_values import ASSIGN, HANDLE, variable_name
 from tfconvert.schema.dialects.call_interfaces import LOOPS
 from tfconvert.schema.dialects.func import FuncOp
@@ -154,11 +154,11 @@ class StateCarrier:
             value = op.operands[1]
             if value.type != self._kinds[name]:
                 # Its shape is the variable's, but not known to be: values that are carried have one type.
-                insert = Builder(op)
+                insert = TFBuilder(op)
                 value = insert.tf("Reshape", (value, insert.ints(self._kinds[name].shape)), self._kinds[name])
             held[name] = value
         else:
-            op.results[0].replace_all_uses_with(Builder(op).constant(np.array(True)))
+            op.results[0].replace_all_uses_with(TFBuilder(op).constant(np.array(True)))
         erase(op)
 
 

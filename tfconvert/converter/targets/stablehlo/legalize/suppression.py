@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit, least
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop, sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder, least
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-Overlap = Callable[[Emit, Value], Value]
+Overlap = Callable[[StableHLOBuilder, Value], Value]
 """Emits how much the chosen box overlaps each one, from a mask with one true element in each row."""
 
 
@@ -47,7 +47,7 @@ class _Chosen(NamedTuple):
     scores: Value
 
 
-def _choose(emit: Emit, scores: Value, overlap: Overlap, room: int, terms: _Terms) -> _Chosen:
+def _choose(emit: StableHLOBuilder, scores: Value, overlap: Overlap, room: int, terms: _Terms) -> _Chosen:
     """Emits the loop; all dimensions of the scores but the last are apart from each other."""
     dims = emit.dims(scores)
     outer, last = dims[:-1], len(dims) - 1
@@ -60,11 +60,11 @@ def _choose(emit: Emit, scores: Value, overlap: Overlap, room: int, terms: _Term
     found = emit.broadcast(nothing, wide, ())
     most = emit.size(room)
 
-    def condition(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def condition(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         is_left = inner.reduce("or", inner.compare("GT", args[1], terms.score), range(len(dims)), 0)
         return (inner.binary("and", inner.compare("LT", args[0], inner.value(most)), is_left),)
 
-    def body(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def body(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         step, left, places, best = args
         highest = inner.reduce("maximum", left, (last,), -math.inf)
         counted = inner.iota(dims, last, types.I32)
@@ -85,7 +85,7 @@ def _choose(emit: Emit, scores: Value, overlap: Overlap, room: int, terms: _Term
     return _Chosen(steps, places, best)
 
 
-def _written(emit: Emit, room: Value, column: Value, step: Value) -> Value:
+def _written(emit: StableHLOBuilder, room: Value, column: Value, step: Value) -> Value:
     """Emits an update of one element of each row.
 
     The room is small: chosen from anew it costs little, and there is no slice that could reach out of it.
@@ -96,7 +96,7 @@ def _written(emit: Emit, room: Value, column: Value, step: Value) -> Value:
     return emit.select(is_there, emit.broadcast(column, dims, range(last)), room)
 
 
-def _lowered(emit: Emit, scores: Value, overlaps: Value, terms: _Terms) -> Value:
+def _lowered(emit: StableHLOBuilder, scores: Value, overlaps: Value, terms: _Terms) -> Value:
     """Emits the scores after a box was chosen; those that are too low by now are not heard of again."""
     is_much = emit.compare("GT", overlaps, terms.overlap)
     nothing = emit.scalar(-math.inf, types.element_of(scores.type))
@@ -114,7 +114,7 @@ def _lowered(emit: Emit, scores: Value, overlaps: Value, terms: _Terms) -> Value
     return soft if known is not None else emit.select(emit.compare("GT", terms.sigma, 0), soft, hard)
 
 
-def _of_corners(emit: Emit, corners: Sequence[Value]) -> Overlap:
+def _of_corners(emit: StableHLOBuilder, corners: Sequence[Value]) -> Overlap:
     """Returns how boxes overlap, as parts of their unions; any two opposite corners make a box."""
     top, left, bottom, right = corners
     near = emit.binary("minimum", top, bottom), emit.binary("minimum", left, right)
@@ -123,7 +123,7 @@ def _of_corners(emit: Emit, corners: Sequence[Value]) -> Overlap:
     area = emit.binary("multiply", *sides)
     last = len(emit.dims(area)) - 1
 
-    def overlap(inner: Emit, is_it: Value) -> Value:
+    def overlap(inner: StableHLOBuilder, is_it: Value) -> Value:
         dims = inner.dims(is_it)
 
         def own(value: Value) -> Value:
@@ -144,21 +144,21 @@ def _of_corners(emit: Emit, corners: Sequence[Value]) -> Overlap:
     return overlap
 
 
-def _corners(emit: Emit, boxes: Value) -> list[Value]:
+def _corners(emit: StableHLOBuilder, boxes: Value) -> list[Value]:
     """Returns the four numbers of each box."""
     dims = emit.dims(boxes)
     return [emit.reshape(part(emit, boxes, len(dims) - 1, at, at + 1), dims[:-1]) for at in range(4)]
 
 
 def _of_table(table: Value) -> Overlap:
-    def overlap(emit: Emit, is_it: Value) -> Value:
+    def overlap(emit: StableHLOBuilder, is_it: Value) -> Value:
         row = emit.broadcast(is_it, emit.dims(table), (0,))
         return emit.reduce("add", emit.select(row, table, 0), (0,), 0)
 
     return overlap
 
 
-def _terms(op: Operation, emit: Emit) -> _Terms:
+def _terms(op: Operation, emit: StableHLOBuilder) -> _Terms:
     """Returns the terms; thresholds that an op doesn't have let everything pass."""
     element = types.element_of(op.operands[1].type)
     numbers = [emit.convert(emit.reshape(each, ()), element) for each in op.operands[3:]]
@@ -169,7 +169,7 @@ def _terms(op: Operation, emit: Emit) -> _Terms:
     return _Terms(*numbers[:3])
 
 
-def _suppress(op: Operation, emit: Emit) -> Sequence[Value]:
+def _suppress(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     boxes, scores = op.operands[:2]
     wanted = requested_size(emit, op.operands[2])
     is_padded = bool(attribute(op, "pad_to_max_output_size", False))
@@ -193,7 +193,7 @@ def _suppress(op: Operation, emit: Emit) -> Sequence[Value]:
     return [*results, found.steps][: len(op.results)]
 
 
-def _combined(op: Operation, emit: Emit) -> Sequence[Value]:
+def _combined(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the choice for each class of each image, of which the best are taken together."""
     boxes, scores = op.operands[:2]
     each, total = (int(number(op, at, "the number of boxes")) for at in (2, 3))

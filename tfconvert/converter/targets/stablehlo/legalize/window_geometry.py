@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import attribute, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded, pick
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.attribute import Attribute
@@ -85,7 +85,7 @@ def pooled_axes(op: Operation, rank: int) -> list[Axis]:
     return [Axis(number, size, stride, 1) for number, (size, stride) in enumerate(zip(sizes, strides, strict=True))]
 
 
-def padding_of(emit: Emit, op: Operation, dims: Dims, axes: Sequence[Axis]) -> list[Amounts]:
+def padding_of(emit: StableHLOBuilder, op: Operation, dims: Dims, axes: Sequence[Axis]) -> list[Amounts]:
     """Returns how much is padded before and behind each axis."""
     mode = attribute(op, "padding", "VALID")
     if mode == "EXPLICIT":
@@ -96,7 +96,7 @@ def padding_of(emit: Emit, op: Operation, dims: Dims, axes: Sequence[Axis]) -> l
     return [same(emit, dims[axis.number], axis) for axis in axes]
 
 
-def same(emit: Emit, dim: int, axis: Axis) -> Amounts:
+def same(emit: StableHLOBuilder, dim: int, axis: Axis) -> Amounts:
     """Returns the padding by which there are as many windows as strides fit into an axis."""
     if axis.stride == 1:
         missing: Scalar = axis.extent - 1
@@ -110,7 +110,7 @@ def same(emit: Emit, dim: int, axis: Axis) -> Amounts:
     return low, emit.compute("subtract", missing, low)
 
 
-def slid(emit: Emit, op: Operation, dim: int, axis: Axis, amounts: Amounts) -> int:
+def slid(emit: StableHLOBuilder, op: Operation, dim: int, axis: Axis, amounts: Amounts) -> int:
     """Returns how many windows fit along an axis of a size, with padding."""
     if attribute(op, "padding", "VALID") == "SAME":
         if axis.stride == 1:
@@ -123,7 +123,7 @@ def slid(emit: Emit, op: Operation, dim: int, axis: Axis, amounts: Amounts) -> i
     return emit.size_of(emit.compute("divide", reached, axis.stride))
 
 
-def amounts_of(emit: Emit, op: Operation, index: int, rank: int) -> list[Amounts]:
+def amounts_of(emit: StableHLOBuilder, op: Operation, index: int, rank: int) -> list[Amounts]:
     """Returns the amounts of so many axes that an operand holds, numbers where they are known."""
     values = op.operands[index]
     known = emit.sizes.elements(values) or (UNKNOWN,) * (2 * rank)
@@ -133,7 +133,7 @@ def amounts_of(emit: Emit, op: Operation, index: int, rank: int) -> list[Amounts
 
 
 def pad_around(
-    emit: Emit, value: Value, amounts: Sequence[Amounts], fill: Value, interior: Sequence[int] = ()
+    emit: StableHLOBuilder, value: Value, amounts: Sequence[Amounts], fill: Value, interior: Sequence[int] = ()
 ) -> Value:
     """Inserts padding by pairs of amounts."""
     return padded(emit, value, [low for low, _ in amounts], [high for _, high in amounts], fill, interior)

@@ -15,7 +15,7 @@ from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.targets.stablehlo.legalize.constraints import EQUAL_OR_ONE, require_equal_or_one
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, Sizes, static_shape
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types
+from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types, upstream
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
@@ -43,24 +43,10 @@ class DeclinedError(Exception):
     """An op has no form in StableHLO, or none yet; the message is a sentence about the op."""
 
 
-class Emit(OpBuilder):
-    """Inserts ops before one.
+class HLOBuilder(OpBuilder):
+    """Inserts ops of StableHLO and of MLIR's own dialects."""
 
-    Attributes:
-        sizes: The symbolic shapes.
-        checks_indices: Whether the program checks indices when it runs.
-    """
-
-    __slots__ = ("block", "checks_indices", "sizes")
-
-    def __init__(self, op: Operation, sizes: Sizes, *, checks_indices: bool = False) -> None:
-        super().__init__(op)
-        assert op.parent is not None
-        self.block: Block = op.parent
-        self.sizes = sizes
-        self.checks_indices = checks_indices
-
-    # Ops.
+    __slots__ = ()
 
     def op(
         self,
@@ -72,7 +58,26 @@ class Emit(OpBuilder):
     ) -> Operation:
         """Inserts an op by its name; without a dialect it is StableHLO's."""
         full = name if "." in name else f"stablehlo.{name}"
-        return self.insert(stablehlo.build(full, operands, result_types, properties, regions))
+        build = stablehlo.build if stablehlo.class_of(full) is not None else upstream.build
+        return self.insert(build(full, operands, result_types, properties, regions))
+
+
+class StableHLOBuilder(HLOBuilder):
+    """Inserts ops before one.
+
+    Attributes:
+        sizes: The symbolic shapes.
+        checks_indices: Whether the program checks indices when it runs.
+    """
+
+    __slots__ = ("checks_indices", "sizes")
+
+    def __init__(self, op: Operation, sizes: Sizes, *, checks_indices: bool = False) -> None:
+        super().__init__(op)
+        self.sizes = sizes
+        self.checks_indices = checks_indices
+
+    # Ops.
 
     def one(
         self,
