@@ -50,9 +50,9 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.chains import Chain, chains_of, narrow_states
-from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.step_reads import Place
+from tfconvert.converter.rewrite.pattern import Failure, attempt
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.findings import chosen
 from tfconvert.converter.targets.litert.recurrent.unrolled import replace_chain
@@ -90,10 +90,10 @@ class FuseUnrolledLayers:
                 notes.append(chosen(first, choice))
                 continue
             note = [] if choice is None else [chosen(first, choice)]
-            try:
-                applied[replace_chain(chain, places, states)] += 1
-            except Declined:
+            layer = attempt(replace_chain, chain, places, states)
+            if isinstance(layer, Failure):
                 continue  # its steps are ordinary ops, which need no note
+            applied[layer] += 1
             notes += note
         if applied:
             ShapeInference().apply(module)

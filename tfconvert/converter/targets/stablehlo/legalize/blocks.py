@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, sizes_in, times
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import (
     Amounts,
     Axis,
@@ -82,7 +83,7 @@ def _depth_layout(op: Operation, emit: StableHLOBuilder) -> tuple[Value, tuple[i
     value, form = op.operands[0], attribute(op, "data_format", "NHWC")
     dims = emit.dims(value)
     if len(dims) != 4:
-        raise DeclinedError("its layout is not one of four dimensions")
+        raise Declined("its layout is not one of four dimensions")
     return value, dims, int(attribute(op, "block_size", 1)), form == "NCHW"
 
 
@@ -134,7 +135,7 @@ def _patches(op: Operation, emit: StableHLOBuilder) -> Value:
     parts = [value]
     for axis, count in zip(axes, counts, strict=True):
         if len(parts) * axis.size > _MAX_PARTS:
-            raise DeclinedError(f"a patch has more than {_MAX_PARTS} pixels")
+            raise Declined(f"a patch has more than {_MAX_PARTS} pixels")
         # The last element that is taken is the one behind which a whole window still ends.
         reach = emit.compute("add", emit.compute("multiply", emit.size(count), axis.stride), 1 - axis.stride)
         parts = [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded, part
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
@@ -77,7 +78,7 @@ def _complex_fft(kind: str, rank: int) -> Lowering:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         lengths = emit.dims(op.operands[0])[-rank:]
         if min(lengths) < 0:
-            raise DeclinedError("a length that it transforms is not known")
+            raise Declined("a length that it transforms is not known")
         return _transform(emit, op.operands[0], kind, lengths)
 
     return lower
@@ -102,7 +103,7 @@ def _fitted(emit: StableHLOBuilder, value: Value, axis: int, size: int) -> Value
     """Emits a tensor whose size along an axis is another one: cut off at its end, or padded with zeros."""
     dims = emit.dims(value)
     if dims[axis] < 0:
-        raise DeclinedError("a length that it transforms is not known")
+        raise Declined("a length that it transforms is not known")
     if dims[axis] > size:
         return part(emit, value, axis, 0, size)
     high = [size - dims[axis] if at == axis else 0 for at in range(len(dims))]

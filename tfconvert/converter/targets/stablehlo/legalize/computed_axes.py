@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import attribute
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -23,7 +24,7 @@ def are_computed(op: Operation) -> bool:
 def _flags(emit: StableHLOBuilder, op: Operation, rank: int) -> list[Value]:
     """Returns whether each axis is among those that are reduced."""
     if not attribute(op, "keep_dims", False):
-        raise DeclinedError("the axes must be constant, unless reduced dimensions are kept")
+        raise Declined("the axes must be constant, unless reduced dimensions are kept")
     axes = op.operands[1]
     (count,) = emit.dims(axes) or (1,)
     axes = emit.reshape(axes, (count,))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -43,7 +44,7 @@ def _where(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     if not dims:
-        raise DeclinedError("its operand is a scalar")
+        raise Declined("its operand is a scalar")
     mask = value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
     found = places_of(emit, emit.reshape(mask, (_flat_size(emit, dims),)))
     (count,) = emit.dims(found)
@@ -63,7 +64,7 @@ def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value = op.operands[0]
     dims = emit.dims(value)
     if len(dims) != 1:
-        raise DeclinedError("its operand is not a vector")
+        raise Declined("its operand is not a vector")
     (size,) = dims
     square = (size, size)
     counted = emit.iota(square, 1, types.I32)
@@ -110,7 +111,7 @@ def _gradient_axes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits along which axes the gradients of two operands that were broadcast to each other are summed."""
     ranks = [emit.dims(shape)[0] for shape in op.operands]
     if min(ranks) < 0:
-        raise DeclinedError("the rank of a shape is not known")
+        raise Declined("the rank of a shape is not known")
     element = types.element_of(op.operands[0].type)
     wide = [
         concatenate(emit, [emit.broadcast(emit.scalar(1, element), (max(ranks) - rank,)), shape], 0)
@@ -125,7 +126,7 @@ def _gradient_axes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
 def _unique_along(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     axes = ints(op, 1, "the axis")
     if axes not in ((), (0,)):
-        raise DeclinedError("it compares slices, not elements")
+        raise Declined("it compares slices, not elements")
     return _unique(op, emit)
 
 

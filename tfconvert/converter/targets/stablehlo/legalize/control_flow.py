@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.control_flow.calls import Call
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
@@ -26,14 +27,14 @@ def lower(emit: StableHLOBuilder, op: Operation, calls: Sequence[Call]) -> tuple
     """Emits what replaces an op; returns the values that replace its results, and the blocks that it now holds.
 
     Raises:
-        DeclinedError: There is no such form.
+        Declined: There is no such form.
     """
     if op.name in _WHILE:
         return _while(emit, op, calls)
     condition = op.operands[0]
     wanted = types.I1 if op.name in _IF else types.I32
     if types.element_of(condition.type) != wanted or emit.dims(condition):
-        raise DeclinedError(f"its condition is not a scalar of {wanted}")
+        raise Declined(f"its condition is not a scalar of {wanted}")
     blocks = [_taken(call) for call in calls]
     for block in blocks:
         for argument, operand in zip(block.args, op.operands[1:], strict=True):
@@ -48,7 +49,7 @@ def _while(emit: StableHLOBuilder, op: Operation, calls: Sequence[Call]) -> tupl
     condition, body = calls
     (decision,) = condition.returned
     if types.element_of(decision.type) != types.I1 or types.shape_of(decision.type) not in ((), None):
-        raise DeclinedError("its condition is not a scalar boolean")
+        raise Declined("its condition is not a scalar boolean")
     blocks = [_taken(call) for call in (condition, body)]
     regions = [Region(block) for block in blocks]
     return emit.op("while", op.operands[:], op.result_types, regions=regions).results, blocks

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick, requested
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import (
     FIRST,
     Amounts,
@@ -83,7 +84,7 @@ def _convolve(emit: StableHLOBuilder, op: Operation, kernel: Value, groups: int,
 def _channels(op: Operation, dims: Dims) -> int:
     channels = dims[channel_axis(op, len(dims))]
     if channels < 0:
-        raise DeclinedError("the number of channels is not known")
+        raise Declined("the number of channels is not known")
     return channels
 
 
@@ -128,7 +129,7 @@ def _wanted(emit: StableHLOBuilder, op: Operation, axes: Sequence[int]) -> list[
         sizes = requested(emit, op, 0)
         return [sizes[axis] for axis in axes]
     if count != len(axes):
-        raise DeclinedError("the size of its result is not known")
+        raise Declined("the size of its result is not known")
     elements = emit.sizes.elements(op.operands[0])
     if elements is not None and min(elements) >= 0:
         return list(elements)
@@ -147,7 +148,7 @@ def _input_gradient(op: Operation, emit: StableHLOBuilder) -> Value:
     _, kernel, value = op.operands
     dims, (*window, inputs, outputs) = emit.dims(value), emit.dims(kernel)
     if min(inputs, outputs) < 0:
-        raise DeclinedError("the number of channels is not known")
+        raise Declined("the number of channels is not known")
     forward, groups = axes_of(op, len(dims), window), _groups(op, len(dims), inputs)
     wanted = _wanted(emit, op, [axis.number for axis in forward])
     around: list[Amounts] = []

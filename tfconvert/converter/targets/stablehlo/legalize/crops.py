@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -52,7 +53,7 @@ def _points(emit: StableHLOBuilder, edges: tuple[Expression, Expression], pixels
 def _crop_and_resize(op: Operation, emit: StableHLOBuilder) -> Value:
     image, boxes, owners = op.operands[:3]
     if [len(emit.dims(value)) for value in (image, boxes, owners)] != [4, 2, 1]:
-        raise DeclinedError("its operands are not images, boxes and their numbers")
+        raise Declined("its operands are not images, boxes and their numbers")
     require_indices(emit, owners, emit.dims(image)[0])
     samples = sizes_in(emit, op.operands[3])
     boxes = emit.convert(boxes, types.F32)

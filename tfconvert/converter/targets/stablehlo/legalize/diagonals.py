@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -51,11 +52,11 @@ def _known_length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int
     """Returns how many elements one of several diagonals has.
 
     Raises:
-        DeclinedError: That is not known.
+        Declined: That is not known.
     """
     length = _length(emit, rows, columns, diagonal)
     if length < 0:
-        raise DeclinedError("the sizes of its matrices are not known, and several diagonals are meant")
+        raise Declined("the sizes of its matrices are not known, and several diagonals are meant")
     return length
 
 
@@ -109,7 +110,7 @@ def _matrix_size(op: Operation, index: int) -> int:
         return -1
     found = constant_int(op.operands[index])
     if found is None:
-        raise DeclinedError("the sizes of its matrices must be constant")
+        raise Declined("the sizes of its matrices must be constant")
     return found
 
 
@@ -122,7 +123,7 @@ def _matrix_diag(op: Operation, emit: StableHLOBuilder) -> Value:
     if band == _Band(0, 0, band.align) and rows == columns == -1:
         rows = columns = own[-1]
     elif own[-1] < 0:
-        raise DeclinedError("the length of its diagonals is not known, and more than the main diagonal is meant")
+        raise Declined("the length of its diagonals is not known, and more than the main diagonal is meant")
     else:
         least = own[-1] - min(band.high, 0), own[-1] + max(band.low, 0)
         if rows == -1 and columns == -1:
@@ -195,7 +196,7 @@ def _diag(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     if len(dims) != 1 and min(dims) < 0:
-        raise DeclinedError("the sizes of its operand are not known")
+        raise Declined("the sizes of its operand are not known")
     size = dims[0]
     for dim in dims[1:]:
         size *= dim
@@ -208,7 +209,7 @@ def _diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)[: len(emit.dims(value)) // 2]
     if len(dims) != 1 and min(dims) < 0:
-        raise DeclinedError("the sizes of its operand are not known")
+        raise Declined("the sizes of its operand are not known")
     size = dims[0]
     for dim in dims[1:]:
         size *= dim

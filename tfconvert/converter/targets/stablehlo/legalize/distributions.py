@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at
 from tfconvert.converter.targets.stablehlo.legalize.random import (
@@ -27,7 +28,7 @@ from tfconvert.converter.targets.stablehlo.legalize.random import (
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, requested, requested_size
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -67,7 +68,7 @@ def _counted(emit: StableHLOBuilder, counter: Words, places: Value) -> Words:
 
 def _truncated(op: Operation, emit: StableHLOBuilder) -> Value:
     if types.element_of(op.results[0].type) != types.F32:
-        raise DeclinedError(f"it makes numbers of {types.element_of(op.results[0].type)}")
+        raise Declined(f"it makes numbers of {types.element_of(op.results[0].type)}")
     dims = requested(emit, op, 0)
     numbers, groups = groups_of(emit, dims)
     return ordered(emit, _truncated_columns(emit, *_source(op, emit), groups), numbers, groups, dims)
@@ -127,7 +128,7 @@ def _multinomial(op: Operation, emit: StableHLOBuilder) -> Value:
 def _full_range(op: Operation, emit: StableHLOBuilder) -> Value:
     element = types.element_of(op.results[0].type)
     if element not in (types.I32, UI32):
-        raise DeclinedError(f"it makes numbers of {element}")
+        raise Declined(f"it makes numbers of {element}")
     dims = requested(emit, op, 0)
     numbers, groups = groups_of(emit, dims)
     key, counter = _source(op, emit)

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.kernels.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
@@ -225,7 +226,7 @@ def _cast(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     element = types.element_of(op.results[0].type)
     if any(types.from_mlir(each) is None for each in (element, types.element_of(value.type))):
-        raise DeclinedError("StableHLO has no numbers of such a type")
+        raise Declined("StableHLO has no numbers of such a type")
     if element == types.I1:
         return value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
     return emit.convert(value, element)
@@ -309,7 +310,7 @@ def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
 def _bessel_i0e(op: Operation, emit: StableHLOBuilder) -> Value:
     element = types.element_of(op.operands[0].type)
     if element == types.F64:
-        raise DeclinedError("it is computed with the digits of f32")
+        raise Declined("it is computed with the digits of f32")
     size = abs(Expression(emit, emit.convert(op.operands[0], types.F32)))
     part = size * (1 / BESSEL_I0_BOUND)
     middle = _polynomial(part * part, BESSEL_I0_MIDDLE) * (size * -1).apply("exponential")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr, ScatterAttr
@@ -76,7 +77,7 @@ def gather_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
     """Emits what a tensor has at index vectors, which the last dimension of the indices holds."""
     dims, (*places, depth) = emit.dims(table), emit.dims(indices)
     if depth < 0:
-        raise DeclinedError("the number of indices is not known")
+        raise Declined("the number of indices is not known")
     rest = dims[depth:]
     numbers = GatherAttr.get(
         offset_dims=list(range(len(places), len(places) + len(rest))),
@@ -108,7 +109,7 @@ def scatter(emit: StableHLOBuilder, body: str, indices: Value, updates: Value, i
     """Inserts a scatter of slices to indices, whose last dimension holds the index vectors."""
     dims, (*places, depth) = emit.dims(into), emit.dims(indices)
     if depth < 0:
-        raise DeclinedError("the number of indices is not known")
+        raise Declined("the number of indices is not known")
     found = emit.dims(updates)
     for place, update in zip(places, found, strict=False):
         require_equal(emit, place, update, "there must be as many updates as indices")

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.edit import erase, walk
+from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.targets.stablehlo.legalize import control_flow
 from tfconvert.converter.targets.stablehlo.legalize.left_over import unsupported
 from tfconvert.converter.targets.stablehlo.legalize.registry import LOWERINGS
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Sizes
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.func import FuncOp
@@ -93,20 +94,11 @@ class Legalization:
 
     def _lower(self, op: Operation) -> list[Block]:
         """Replaces an op, or notes why it stays; returns the blocks of new regions."""
-        emit = StableHLOBuilder(op, self._sizes, checks_indices=self._checks_indices)
-        blocks: list[Block] = []
-        values: Value | Sequence[Value]
-        try:
-            if op.name in control_flow.HANDLED:
-                values, blocks = control_flow.lower(emit, op, self._bodies(op))
-            elif op.name in LOWERINGS:
-                values = LOWERINGS[op.name](op, emit)
-            else:
-                values = (*op.operands, *op.results)
-                raise DeclinedError(_NO_STRINGS if any(map(_holds_strings, values)) else _NO_FORM)
-        except DeclinedError as problem:
-            self._left[op] = str(problem)
+        lowered = attempt(self._lowered, op)
+        if isinstance(lowered, Failure):
+            self._left[op] = lowered.reason
             return []
+        values, blocks = lowered
         for old, new in zip(op.results, (values,) if isinstance(values, Value) else values, strict=False):
             self._sizes.replace(old, new)
             old.replace_all_uses_with(new)
@@ -114,10 +106,20 @@ class Legalization:
         op.erase()
         return blocks
 
+    def _lowered(self, op: Operation) -> tuple[Value | Sequence[Value], list[Block]]:
+        """Emits what replaces an op; returns the new results, and the blocks of new regions."""
+        emit = StableHLOBuilder(op, self._sizes, checks_indices=self._checks_indices)
+        if op.name in control_flow.HANDLED:
+            return control_flow.lower(emit, op, self._bodies(op))
+        if op.name in LOWERINGS:
+            return LOWERINGS[op.name](op, emit), []
+        values = (*op.operands, *op.results)
+        raise Declined(_NO_STRINGS if any(map(_holds_strings, values)) else _NO_FORM)
+
     def _bodies(self, op: Operation) -> Sequence[Call]:
         calls = self._calls.of[op]
         if len(calls) < len(callees(op)):
-            raise DeclinedError("a function that it runs is only declared")
+            raise Declined("a function that it runs is only declared")
         return calls
 
     def _finish(self, function: Operation) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
@@ -46,10 +47,10 @@ def _solved(emit: StableHLOBuilder, matrix: Value, value: Value) -> Value:
     """Emits the solution of a system: row by row, the largest element left in a column eliminates it elsewhere."""
     element = types.element_of(matrix.type)
     if isinstance(element, ComplexType):
-        raise DeclinedError("its numbers are complex")
+        raise Declined("its numbers are complex")
     size = emit.dims(matrix)[-1]
     if size < 0:
-        raise DeclinedError("the size of its matrices is not known")
+        raise Declined("the size of its matrices is not known")
     rank = len(emit.dims(matrix))
     whole = concatenate(emit, [matrix, value], rank - 1)
     dims = emit.dims(whole)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import amounts_of, pad_around
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -40,7 +41,7 @@ def _mirrored(emit: StableHLOBuilder, value: Value, axis: int, begin: Value | in
     """Returns a part of an axis back to front."""
     dim = emit.dims(value)[axis]
     if dim >= 0 and isinstance(begin, int) and isinstance(end, int) and not 0 <= begin <= end <= dim:
-        raise DeclinedError("more is mirrored than there is")
+        raise Declined("more is mirrored than there is")
     edge = from_to(emit, value, axis, begin, end)
     if emit.dims(edge)[axis] == 1:
         return edge

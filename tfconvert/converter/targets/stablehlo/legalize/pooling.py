@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.reductions import arg_body
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder, lowest
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder, lowest
 from tfconvert.converter.targets.stablehlo.legalize.window_geometry import (
     Amounts,
     Axis,
@@ -118,7 +119,7 @@ def _places(op: Operation, emit: StableHLOBuilder) -> Value:
         at = emit.binary("multiply", at, step)
         total = at if total is None else emit.binary("add", total, at)
     if total is None or any(dim == UNKNOWN for dim in dims):
-        raise DeclinedError("the rank of an operand is not known")
+        raise Declined("the rank of an operand is not known")
     return total
 
 

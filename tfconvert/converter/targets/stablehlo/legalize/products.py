@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import DotAttr
 from tfconvert.schema.ir.attribute import Attribute
@@ -76,7 +77,7 @@ def _spelled(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
     equation = str(attribute(op, "equation", "")).replace(" ", "")
     inputs, arrow, output = equation.partition("->")
     if not arrow:
-        raise DeclinedError("its equation has no result")
+        raise Declined("its equation has no result")
     free = [chr(code) for code in range(0xC0, 0x100)]
     terms = []
     for term, value in zip(inputs.split(","), op.operands, strict=True):
@@ -85,7 +86,7 @@ def _spelled(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
     most = max(len(set(term) & set(free)) for term in terms)
     output = output.replace("...", "".join(free[len(free) - most :]) if most else "")
     if len(set(output)) < len(output):
-        raise DeclinedError("a letter occurs twice in the result of its equation")
+        raise Declined("a letter occurs twice in the result of its equation")
     return terms, output
 
 

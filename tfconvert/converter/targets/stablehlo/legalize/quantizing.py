@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.kernels.fake_quant import HALF_UP, limits
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -53,7 +54,7 @@ def _quantize_and_dequantize(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
     if element != types.F32:
-        raise DeclinedError(f"its numbers are of {element}")
+        raise Declined(f"its numbers are of {element}")
     axis = int(attribute(op, "axis", -1))
     if axis < 0:
         return _in_range(emit, op, value, range(len(dims)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
@@ -88,7 +89,7 @@ def _partitions(op: Operation, emit: StableHLOBuilder) -> list[Rows]:
     """Returns the ragged dimensions, the outermost first.
 
     Raises:
-        DeclinedError: One is represented in a way that is not known.
+        Declined: One is represented in a way that is not known.
     """
     names = [each.decode() if isinstance(each, bytes) else str(each) for each in attribute(op, "row_partition_types")]
     parts = list(op.operands[3:])
@@ -105,7 +106,7 @@ def _partitions(op: Operation, emit: StableHLOBuilder) -> list[Rows]:
         elif name == "VALUE_ROWIDS":
             rows.append(_of_numbers(emit, emit.dims(rows[-1].numbers)[0], part))
         else:
-            raise DeclinedError(f"its rows are represented as {name}")
+            raise Declined(f"its rows are represented as {name}")
     return rows
 
 
@@ -136,7 +137,7 @@ def _to_tensor(op: Operation, emit: StableHLOBuilder) -> Value:
     inner = emit.dims(values)[1:]
     wanted = _wanted(emit, op, 1 + len(rows) + len(inner))
     if any(want not in (-1, dim) for want, dim in zip(wanted[1 + len(rows) :], inner, strict=False)):
-        raise DeclinedError("it is cut or padded along dimensions other than those of the rows' lengths")
+        raise Declined("it is cut or padded along dimensions other than those of the rows' lengths")
     own: list[Value | int] = [emit.size(rows[0].height)]
     own += [emit.reduce("maximum", each.lengths, (0,), 0) for each in rows]
     dims = [_resolved(emit, want, size) for want, size in zip(wanted, own, strict=False)]
@@ -151,7 +152,7 @@ def _to_tensor(op: Operation, emit: StableHLOBuilder) -> Value:
 def _to_sparse(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     *splits, values = op.operands
     if len(splits) != 1 or len(emit.dims(values)) != 1:
-        raise DeclinedError("it has other dimensions than rows of numbers")
+        raise Declined("it has other dimensions than rows of numbers")
     (count,) = emit.dims(values)
     rows = _of_splits(emit, splits[0], count)
     columns = [emit.reshape(each, (count, 1)) for each in (rows.numbers, rows.places)]
@@ -164,7 +165,7 @@ def _gather(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the rows at indices, those in them one dimension after the other."""
     *splits, values, indices = op.operands
     if len(emit.dims(indices)) != 1:
-        raise DeclinedError("its indices are not a vector")
+        raise Declined("its indices are not a vector")
     wanted = emit.convert(indices, types.I32)
     results: list[Value] = []
     for each, result in zip(splits, op.results, strict=False):

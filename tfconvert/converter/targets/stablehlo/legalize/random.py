@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, requested, times
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
@@ -158,7 +159,7 @@ def _stateless(kind: str, *, has_key: bool) -> Lowering:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         element = types.element_of(op.results[0].type)
         if element != (types.I32 if kind == "int" else types.F32):
-            raise DeclinedError(f"it makes numbers of {element}")
+            raise Declined(f"it makes numbers of {element}")
         dims = requested(emit, op, 0)
         numbers, groups = groups_of(emit, dims)
         key, counter = given(op, emit) if has_key else key_and_counter(emit, op.operands[1])

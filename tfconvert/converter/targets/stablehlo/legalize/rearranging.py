@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.computed_axes import permuted
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested_size
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -102,7 +103,7 @@ def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
     value, marks = op.operands
     known = tensor_data.constant_of(marks)
     if known is None:
-        raise DeclinedError("the axes must be constant")
+        raise Declined("the axes must be constant")
     axes = tuple(axis for axis, is_turned in enumerate(tensor_data.to_array(known).tolist()) if is_turned)
     if not axes:
         return value
@@ -132,7 +133,7 @@ def _broadcast_args(op: Operation, emit: StableHLOBuilder) -> Value:
     element = types.element_of(one.type)
     counts = emit.dims(one)[0], emit.dims(other)[0]
     if min(counts) < 0:
-        raise DeclinedError("the rank of a shape is not known")
+        raise Declined("the rank of a shape is not known")
     longest = max(counts)
     wide = []
     for vector, count in zip((one, other), counts, strict=True):
@@ -170,7 +171,7 @@ def _unravel_index(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, shape = op.operands
     (rank,), places = emit.dims(shape), emit.dims(indices)
     if rank < 0:
-        raise DeclinedError("the rank of a shape is not known")
+        raise Declined("the rank of a shape is not known")
     element, rows, left = types.element_of(indices.type), [], indices
     for axis in reversed(range(rank)):
         size = emit.reshape(part(emit, shape, 0, axis, axis + 1), ())

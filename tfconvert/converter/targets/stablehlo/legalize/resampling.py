@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.resize import Axis, axes_of, multiplied
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.kernels.resampling import SMALL_SUM, TWO_CUBICS
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -22,7 +23,7 @@ from tfconvert.schema.ir.values import Value
 def _scale_and_translate(op: Operation, emit: StableHLOBuilder) -> Value:
     name = str(attribute(op, "kernel_type", "lanczos3"))
     if name not in KERNELS:
-        raise DeclinedError(f"{name} is not a kernel that is known")
+        raise Declined(f"{name} is not a kernel that is known")
     value = emit.convert(op.operands[0], types.F32)
     for axis in axes_of(op, emit):
         at = axis.number - 1

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.products import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.kernels.resampling import TABLE
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -39,11 +40,11 @@ def axes_of(op: Operation, emit: StableHLOBuilder) -> list[Axis]:
     """Returns the rows' and the columns' axis, with their sizes after resizing.
 
     Raises:
-        DeclinedError: The operand is not a batch of images.
+        Declined: The operand is not a batch of images.
     """
     dims = emit.dims(op.operands[0])
     if len(dims) != 4:
-        raise DeclinedError("its operand is not a batch of images")
+        raise Declined("its operand is not a batch of images")
     declared = types.shape_of(op.results[0].type) or (-1,) * 4
     elements = emit.sizes.elements(op.operands[1]) or (-1,) * 2
     axes = []
@@ -165,7 +166,7 @@ def _area(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts products with matrices of how much of each pixel is in each pixel of the result."""
     value = emit.convert(op.operands[0], types.F32)
     if attribute(op, "align_corners", False):
-        raise DeclinedError("it aligns corners")
+        raise Declined("it aligns corners")
     for axis in axes_of(op, emit):
         scale = _scale(emit, op, axis)
         start = (count(emit, axis.after) * scale).spread((axis.after, 1))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_number
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_count, require_equal
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints, number
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
@@ -67,7 +68,7 @@ def requested(emit: StableHLOBuilder, op: Operation, index: int) -> tuple[int, .
     vector = op.operands[index]
     count = emit.dims(vector)
     if len(count) != 1 or count[0] < 0:
-        raise DeclinedError("the rank of its result is not known")
+        raise Declined("the rank of its result is not known")
     elements = emit.sizes.elements(vector) or (UNKNOWN,) * count[0]
     declared = types.shape_of(op.results[0].type)
     found = []
@@ -86,11 +87,11 @@ def sizes_in(emit: StableHLOBuilder, vector: Value) -> list[int]:
     """Returns the sizes that a vector holds, whatever they are sizes of; those that are not known get symbols.
 
     Raises:
-        DeclinedError: How many they are is not known.
+        Declined: How many they are is not known.
     """
     (count,) = emit.dims(vector)
     if count < 0:
-        raise DeclinedError("the rank of an operand is not known")
+        raise Declined("the rank of an operand is not known")
     elements = emit.sizes.elements(vector) or (UNKNOWN,) * count
     return [
         emit.sizes.fresh(pick(emit, vector, at))
@@ -208,7 +209,7 @@ def _squeeze(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(op.operands[0])
     axes = {axis_of(axis, len(dims)) for axis in attribute(op, "squeeze_dims", ()) or ()}
     if not axes and min(dims, default=0) < 0:
-        raise DeclinedError("it removes dimensions of size 1, and not every size is known")
+        raise Declined("it removes dimensions of size 1, and not every size is known")
     gone = axes or {axis for axis, dim in enumerate(dims) if dim == 1}
     return emit.reshape(op.operands[0], [dim for axis, dim in enumerate(dims) if axis not in gone])
 

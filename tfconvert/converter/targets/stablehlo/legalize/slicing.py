@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_within
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -91,7 +92,7 @@ def _steps(op: Operation, emit: StableHLOBuilder) -> Sequence[Bound]:
         return known
     (count,) = emit.dims(op.operands[3])
     if count < 0:
-        raise DeclinedError("the number of its strides is not known")
+        raise Declined("the number of its strides is not known")
     return [pick(emit, op.operands[3], at) for at in range(count)]
 
 
@@ -221,7 +222,7 @@ def _strided_slice(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(value)
     entries, layout = _entries(emit, op, len(dims))
     if len(entries) != len(dims):
-        raise DeclinedError("it has more indices than its operand has dimensions")
+        raise Declined("it has more indices than its operand has dimensions")
     elements = emit.sizes.elements(op.results[0])
     if elements is not None and types.element_of(op.results[0].type) == types.I32 and len(dims) == 1:
         sizes = [each for each in elements if each >= 0 or emit.sizes.place(emit.block, each) is not None]
@@ -281,7 +282,7 @@ def _strided_update(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(value)
     entries, _ = _entries(emit, op, len(dims))
     if any(entry.is_gathered(dim) for entry, dim in zip(entries, dims, strict=True)):
-        raise DeclinedError("it goes backwards, or in strides that are not constant")
+        raise Declined("it goes backwards, or in strides that are not constant")
     parts = [_taken(emit, entry, dim) for entry, dim in zip(entries, dims, strict=True)]
     sizes = [part.size for part in parts]
     columns = []

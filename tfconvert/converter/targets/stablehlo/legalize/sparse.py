@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of
@@ -12,7 +13,7 @@ from tfconvert.converter.targets.stablehlo.legalize.products import dot
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -22,11 +23,11 @@ def _columns(emit: StableHLOBuilder, indices: Value) -> list[Value]:
     """Returns the indices along each dimension.
 
     Raises:
-        DeclinedError: How many dimensions there are is not known.
+        Declined: How many dimensions there are is not known.
     """
     count, rank = emit.dims(indices)
     if rank < 0:
-        raise DeclinedError("the rank of a sparse tensor is not known")
+        raise Declined("the rank of a sparse tensor is not known")
     return [emit.reshape(part(emit, indices, 1, at, at + 1), (count,)) for at in range(rank)]
 
 
@@ -34,7 +35,7 @@ def _elements(emit: StableHLOBuilder, shape: Value) -> list[Value]:
     """Returns a shape's sizes, as scalars of its type."""
     (rank,) = emit.dims(shape)
     if rank < 0:
-        raise DeclinedError("the rank of a sparse tensor is not known")
+        raise Declined("the rank of a sparse tensor is not known")
     return [emit.reshape(part(emit, shape, 0, at, at + 1), ()) for at in range(rank)]
 
 
@@ -155,7 +156,7 @@ def _with_dense(name: str) -> Lowering:
         indices, values, _, dense = op.operands
         columns, dims = _columns(emit, indices), emit.dims(dense)
         if min(dims, default=0) < 0 and 1 not in dims and len(dims) < len(columns):
-            raise DeclinedError("the shape of its dense operand is not known")
+            raise Declined("the shape of its dense operand is not known")
         own = columns[len(columns) - len(dims) :]
         zero = emit.scalar(0, types.element_of(indices.type))
         placed = [

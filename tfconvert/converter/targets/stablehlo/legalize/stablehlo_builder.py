@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import EQUAL_OR_ONE, require_equal_or_one
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, Sizes, static_shape
 from tfconvert.schema.dialects import attributes as attrs
@@ -37,10 +38,6 @@ _FOLDED: Mapping[str, Callable[[int, int], int]] = {
     "multiply": operator.mul,
     "subtract": operator.sub,
 }
-
-
-class DeclinedError(Exception):
-    """An op has no form in StableHLO, or none yet; the message is a sentence about the op."""
 
 
 class HLOBuilder(OpBuilder):
@@ -98,11 +95,11 @@ class StableHLOBuilder(HLOBuilder):
         """Returns a value's shape.
 
         Raises:
-            DeclinedError: Its rank is unknown.
+            Declined: Its rank is unknown.
         """
         found = self.sizes.of(value)
         if found is None:
-            raise DeclinedError("the rank of an operand is not known")
+            raise Declined("the rank of an operand is not known")
         return found
 
     def constant(self, array: tensor_data.Array, element: Attribute | None = None) -> Value:
@@ -128,7 +125,7 @@ class StableHLOBuilder(HLOBuilder):
         if found is None:
             place = self.sizes.place(self.block, dim)
             if place is None:
-                raise DeclinedError("a size that it needs is not known where it is needed")
+                raise Declined("a size that it needs is not known where it is needed")
             found = self.one("get_dimension_size", (place[0],), types.I32, (), {"dimension": place[1]})
             self.sizes.cache(self.block, dim, found)
         return found
@@ -276,7 +273,7 @@ class StableHLOBuilder(HLOBuilder):
         if one == 1:
             return other
         if one >= 0 and other >= 0:
-            raise DeclinedError(f"sizes {one} and {other} can't be broadcast to each other")
+            raise Declined(f"sizes {one} and {other} can't be broadcast to each other")
         # A size that isn't known must be 1 or equal to one that is.
         if one >= 0 or other >= 0:
             require_equal_or_one(self, min(one, other), max(one, other), EQUAL_OR_ONE)

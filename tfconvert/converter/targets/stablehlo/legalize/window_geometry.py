@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import attribute, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded, pick
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import DeclinedError, StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.attribute import Attribute
@@ -64,10 +65,10 @@ def axes_of(op: Operation, rank: int, window: Sequence[int]) -> list[Axis]:
         window: The sizes of windows along the spatial axes.
 
     Raises:
-        DeclinedError: A size of the windows is not known.
+        Declined: A size of the windows is not known.
     """
     if min(window, default=1) < 0:
-        raise DeclinedError("the size of the kernel is not known")
+        raise Declined("the size of the kernel is not known")
     strides = attribute(op, "strides")
     dilations = attribute(op, "dilations", ()) or (1,) * rank
     axes = spatial_axes(op, rank)
@@ -81,7 +82,7 @@ def pooled_axes(op: Operation, rank: int) -> list[Axis]:
     else:
         sizes, strides = attribute(op, "ksize"), attribute(op, "strides")
     if len(sizes) != rank or len(strides) != rank:
-        raise DeclinedError("its windows don't have the rank of its operand")
+        raise Declined("its windows don't have the rank of its operand")
     return [Axis(number, size, stride, 1) for number, (size, stride) in enumerate(zip(sizes, strides, strict=True))]
 
 
