@@ -22,7 +22,7 @@ from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.ops.kernels.op_call import call_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf_executor
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp, SessionInitializerOp
 from tfconvert.schema.ir.attributes import IntegerAttr
@@ -112,7 +112,7 @@ class Executor:
     _first: dict[str, Array | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._functions = {op.sym_name: op for op in self.module.ops if isinstance(op, FuncOp)}
+        self._functions = functions_of(self.module)
         self._tensors = {text(op, "sym_name"): op for op in self.module.ops if op.name in _GLOBALS}
         self._initializers = [
             name for op in self.module.ops if isinstance(op, SessionInitializerOp) for name in symbol_table.names(op)

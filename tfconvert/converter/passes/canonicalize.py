@@ -33,7 +33,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.rewrite.watched import unused
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -104,7 +104,7 @@ class Canonicalize:
         applied: Counter[str] = Counter()
         watched = user_patterns.watched(self.patterns, "tf.", module, allow_custom_ops=self.allow_custom_ops)
         patterns = user_patterns.joined(PATTERNS, [each.pattern for each in watched])
-        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        functions = list(functions_of(module).values())
         for function in functions:
             applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
         update_function_types(functions)

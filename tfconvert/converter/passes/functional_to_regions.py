@@ -56,7 +56,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.call_interfaces import IFS, INTERFACES, Kind, callees
-from tfconvert.schema.dialects.func import CallOp, FuncOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
@@ -75,7 +75,7 @@ class FunctionalToRegions:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many of each kind."""
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         ops = [op for op in module.walk() if op.name in INTERFACES and INTERFACES[op.name].region_form]
         for op in ops:
             _replace(op, functions)

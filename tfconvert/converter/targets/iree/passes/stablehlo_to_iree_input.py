@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.iree.rewrites import carried
@@ -42,7 +41,7 @@ from tfconvert.converter.targets.iree.rewrites.unsigned import without_sign
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, upstream
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import told_at
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -67,7 +66,7 @@ class StablehloToIreeInput:
         module.attributes.pop(POLYMORPHIC, None)
         applied: Counter[str] = Counter()
         warnings: list[Diagnostic] = []
-        for function in symbol_table.defined_functions(module).values():
+        for function in defined_functions(module).values():
             is_bounded = bound(function)
             numbers = _rewrite(function, applied)
             _erase_dead(function)

@@ -72,6 +72,7 @@ from tfconvert.converter.targets.litert.recurrent.loops import replace_loop
 from tfconvert.converter.targets.litert.recurrent.transposed_shapes import read_sizes_before
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -88,7 +89,7 @@ class FuseRecurrentLoops:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many layers of each kind there are, and why loops have stayed."""
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         extents = Extents(module)
         plans: list[Plan] = []
         notes: list[Diagnostic] = []

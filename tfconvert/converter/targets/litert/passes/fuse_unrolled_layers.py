@@ -46,7 +46,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.chains import Chain, chains_of, narrow_states
@@ -57,6 +56,7 @@ from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.findings import chosen
 from tfconvert.converter.targets.litert.recurrent.unrolled import replace_chain
 from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -76,7 +76,7 @@ class FuseUnrolledLayers:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many layers of each kind there are."""
         applied: Counter[str] = Counter()
-        blocks = [block for function in symbol_table.functions_of(module).values() for block in function.body.blocks]
+        blocks = [block for function in functions_of(module).values() for block in function.body.blocks]
         chains = [chain for block in blocks for chain in chains_of(block)]
         extents = Extents(module)
         narrow = [narrow_states(chain, extents) for chain in chains]

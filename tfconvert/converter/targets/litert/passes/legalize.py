@@ -35,7 +35,7 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.targets.litert.legalize import registry
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tfl, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -113,7 +113,7 @@ class Legalize:
     ) -> tuple[registry.Phases, list[Operation], list[Diagnostic]]:
         """Applies patterns; returns all that were needed, the remaining ops, and notes about float types."""
         notes: list[Diagnostic] = []
-        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        functions = list(functions_of(module).values())
         names = {op.name for op in walk(module)}
         while True:
             phases = registry.phases_for(names)

@@ -39,7 +39,7 @@ from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.watched import unused
 from tfconvert.converter.targets.litert.optimize import registry
 from tfconvert.schema.dialects import tfl
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -63,7 +63,7 @@ class Optimize:
         """Rewrites every function; returns how often each pattern was applied."""
         applied: Counter[str] = Counter()
         watched = user_patterns.watched(self.patterns, "tfl.", module, allow_custom_ops=self.allow_custom_ops)
-        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        functions = list(functions_of(module).values())
         names = {op.name for op in walk(module)}
         while True:
             known = registry.patterns_for(names)

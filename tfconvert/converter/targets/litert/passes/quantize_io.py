@@ -39,7 +39,7 @@ from tfconvert.converter.targets.litert.quantize.range import Range
 from tfconvert.converter.targets.litert.quantize.ranges import drop_ranges, range_of
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, tfl, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -69,7 +69,7 @@ class QuantizeIo:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the entry functions; returns how many inputs and outputs changed."""
-        functions = [op for op in module.ops if isinstance(op, FuncOp) and not op.is_declaration]
+        functions = list(defined_functions(module).values())
         counts: Counter[str] = Counter()
         if self.quantize.has_integer_ends:
             for function in (each for each in entry_functions(module) if not each.is_declaration):

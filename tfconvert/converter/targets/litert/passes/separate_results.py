@@ -91,7 +91,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import sequences, tensor_data, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, Value
@@ -109,7 +109,7 @@ class SeparateResults:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the functions; returns how many values are copied."""
-        functions = symbol_table.defined_functions(module)
+        functions = defined_functions(module)
         if len(functions) < 2:
             return NOTHING_DONE  # there are no calls
         bodies: set[str] = set()

@@ -16,7 +16,7 @@ from tfconvert.converter.ir.edit import replace_op, update_function_type
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -70,7 +70,7 @@ def instrument(module: ModuleOp, observed: Mapping[FuncOp, Sequence[Value]]) -> 
 
 class _Instrumentation:
     def __init__(self, module: ModuleOp, values: dict[Value, Value], wanted: Mapping[str, tuple[Value, ...]]) -> None:
-        self._functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+        self._functions = functions_of(module)
         self._values = values
         self._originals: dict[Value, Value] = {copy: original for original, copy in values.items()}
         self._wanted = wanted

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.targets.stablehlo.buffers.host import CONSTANT, FUSION
 from tfconvert.schema.dialects import memref, types, upstream
-from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import UNIT, StringAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -67,7 +66,7 @@ class Kernels:
 
     def __init__(self, module: ModuleOp) -> None:
         self._module = module
-        self._names = set(symbol_table.functions_of(module))
+        self._names = set(functions_of(module))
         self._known: dict[str, str] = {}
         self._next: dict[str, int] = {}
         self.functions: list[FuncOp] = []

@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import replace_op, walk
 from tfconvert.converter.targets.stablehlo.buffers.constants import Constants
 from tfconvert.converter.targets.stablehlo.buffers.host import ARITHMETIC, CONSTANT, FUSION, assertion, host_ops
 from tfconvert.converter.targets.stablehlo.buffers.kernels import Kernels, Operands, buffer_type, is_inline
 from tfconvert.converter.targets.stablehlo.buffers.scope import Buffer, InlineScope, Scope, sizes_of_results
 from tfconvert.schema.dialects import memref, stablehlo, types
-from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -69,7 +68,7 @@ class Lowering:
     def __init__(self, module: ModuleOp) -> None:
         self.counts: Counter[str] = Counter()
         self._module = module
-        self._functions = symbol_table.functions_of(module)
+        self._functions = functions_of(module)
         self._kernels = Kernels(module)
         self._constants = Constants(module)
         self._hosted: set[Operation] = set()
