@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from tfconvert.converter.pipeline.stages import names_of
-from tfconvert.converter.targets.iree.rewrites.registry import REFUSED
+from tfconvert.converter.targets.iree.rewrites.rules import REFUSED
 from tfconvert.converter.targets.stablehlo.legalize import control_flow
-from tfconvert.converter.targets.stablehlo.legalize.registry import FAMILIES
+from tfconvert.converter.targets.stablehlo.legalize.lowerings import FAMILIES
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.importers.graph.legacy_ops import CURRENT
 from tfconvert.schema.tensorflow import op_defs

@@ -14,7 +14,7 @@ from tfconvert.converter.executor.graphs import Graph, GraphRun
 from tfconvert.converter.executor.stablehlo import table as stablehlo
 from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tables import Table
-from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
+from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, run_task
 from tfconvert.converter.executor.variables import Variable
 from tfconvert.converter.ir import symbol_table
 from tfconvert.ops.kernels import registry
@@ -125,8 +125,8 @@ class Executor:
             raise ConversionError(problems)
         self.deadline = Deadline()
         while self._initializers:
-            drive(self.begin(self._initializers.pop(0)), self.deadline)
-        return list(drive(self.call(function_name, tuple(inputs)), self.deadline))
+            run_task(self.begin(self._initializers.pop(0)), self.deadline)
+        return list(run_task(self.call(function_name, tuple(inputs)), self.deadline))
 
     def problems(self, function_name: str) -> list[Diagnostic]:
         """Returns why a function can't be run: ops without a kernel or a value in it and in what it may call."""

@@ -35,7 +35,7 @@ from tfconvert.converter.targets.iree.rewrites.checks import late, mixed_up
 from tfconvert.converter.targets.iree.rewrites.context import Context
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.numbers import Numbers
-from tfconvert.converter.targets.iree.rewrites.registry import REFUSED, RULES
+from tfconvert.converter.targets.iree.rewrites.rules import REFUSED, RULES
 from tfconvert.converter.targets.iree.rewrites.shapes import number
 from tfconvert.converter.targets.iree.rewrites.unsigned import without_sign
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC

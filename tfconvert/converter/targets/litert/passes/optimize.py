@@ -33,7 +33,7 @@ from typing import ClassVar
 from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.pipeline.greedy_pass import GreedyPass
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.targets.litert.optimize import registry
+from tfconvert.converter.targets.litert.optimize import optimizations
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -50,4 +50,4 @@ class Optimize(GreedyPass):
 
     def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
         names.update(op.name for op in walk(module))
-        return registry.patterns_for(names)
+        return optimizations.patterns_for(names)

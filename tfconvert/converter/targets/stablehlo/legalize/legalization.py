@@ -6,15 +6,16 @@ What has no form is gathered; nothing is returned unless all ops have one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.edit import erase, walk
+from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.targets.stablehlo.legalize import control_flow
 from tfconvert.converter.targets.stablehlo.legalize.left_over import unsupported
-from tfconvert.converter.targets.stablehlo.legalize.registry import LOWERINGS
+from tfconvert.converter.targets.stablehlo.legalize.lowerings import LOWERINGS
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Sizes
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
@@ -63,34 +64,27 @@ class Legalization:
         Raises:
             ConversionError: Some ops have no form (`unsupported-op`, one diagnostic for each kind of op and reason).
         """
-        pending = [function.body.block for function in functions.values() if function.body.block not in self._calls.to]
-        roots = list(pending)
+        blocks = [function.body.block for function in functions.values() if function.body.block not in self._calls.to]
         # Regions come before what follows them, so that they use nothing that is not there yet.
-        iterators = [self._steps(block) for block in pending]
-        while iterators:
-            blocks = next(iterators[-1], None)
-            if blocks is None:
-                iterators.pop()
-            else:
-                iterators += [self._steps(block) for block in blocks]
-        for block in roots:
+        for block in reversed(blocks):
+            drive(self._rewrite(block))
+        for block in blocks:
             function = block.parent_op()
             assert function is not None
             self._finish(function)
         if self._left:
             raise unsupported(self._left)
 
-    def _steps(self, block: Block) -> Iterator[list[Block]]:
-        """Rewrites the ops of a block; yields the blocks of new regions, which must be rewritten before the rest."""
+    def _rewrite(self, block: Block) -> Task[None]:
+        """Rewrites the ops of a block; waits for the blocks of new regions, which must be rewritten before the rest."""
         for argument in block.args:
             self._sizes.see(argument)
         for op in tuple(block.ops):
             if op.name in _ERASED:
                 erase(op)
             elif op.name.startswith("tf.") and op.name != "tf.Const":
-                blocks = self._lower(op)
-                if blocks:
-                    yield blocks
+                for inner in reversed(self._lower(op)):
+                    yield self._rewrite(inner)
 
     def _lower(self, op: Operation) -> list[Block]:
         """Replaces an op, or notes why it stays; returns the blocks of new regions."""
