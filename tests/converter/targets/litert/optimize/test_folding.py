@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.converter.targets.litert.optimize.graph import Graph, check, f32, i32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.optimize import fold_input, optimizations
+from tfconvert.converter.targets.litert.optimize import fold_into_weights, optimizations
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.types import I8
@@ -194,7 +194,7 @@ def test_declining_says_why() -> None:
     reasons = optimizations.patterns().reasons(graph.ops[0])
     assert len(reasons) == len(optimizations.patterns().for_root("tfl.conv_2d"))
     assert any("scaled" in reason for reason in reasons)
-    assert all(isinstance(pattern.match(graph.ops[0]), Failure) for pattern in fold_input.PATTERNS[:1])
+    assert all(isinstance(pattern.match(graph.ops[0]), Failure) for pattern in fold_into_weights.PATTERNS[:1])
 
 
 STEPS = st.lists(

@@ -10,27 +10,19 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 
 # In the order in which patterns of one root and one benefit are tried.
 _MODULES = (
-    LazyModule("fold_bias"),
-    LazyModule("fold_scale"),
-    LazyModule("fold_input"),
-    LazyModule("fuse_activation"),
+    LazyModule("fold_into_weights"),
     LazyModule("activations"),
     LazyModule("arithmetic"),
     LazyModule("broadcasts"),
-    LazyModule("depthwise"),
     LazyModule("pads", "pad padv2"),
     LazyModule("products", "batch_matmul"),
     LazyModule("dilation", "batch_to_space_nd"),
     LazyModule("reshapes"),
     LazyModule("fake_quantized", "dequantize fake_quant"),
     LazyModule("transposes", "transpose"),
-    LazyModule("transpose_motion", "transpose"),
-    LazyModule("identities"),
-    LazyModule("layer_normalization", "neg sub"),
-    LazyModule("normalization", "rsqrt sqrt"),
+    LazyModule("normalization", "neg rsqrt sqrt sub"),
     LazyModule("reductions"),
-    LazyModule("hoist_over_reshape", "reshape"),
-    LazyModule("over_reshapes", "reshape"),
+    LazyModule("reshape_motion", "reshape"),
     LazyModule(
         "bidirectional",
         "bidirectional_sequence_lstm bidirectional_sequence_rnn shape unidirectional_sequence_lstm "
@@ -38,12 +30,13 @@ _MODULES = (
     ),
     LazyModule("slices", "slice strided_slice"),
     LazyModule("fold_constants"),
-    LazyModule("broadcast_motion", "broadcast_to"),
-    LazyModule("softmax", "exp log_softmax softmax"),
     LazyModule("choices", "logical_and logical_not logical_or select select_v2"),
     LazyModule("one_hot", "one_hot"),
     LazyModule("rows", "concatenation cumsum gather_nd scatter_nd split split_v unpack"),
-    LazyModule("shorter", "abs div exp floor_div logistic neg pow softmax sqrt square squared_difference sub"),
+    LazyModule(
+        "simplifications",
+        "abs div exp floor_div log_softmax logistic neg pow softmax sqrt square squared_difference sub",
+    ),
 )
 
 _TABLE = LazyTable("tfconvert.converter.targets.litert.optimize", "tfl.", _MODULES)
