@@ -1,6 +1,6 @@
 """Takes a module to StableHLO: every function in program order, op by op, so that what is known of sizes stays known.
 
-What has no form is gathered; nothing is returned unless all ops have one.
+Ops without a form are gathered; nothing is returned unless all ops have one.
 """
 
 from __future__ import annotations
@@ -13,20 +13,60 @@ from tfconvert.converter.ir.edit import erase, walk
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
 from tfconvert.converter.shapes.symbolic import Symbols
-from tfconvert.converter.targets.stablehlo.legalize import control_flow
-from tfconvert.converter.targets.stablehlo.legalize.left_over import unsupported
+from tfconvert.converter.targets.stablehlo.legalize import regions
 from tfconvert.converter.targets.stablehlo.legalize.lowerings import LOWERINGS
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Sizes
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.ir.values import Value
+
+# How many further nodes of one kind a message names.
+_NAMED = 3
+
+_HINTS = {
+    "strings": "export a function that begins behind what works on texts, or keep that part in TensorFlow",
+    "constant": "pass it as a constant, or pin the sizes of the inputs that it is computed from (--input-shape)",
+    "not known": "pin the sizes of the inputs that it depends on (--input-shape)",
+}
+
+
+def unsupported(left: Mapping[Operation, str]) -> ConversionError:
+    """Returns the error about ops that stay.
+
+    Args:
+        left: The ops, with why each one stays.
+    """
+    groups: dict[tuple[str, str], list[Operation]] = {}
+    for op, reason in left.items():
+        groups.setdefault((op.name, reason), []).append(op)
+    return ConversionError([_diagnostic(reason, ops) for (_, reason), ops in groups.items()])
+
+
+def _diagnostic(reason: str, ops: list[Operation]) -> Diagnostic:
+    places = [place_of(op.location) for op in ops]
+    others = [place.node for place in places[1 : 1 + _NAMED] if place.node]
+    also = f"; also at {', '.join(others)}" if others else ""
+    more = len(places) - 1 - len(others)
+    also += f" and {more} more" if others and more > 0 else ""
+    hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
+    return Diagnostic(
+        "unsupported-op",
+        f"{ops[0].name} can't be taken to StableHLO: {reason}{also}",
+        ops[0].name,
+        places[0].node,
+        str(places[0]),
+        hint=hint,
+    )
+
 
 # Ops that compute nothing.
 _ERASED = frozenset({"tf.NoOp", "tf.Assert"})
@@ -103,8 +143,8 @@ class Legalization:
     def _lowered(self, op: Operation) -> tuple[Value | Sequence[Value], list[Block]]:
         """Emits what replaces an op; returns the new results, and the blocks of new regions."""
         emit = StableHLOBuilder(op, self._sizes, checks_indices=self._checks_indices)
-        if op.name in control_flow.HANDLED:
-            return control_flow.lower(emit, op, self._bodies(op))
+        if op.name in regions.HANDLED:
+            return regions.lower(emit, op, self._bodies(op))
         if op.name in LOWERINGS:
             return LOWERINGS[op.name](op, emit), []
         values = (*op.operands, *op.results)

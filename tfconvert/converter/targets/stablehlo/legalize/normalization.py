@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.converter.targets.stablehlo.legalize.window_geometry import channel_axis, table
+from tfconvert.converter.targets.stablehlo.legalize.windows import channel_axis, table
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation

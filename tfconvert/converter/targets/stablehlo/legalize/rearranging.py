@@ -1,4 +1,4 @@
-"""Elements in other places: rolled, reversed by row, moved by permutations; and indices that are computed."""
+"""Elements in other places: rolled, reversed by row, moved by permutations, in blocks and patches of images."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.computed_axes import permuted
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
-from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested_size
+from tfconvert.converter.targets.stablehlo.legalize.reductions import permuted
+from tfconvert.converter.targets.stablehlo.legalize.shaping import (
+    concatenate,
+    part,
+    pick,
+    requested_size,
+    sizes_in,
+    times,
+)
+from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.windows import Amounts, Axis, amounts_of, pad_around, same, slid
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -247,7 +256,7 @@ def _binary(name: str) -> Lowering:
     return lambda op, emit: emit.binary(name, *op.operands)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+REARRANGEMENTS: Mapping[str, Lowering] = {
     "BroadcastArgs": _broadcast_args,
     "Concat": _concat,
     "ConcatOffset": _concat_offset,
@@ -267,4 +276,140 @@ LOWERINGS: Mapping[str, Lowering] = {
     "Transpose": _transpose,
     "UnravelIndex": _unravel_index,
     "Zeta": _binary("chlo.zeta"),
+}
+
+
+def _divided(emit: StableHLOBuilder, dim: int, divisor: int) -> int:
+    return emit.size_of(emit.compute("divide", emit.size(dim), emit.size(divisor)))
+
+
+def _batch_blocks(op: Operation, emit: StableHLOBuilder) -> tuple[Sequence[int], list[Amounts]]:
+    """Returns the blocks' size, and what is padded or cut off each spatial axis."""
+    if len(op.operands) == 2:
+        return (int(attribute(op, "block_size", 1)),) * 2, amounts_of(emit, op, 1, 2)
+    block = sizes_in(emit, op.operands[1])
+    return block, amounts_of(emit, op, 2, len(block))
+
+
+def _space_to_batch(op: Operation, emit: StableHLOBuilder) -> Value:
+    value = op.operands[0]
+    block, amounts = _batch_blocks(op, emit)
+    rank, count = len(emit.dims(value)), len(block)
+    every: list[Amounts] = [(0, 0), *amounts, *[(0, 0)] * (rank - 1 - count)]
+    value = pad_around(emit, value, every, emit.scalar(0, types.element_of(value.type)))
+    batch, *spatial = emit.dims(value)[: count + 1]
+    rest = emit.dims(value)[count + 1 :]
+    counts = [_divided(emit, dim, size) for dim, size in zip(spatial, block, strict=True)]
+    split = [each for pair in zip(counts, block, strict=True) for each in pair]
+    value = emit.reshape(value, (batch, *split, *rest))
+    order = [
+        *range(2, 2 * count + 2, 2),
+        0,
+        *range(1, 2 * count + 1, 2),
+        *range(2 * count + 1, len(rest) + 2 * count + 1),
+    ]
+    value = emit.transpose(value, order)
+    total = batch
+    for size in block:
+        total = times(emit, total, size)
+    return emit.reshape(value, (total, *counts, *rest))
+
+
+def _batch_to_space(op: Operation, emit: StableHLOBuilder) -> Value:
+    value = op.operands[0]
+    block, cuts = _batch_blocks(op, emit)
+    count = len(block)
+    total, *spatial = emit.dims(value)[: count + 1]
+    rest = emit.dims(value)[count + 1 :]
+    batch = total
+    for size in block:
+        batch = _divided(emit, batch, size)
+    value = emit.reshape(value, (*block, batch, *spatial, *rest))
+    order = [count]
+    for axis in range(count):
+        order += [count + 1 + axis, axis]
+    value = emit.transpose(value, [*order, *range(2 * count + 1, 2 * count + 1 + len(rest))])
+    wide = [times(emit, dim, size) for dim, size in zip(spatial, block, strict=True)]
+    value = emit.reshape(value, (batch, *wide, *rest))
+    for axis, (low, high) in enumerate(cuts, 1):
+        value = from_to(emit, value, axis, low, emit.compute("subtract", emit.size(emit.dims(value)[axis]), high))
+    return value
+
+
+def _depth_layout(op: Operation, emit: StableHLOBuilder) -> tuple[Value, tuple[int, ...], int, bool]:
+    value, form = op.operands[0], attribute(op, "data_format", "NHWC")
+    dims = emit.dims(value)
+    if len(dims) != 4:
+        raise Declined("its layout is not one of four dimensions")
+    return value, dims, int(attribute(op, "block_size", 1)), form == "NCHW"
+
+
+def _space_to_depth(op: Operation, emit: StableHLOBuilder) -> Value:
+    value, dims, block, is_first = _depth_layout(op, emit)
+    batch, channels = dims[0], dims[1] if is_first else dims[3]
+    height, width = (_divided(emit, dim, block) for dim in (dims[2:] if is_first else dims[1:3]))
+    deep = times(emit, channels, block * block)
+    if is_first:
+        value = emit.reshape(value, (batch, channels, height, block, width, block))
+        return emit.reshape(emit.transpose(value, (0, 3, 5, 1, 2, 4)), (batch, deep, height, width))
+    value = emit.reshape(value, (batch, height, block, width, block, channels))
+    return emit.reshape(emit.transpose(value, (0, 1, 3, 2, 4, 5)), (batch, height, width, deep))
+
+
+def _depth_to_space(op: Operation, emit: StableHLOBuilder) -> Value:
+    value, dims, block, is_first = _depth_layout(op, emit)
+    batch, deep = dims[0], dims[1] if is_first else dims[3]
+    height, width = dims[2:] if is_first else dims[1:3]
+    channels = _divided(emit, deep, block * block)
+    tall, wide = times(emit, height, block), times(emit, width, block)
+    if is_first:
+        value = emit.reshape(value, (batch, block, block, channels, height, width))
+        return emit.reshape(emit.transpose(value, (0, 3, 4, 1, 5, 2)), (batch, channels, tall, wide))
+    value = emit.reshape(value, (batch, height, width, block, block, channels))
+    return emit.reshape(emit.transpose(value, (0, 1, 3, 2, 4, 5)), (batch, tall, wide, channels))
+
+
+# The most pixels of a patch, each of which is cut out of all patches at once.
+_MAX_PARTS = 1024
+
+
+def _patches(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Cuts out each pixel of a patch from all patches, with a step, and puts those side by side as channels."""
+    value = op.operands[0]
+    dims = emit.dims(value)
+    rates = attribute(op, "rates", ()) or (1,) * len(dims)
+    axes = [
+        Axis(axis, attribute(op, "ksizes")[axis], attribute(op, "strides")[axis], rates[axis])
+        for axis in range(1, len(dims) - 1)
+    ]
+    amounts: list[Amounts] = [(0, 0)] * len(dims)
+    counts = []
+    for axis in axes:
+        if attribute(op, "padding", "VALID") == "SAME":
+            amounts[axis.number] = same(emit, dims[axis.number], axis)
+        counts.append(slid(emit, op, dims[axis.number], axis, (0, 0)))
+    value = pad_around(emit, value, amounts, emit.scalar(0, types.element_of(value.type)))
+    parts = [value]
+    for axis, count in zip(axes, counts, strict=True):
+        if len(parts) * axis.size > _MAX_PARTS:
+            raise Declined(f"a patch has more than {_MAX_PARTS} pixels")
+        # The last element that is taken is the one behind which a whole window still ends.
+        reach = emit.compute("add", emit.compute("multiply", emit.size(count), axis.stride), 1 - axis.stride)
+        parts = [
+            from_to(emit, part, axis.number, at, emit.compute("add", reach, at), axis.stride, count)
+            for part in parts
+            for at in range(0, axis.extent, axis.dilation)
+        ]
+    return concatenate(emit, parts, len(dims) - 1)
+
+
+BLOCKS: Mapping[str, Lowering] = {
+    "BatchToSpace": _batch_to_space,
+    "BatchToSpaceND": _batch_to_space,
+    "DepthToSpace": _depth_to_space,
+    "ExtractImagePatches": _patches,
+    "ExtractVolumePatches": _patches,
+    "SpaceToBatch": _space_to_batch,
+    "SpaceToBatchND": _space_to_batch,
+    "SpaceToDepth": _space_to_depth,
 }

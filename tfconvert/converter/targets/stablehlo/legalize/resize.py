@@ -13,7 +13,7 @@ from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
-from tfconvert.converter.targets.stablehlo.legalize.products import dot
+from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.kernels.resampling import TABLE

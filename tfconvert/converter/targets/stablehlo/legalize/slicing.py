@@ -1,4 +1,4 @@
-"""Slices: with strides and masks, by begin and size, reversed, rolled."""
+"""Slices, with strides and masks, by begin and size, reversed and rolled; and splits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.constraints import require_within
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require, require_equal, require_within
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
-from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -284,13 +284,13 @@ def _strided_update(op: Operation, emit: StableHLOBuilder) -> Value:
     if any(entry.is_gathered(dim) for entry, dim in zip(entries, dims, strict=True)):
         raise Declined("it goes backwards, or in strides that are not constant")
     parts = [_taken(emit, entry, dim) for entry, dim in zip(entries, dims, strict=True)]
-    sizes = [part.size for part in parts]
+    sizes = [each.size for each in parts]
     columns = []
-    for axis, part in enumerate(parts):
-        start, step = part.start, part.step
-        if part.reverses:
+    for axis, each in enumerate(parts):
+        start, step = each.start, each.step
+        if each.reverses:
             start = emit.compute(
-                "add", start, emit.compute("multiply", emit.compute("add", emit.size(part.size), -1), step)
+                "add", start, emit.compute("multiply", emit.compute("add", emit.size(each.size), -1), step)
             )
             step = -step
         places = emit.binary("multiply", emit.iota(sizes, axis, types.I32), step)
@@ -313,7 +313,7 @@ def _update(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.one("dynamic_update_slice", (value, update, *starts), types.element_of(value.type), dims)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+SLICES: Mapping[str, Lowering] = {
     "ReverseV2": _reverse,
     "Slice": _slice,
     "StridedSlice": _strided_slice,
@@ -321,3 +321,69 @@ LOWERINGS: Mapping[str, Lowering] = {
     "XlaDynamicSlice": _cut,
     "XlaDynamicUpdateSlice": _update,
 }
+
+
+def _parts(emit: StableHLOBuilder, value: Value, axis: int, sizes: Sequence[Value | int]) -> list[Value]:
+    """Emits parts of sizes, one after the other; the sizes add up to that of the axis."""
+    found = []
+    begin: Value | int = 0
+    is_known = emit.dims(value)[axis] >= 0
+    for size in sizes:
+        end = emit.compute("add", begin, size)
+        if is_known and isinstance(begin, int) and isinstance(end, int):
+            found.append(part(emit, value, axis, begin, end))
+        else:
+            found.append(from_to(emit, value, axis, begin, end, count=emit.size_of(size)))
+        begin = end
+    return found
+
+
+def _split(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    value, count = op.operands[1], len(op.results)
+    dims = emit.dims(value)
+    axis = axis_of(ints(op, 0, "the axis")[0], len(dims))
+    size = emit.compute("divide", emit.size(dims[axis]), count)
+    if dims[axis] < 0 and count > 1:
+        whole = emit.value(emit.compute("multiply", size, count))
+        holds = emit.compare("EQ", whole, emit.value(emit.size(dims[axis])))
+        require(emit, holds, f"the size that is split must be a multiple of {count}")
+    return _parts(emit, value, axis, [size] * count)
+
+
+def _split_by_sizes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    value = op.operands[0]
+    dims = emit.dims(value)
+    axis = axis_of(ints(op, 2, "the axis")[0], len(dims))
+    whole = emit.size(dims[axis])
+    known = constant_ints(op.operands[1])
+    if known is None:
+        sizes = _computed_sizes(emit, op.operands[1], len(op.results), whole)
+    elif -1 in known:
+        rest = emit.compute("subtract", whole, sum(known) + 1)
+        sizes = [rest if size < 0 else size for size in known]
+    else:
+        require_equal(emit, dims[axis], sum(known), "the sizes of the parts must add up to the size that is split")
+        sizes = list(known)
+    return _parts(emit, value, axis, sizes)
+
+
+def _computed_sizes(emit: StableHLOBuilder, vector: Value, count: int, whole: Value | int) -> list[Value | int]:
+    """Returns sizes of which any may turn out to be -1 at run time."""
+    asked = [emit.convert(pick(emit, vector, at), types.I32) for at in range(count)]
+    total: Value | int = 0
+    for size in asked:
+        total = emit.compute("add", total, size)
+    rest = emit.value(emit.compute("subtract", whole, emit.compute("add", total, 1)))
+    return [emit.select(emit.compare("LT", size, 0), rest, size) for size in asked]
+
+
+def _unpack(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    value, count = op.operands[0], len(op.results)
+    dims = emit.dims(value)
+    axis = axis_of(attribute(op, "axis", 0), len(dims))
+    require_equal(emit, dims[axis], count, f"what is taken apart must have {count} slices")
+    left = [*dims[:axis], *dims[axis + 1 :]]
+    return [emit.reshape(each, left) for each in _parts(emit, value, axis, [1] * count)]
+
+
+SPLITS: Mapping[str, Lowering] = {"Split": _split, "SplitV": _split_by_sizes, "Unpack": _unpack}

@@ -1,22 +1,223 @@
-"""Sparse tensors, represented by the indices of their elements, these elements and a shape."""
+"""Ragged tensors, represented by all their values and the bounds between rows; and sparse ones, by the indices of elements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
-from tfconvert.converter.targets.stablehlo.legalize.products import dot
+from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
-from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
+from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested_size, sizes_in
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+
+
+class Rows(NamedTuple):
+    """A dimension of rows.
+
+    Attributes:
+        height: How many rows there are.
+        starts: Where each row starts, as `i32`.
+        lengths: How long each row is, as `i32`.
+        numbers: Which row each value is in, as `i32`.
+        places: Where in its row each value is, as `i32`.
+    """
+
+    height: int
+    starts: Value
+    lengths: Value
+    numbers: Value
+    places: Value
+
+
+def _numbered(emit: StableHLOBuilder, starts: Value, total: int) -> Value:
+    """Emits which row each value is in: how many rows after the first one have started by then."""
+    (count,) = emit.dims(starts)
+    into = emit.broadcast(emit.scalar(0, types.I32), (total,), ())
+    ones = emit.broadcast(emit.scalar(1, types.I32), (count,), ())
+    # Empty rows at the end start behind all values, which is nowhere.
+    begun = scatter(emit, "add", emit.reshape(starts, (count, 1)), ones, into)
+    return emit.binary("subtract", scan(emit, begun, 0, ADD), 1)
+
+
+def _of_starts(emit: StableHLOBuilder, starts: Value, lengths: Value, total: int) -> Rows:
+    numbers = _numbered(emit, starts, total)
+    places = emit.binary("subtract", emit.iota((total,), 0, types.I32), rows_at(emit, starts, numbers))
+    return Rows(emit.dims(starts)[0], starts, lengths, numbers, places)
+
+
+def _between(emit: StableHLOBuilder, splits: Value) -> tuple[Value, Value]:
+    """Emits where rows start, and how long they are."""
+    bounds = emit.convert(splits, types.I32)
+    size = emit.size(emit.dims(bounds)[0])
+    starts = from_to(emit, bounds, 0, 0, emit.compute("subtract", size, 1))
+    ends = from_to(emit, bounds, 0, 1, size)
+    return starts, emit.binary("subtract", ends, starts)
+
+
+def _of_splits(emit: StableHLOBuilder, splits: Value, total: int) -> Rows:
+    return _of_starts(emit, *_between(emit, splits), total)
+
+
+def _of_lengths(emit: StableHLOBuilder, lengths: Value) -> tuple[Rows, Value]:
+    """Emits rows from their lengths, and the bounds between them; how many values there are is counted."""
+    sums = scan(emit, lengths, 0, ADD)
+    total = emit.sizes.fresh(emit.reduce("add", lengths, (0,), 0))
+    splits = concatenate(emit, [emit.ints([0]), sums], 0)
+    return _of_starts(emit, emit.binary("subtract", sums, lengths), lengths, total), splits
+
+
+def _of_numbers(emit: StableHLOBuilder, count: int, numbers: Value) -> Rows:
+    """Emits rows from the number of each value's row."""
+    numbers = emit.convert(numbers, types.I32)
+    (total,) = emit.dims(numbers)
+    into = emit.broadcast(emit.scalar(0, types.I32), (count,), ())
+    ones = emit.broadcast(emit.scalar(1, types.I32), (total,), ())
+    lengths = scatter(emit, "add", emit.reshape(numbers, (total, 1)), ones, into)
+    starts = emit.binary("subtract", scan(emit, lengths, 0, ADD), lengths)
+    places = emit.binary("subtract", emit.iota((total,), 0, types.I32), rows_at(emit, starts, numbers))
+    return Rows(count, starts, lengths, numbers, places)
+
+
+def _partitions(op: Operation, emit: StableHLOBuilder) -> list[Rows]:
+    """Returns the ragged dimensions, the outermost first.
+
+    Raises:
+        Declined: One is represented in a way that is not known.
+    """
+    names = [each.decode() if isinstance(each, bytes) else str(each) for each in attribute(op, "row_partition_types")]
+    parts = list(op.operands[3:])
+    rows: list[Rows] = []
+    inner = emit.dims(op.operands[1])[0]
+    count = requested_size(emit, parts.pop(0)) if names[0] == "FIRST_DIM_SIZE" else 0
+    names = names[1:] if names[0] == "FIRST_DIM_SIZE" else names
+    for name, given, after in zip(names, parts, [*parts[1:], None], strict=True):
+        if name == "ROW_SPLITS":
+            total = inner if after is None else _rows_in(emit, after)
+            rows.append(_of_splits(emit, given, total))
+        elif name == "VALUE_ROWIDS" and not rows:
+            rows.append(_of_numbers(emit, count, given))
+        elif name == "VALUE_ROWIDS":
+            rows.append(_of_numbers(emit, emit.dims(rows[-1].numbers)[0], given))
+        else:
+            raise Declined(f"its rows are represented as {name}")
+    return rows
+
+
+def _rows_in(emit: StableHLOBuilder, splits: Value) -> int:
+    """Returns how many rows bounds are between."""
+    return emit.size_of(emit.compute("subtract", emit.size(emit.dims(splits)[0]), 1))
+
+
+def _wanted(emit: StableHLOBuilder, op: Operation, rank: int) -> list[Value | int]:
+    """Returns the sizes that are asked for, -1 those that the values have."""
+    shape = op.operands[0]
+    if not emit.dims(shape):
+        return [-1] * rank
+    elements = emit.sizes.elements(shape) or (UNKNOWN,) * rank
+    return [each if each > UNKNOWN else pick(emit, shape, at) for at, each in enumerate(elements)] or [-1] * rank
+
+
+def _resolved(emit: StableHLOBuilder, wanted: Value | int, own: Value | int) -> int:
+    if isinstance(wanted, int):
+        return wanted if wanted >= 0 else emit.size_of(own)
+    return emit.size_of(emit.select(emit.compare("LT", wanted, 0), emit.value(own), wanted))
+
+
+def _to_tensor(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits an update of what is filled with the default; values behind the end of a row that is cut are lost."""
+    values, default = op.operands[1:3]
+    rows = _partitions(op, emit)
+    inner = emit.dims(values)[1:]
+    wanted = _wanted(emit, op, 1 + len(rows) + len(inner))
+    if any(want not in (-1, dim) for want, dim in zip(wanted[1 + len(rows) :], inner, strict=False)):
+        raise Declined("it is cut or padded along dimensions other than those of the rows' lengths")
+    own: list[Value | int] = [emit.size(rows[0].height)]
+    own += [emit.reduce("maximum", each.lengths, (0,), 0) for each in rows]
+    dims = [_resolved(emit, want, size) for want, size in zip(wanted, own, strict=False)]
+    columns = [rows[0].numbers, rows[0].places]
+    for each in rows[1:]:
+        columns = [*(rows_at(emit, column, each.numbers) for column in columns), each.places]
+    count = emit.dims(values)[0]
+    indices = concatenate(emit, [emit.reshape(column, (count, 1)) for column in columns], 1)
+    return scatter(emit, "", indices, values, emit.broadcast(default, (*dims, *inner)))
+
+
+def _to_sparse(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    *splits, values = op.operands
+    if len(splits) != 1 or len(emit.dims(values)) != 1:
+        raise Declined("it has other dimensions than rows of numbers")
+    (count,) = emit.dims(values)
+    rows = _of_splits(emit, splits[0], count)
+    columns = [emit.reshape(each, (count, 1)) for each in (rows.numbers, rows.places)]
+    longest = emit.reduce("maximum", rows.lengths, (0,), 0)
+    shape = emit.vector([emit.size(rows.height), longest])
+    return emit.convert(concatenate(emit, columns, 1), types.I64), values, emit.convert(shape, types.I64)
+
+
+def _gather(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    """Emits the rows at indices, those in them one dimension after the other."""
+    *splits, values, indices = op.operands
+    if len(emit.dims(indices)) != 1:
+        raise Declined("its indices are not a vector")
+    wanted = emit.convert(indices, types.I32)
+    results: list[Value] = []
+    for each, result in zip(splits, op.results, strict=False):
+        starts, lengths = (rows_at(emit, bounds, wanted) for bounds in _between(emit, each))
+        rows, found = _of_lengths(emit, lengths)
+        results.append(emit.convert(found, types.element_of(result.type)))
+        wanted = emit.binary("add", rows_at(emit, starts, rows.numbers), rows.places)
+    return *results, rows_at(emit, values, wanted)
+
+
+def _range(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    element = types.element_of(op.operands[0].type)
+    shapes = [emit.dims(operand) for operand in op.operands]
+    count = next((dims[0] for dims in shapes if dims), 1)
+    starts, limits, steps = (emit.broadcast(operand, (count,)) for operand in op.operands)
+    distance = emit.binary("multiply", emit.binary("subtract", limits, starts), emit.unary("sign", steps))
+    width = emit.unary("abs", steps)
+    if types.numpy_dtype(element).kind in "iu":
+        reached = emit.binary("divide", emit.binary("subtract", emit.binary("add", distance, width), 1), width)
+    else:
+        reached = emit.unary("ceil", emit.binary("divide", distance, width))
+    lengths = emit.convert(emit.binary("maximum", reached, 0), types.I32)
+    rows, splits = _of_lengths(emit, lengths)
+    start, step = (rows_at(emit, each, rows.numbers) for each in (starts, steps))
+    numbers = emit.binary("add", start, emit.binary("multiply", emit.convert(rows.places, element), step))
+    return emit.convert(splits, types.element_of(op.results[0].type)), numbers
+
+
+def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
+    splits, values, size, weights = op.operands
+    (count,) = emit.dims(values)
+    rows = _of_splits(emit, splits, count)
+    element = types.element_of(op.results[0].type)
+    is_binary = bool(attribute(op, "binary_output", False))
+    if is_binary or emit.dims(weights) == (0,):
+        weights = emit.broadcast(emit.scalar(1, element), (count,), ())
+    into = emit.broadcast(emit.scalar(0, element), (rows.height, requested_size(emit, size)), ())
+    columns = [emit.reshape(each, (count, 1)) for each in (rows.numbers, emit.convert(values, types.I32))]
+    return scatter(emit, "" if is_binary else "add", concatenate(emit, columns, 1), weights, into)
+
+
+RAGGED: Mapping[str, Lowering] = {
+    "RaggedBincount": _bincount,
+    "RaggedGather": _gather,
+    "RaggedRange": _range,
+    "RaggedTensorToSparse": _to_sparse,
+    "RaggedTensorToTensor": _to_tensor,
+}
 
 
 def _columns(emit: StableHLOBuilder, indices: Value) -> list[Value]:
@@ -174,7 +375,7 @@ def _add_to_dense(op: Operation, emit: StableHLOBuilder) -> Value:
     return scatter(emit, "add", indices, values, dense)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+SPARSE: Mapping[str, Lowering] = {
     "SparseDenseCwiseAdd": _with_dense("add"),
     "SparseDenseCwiseDiv": _with_dense("divide"),
     "SparseDenseCwiseMul": _with_dense("multiply"),
