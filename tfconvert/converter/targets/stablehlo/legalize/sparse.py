@@ -1,4 +1,4 @@
-"""Ragged tensors, represented by all their values and the bounds between rows; and sparse ones, by the indices of elements."""
+"""Ragged tensors, represented by all values and the bounds between rows; sparse ones, by the indices of elements."""
 
 from __future__ import annotations
 
