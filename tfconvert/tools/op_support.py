@@ -18,7 +18,7 @@ from tfconvert.converter.resource_ops.parts import PARTS
 from tfconvert.converter.targets.litert.flex.conversion import known_ops
 from tfconvert.converter.targets.litert.fusions.registry import FUSIONS
 from tfconvert.converter.targets.litert.legalize import legalizations
-from tfconvert.converter.targets.litert.legalize.advice import advice
+from tfconvert.converter.targets.litert.legalize.left_over import advice
 from tfconvert.converter.tensor_lists import arrays, lowering, stacks
 from tfconvert.importers.graph.legacy_ops import CURRENT
 from tfconvert.ops.kernels.registry import kernel

@@ -30,7 +30,7 @@ _MODULES = (
     LazyModule("rearrange", title="rearrange"),
     LazyModule("indexing", title="indexing"),
     LazyModule("strided_slice", title="strided slice"),
-    LazyModule("variables", title="state"),
+    LazyModule("state", title="state and control flow"),
     LazyModule("strings", title="strings"),
     LazyModule("channels_first", title="channels first"),
     LazyModule("narrow_types", title="narrow types"),
@@ -45,17 +45,11 @@ _MODULES = (
     LazyModule("roll", "Roll", "rolling"),
     LazyModule(
         "scatter",
-        "ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
-        "TensorScatterUpdate",
-        "scattering",
-    ),
-    LazyModule(
-        "segments",
-        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean "
+        "ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean "
         "SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum "
-        "SparseSegmentSumWithNumSegments UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd "
-        "UnsortedSegmentSum",
-        "segments",
+        "SparseSegmentSumWithNumSegments TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
+        "TensorScatterUpdate UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
+        "scatters and segments",
     ),
     LazyModule("partition", "DynamicPartition DynamicStitch InvertPermutation ParallelDynamicStitch", "partitions"),
     LazyModule("sharded_tables", "DynamicStitch ParallelDynamicStitch", "partitions"),
@@ -65,22 +59,17 @@ _MODULES = (
         "MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3",
         "diagonals",
     ),
-    LazyModule("uniques", "ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2", "sets"),
     LazyModule(
         "sparse",
-        "SparseFillEmptyRows SparseReorder SparseReshape SparseTensorDenseMatMul SparseToDense",
-        "sparse tensors",
+        "RaggedTensorToSparse RaggedTensorToTensor SparseFillEmptyRows SparseReorder SparseReshape "
+        "SparseTensorDenseMatMul SparseToDense",
+        "sparse and ragged tensors",
     ),
-    LazyModule("ragged", "RaggedTensorToSparse RaggedTensorToTensor", "ragged tensors"),
     LazyModule("strided_update", "TensorStridedSliceUpdate", "strided update"),
     LazyModule("colors", "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV", "colours"),
-    LazyModule("search", "LowerBound UpperBound", "sorted rows"),
-    LazyModule("cross_product", "Cross", "cross product"),
     LazyModule("signal", "IRFFT IRFFT2D RFFT RFFT2D", "signal"),
     LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
-    LazyModule("control_flow", "If StatelessIf StatelessWhile ToBool While", "control flow"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
-    LazyModule("argmax_pooling", "MaxPoolWithArgmax", "pooling with places"),
     LazyModule("resample", "ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"),
     LazyModule("crops", "CropAndResize", "resampling"),
     LazyModule(
@@ -96,7 +85,12 @@ _MODULES = (
         "BatchNormWithGlobalNormalization BatchToSpace Reverse SpaceToBatch SparseMatMul TopK",
         "older ops",
     ),
-    LazyModule("ranking", "ApproxTopK InTopK InTopKV2 NthElement UnravelIndex", "ranking"),
+    LazyModule(
+        "ranking",
+        "ApproxTopK InTopK InTopKV2 ListDiff LowerBound NthElement Unique UniqueV2 UniqueWithCounts "
+        "UniqueWithCountsV2 UnravelIndex UpperBound",
+        "ranking and sets",
+    ),
     LazyModule("gradients", "EluGrad LeakyReluGrad SeluGrad SoftplusGrad SoftsignGrad", "gradients"),
     LazyModule("bessel", "BesselI0e", "Bessel functions"),
 )

@@ -41,7 +41,7 @@ from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.resource_ops import initial_values
 from tfconvert.converter.targets.litert.legalize.entry import element_name
-from tfconvert.converter.targets.litert.legalize.variables import HELD
+from tfconvert.converter.targets.litert.legalize.state import HELD
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
