@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row, all_of, element_name
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering, all_of, element_name
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -161,5 +161,5 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("DenseBincount", "OneHot Sum", _count, "i32 i64", _COUNTABLE),
     Lowering("Bincount", "OneHot Sum", _count, "i32", _COUNTABLE),
     Lowering("Bucketize", "Cast ZerosLike", _one_bucket, "f32 f64 i32 i64", _no_boundaries, benefit=3),
-    Row("Bucketize", "bucketize", "f32 f64 i32 i64", options={"boundaries": Attr("boundaries")}),
+    BuiltinRow("Bucketize", "bucketize", "f32 f64 i32 i64", options={"boundaries": Attr("boundaries")}),
 )

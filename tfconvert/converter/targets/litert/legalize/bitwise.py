@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row, element_name
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering, element_name
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -61,8 +61,8 @@ def _left_shift(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("BitwiseXor", "bitwise_xor", _WORDS),
-    Row("RightShift", "right_shift", _WORDS),
+    BuiltinRow("BitwiseXor", "bitwise_xor", _WORDS),
+    BuiltinRow("RightShift", "right_shift", _WORDS),
     Lowering("Invert", "BitwiseXor", _invert, _WORDS),
     Lowering("BitwiseAnd", "BitwiseXor RightShift Less", _bitwise_and, "i32"),
     Lowering("BitwiseOr", "BitwiseXor RightShift Less", _bitwise_or, "i32"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
@@ -142,12 +142,12 @@ def _matrix_of_vector(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("MatrixDiag", "matrix_diag", _DIAGONAL),
-    Row("MatrixDiagV2", "matrix_diag", _DIAGONAL, operands=(0,), constraint=_plain_diagonal),
-    Row("MatrixDiagV3", "matrix_diag", _DIAGONAL, operands=(0,), constraint=_plain_diagonal),
-    Row("MatrixSetDiag", "matrix_set_diag", _DIAGONAL),
-    Row("MatrixSetDiagV2", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
-    Row("MatrixSetDiagV3", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
+    BuiltinRow("MatrixDiag", "matrix_diag", _DIAGONAL),
+    BuiltinRow("MatrixDiagV2", "matrix_diag", _DIAGONAL, operands=(0,), constraint=_plain_diagonal),
+    BuiltinRow("MatrixDiagV3", "matrix_diag", _DIAGONAL, operands=(0,), constraint=_plain_diagonal),
+    BuiltinRow("MatrixSetDiag", "matrix_set_diag", _DIAGONAL),
+    BuiltinRow("MatrixSetDiagV2", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
+    BuiltinRow("MatrixSetDiagV3", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
     *(
         Lowering(op, "reshape StridedSlice", _diagonal, _ELEMENTS, _diagonal_is_known)
         for op in ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")

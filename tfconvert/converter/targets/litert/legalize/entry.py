@@ -1,4 +1,4 @@
-"""Legalization entries: `Row` for one-to-one ops, `Lowering` for the rest.
+"""Legalization entries: `BuiltinRow` for one-to-one ops, `Lowering` for the rest.
 
 Both are frozen and list the element types that they take, so that patterns, error messages and the table of supported
 ops come from the same place.
@@ -119,7 +119,7 @@ class ResultType(NamedTuple):
     result: int = 0
 
 
-class Row(NamedTuple):
+class BuiltinRow(NamedTuple):
     """An op with one builtin that does the same.
 
     Attributes:
@@ -220,7 +220,7 @@ class Lowering(NamedTuple):
         rewriter.replace(self.rewrite(op, LiteRTBuilder(rewriter)))
 
 
-Entry = Row | Lowering
+Entry = BuiltinRow | Lowering
 """An entry of a topic's table."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row, number_operand
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering, number_operand
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -93,7 +93,7 @@ def _suppress(op: Operation, emit: LiteRTBuilder) -> list[Value]:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("ResizeBilinear", "resize_bilinear", "f32", narrow=(1,), options=_RESIZE),
+    BuiltinRow("ResizeBilinear", "resize_bilinear", "f32", narrow=(1,), options=_RESIZE),
     Lowering("ResizeBilinear", "Cast ResizeBilinear", _as_float, "ui8 i8 i16 ui16 i32 f16"),
     *(
         Lowering(f"NonMaxSuppressionV{version}", "non_max_suppression_v4 Slice", _suppress, _FLOAT, _suppresses)
@@ -109,6 +109,6 @@ ENTRIES: tuple[Entry, ...] = (
         name=_SOFT,
         note="boxes equal to a chosen one are dropped, TensorFlow lowers their scores only",
     ),
-    Row("ResizeNearestNeighbor", "resize_nearest_neighbor", "f32 ui8 i8 i16", narrow=(1,), options=_RESIZE),
+    BuiltinRow("ResizeNearestNeighbor", "resize_nearest_neighbor", "f32 ui8 i8 i16", narrow=(1,), options=_RESIZE),
     Lowering("ResizeNearestNeighbor", "Cast ResizeNearestNeighbor", _as_float, "ui16 f16"),
 )

@@ -9,9 +9,9 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import (
     Attr,
+    BuiltinRow,
     Entry,
     Lowering,
-    Row,
     element_of,
     ints,
     number_operand,
@@ -160,15 +160,15 @@ def _dynamic_slice(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2)),
+    BuiltinRow("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2)),
     Lowering("Gather", "gather", _gather, _PARAMS),
     Lowering("GatherV2", "gather", _gather, _PARAMS, number_operand(2, "the axis")),
-    Row("GatherNd", "gather_nd", f"{_PARAMS} !tf_type.string", constraint=_has_indices),
+    BuiltinRow("GatherNd", "gather_nd", f"{_PARAMS} !tf_type.string", constraint=_has_indices),
     Lowering("GatherNd", "BroadcastTo", _gather_everything, _ANY, _has_no_indices, benefit=3),
-    Row("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
+    BuiltinRow("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
     Lowering("XlaDynamicSlice", "Minimum Maximum Slice", _dynamic_slice, _ANY),
-    Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
-    Row(
+    BuiltinRow("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
+    BuiltinRow(
         "OneHot",
         "one_hot",
         "f32 i32 i64 ui8 i8 i1",
@@ -178,10 +178,10 @@ ENTRIES: tuple[Entry, ...] = (
         constraint=_one_hot_indices,
     ),
     Lowering("OneHot", "Cast OneHot", _one_hot, "i8 ui8"),
-    Row("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),
+    BuiltinRow("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),
     Lowering("TopKV2", "topk_v2", _top_k, "f32 i32 i64 ui8 i8 i16"),
-    Row("Select", "select", _CHOSEN, typed=1, constraint=_known_ranks),
-    Row("SelectV2", "select_v2", _CHOSEN, typed=1),
-    Row("ReverseSequence", "reverse_sequence", "f32 i32 i64 ui8 i16", options=_REVERSE_SEQUENCE),
+    BuiltinRow("Select", "select", _CHOSEN, typed=1, constraint=_known_ranks),
+    BuiltinRow("SelectV2", "select_v2", _CHOSEN, typed=1),
+    BuiltinRow("ReverseSequence", "reverse_sequence", "f32 i32 i64 ui8 i16", options=_REVERSE_SEQUENCE),
     Lowering("MatrixBandPart", "SelectV2", _matrix_band_part, _CHOSEN, _is_matrix),
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.targets.litert.legalize.entry import Row
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow
 
 # A module has `ENTRIES`, or `PATTERNS` that recognise groups of ops; its ops are those that these start at.
 _MODULES = (
@@ -146,7 +146,7 @@ def entries() -> Iterator[EntryInfo]:
     """Yields all entries, topic by topic, for the table of support."""
     for module, file in zip(TABLE.modules, TABLE.load(frozenset(TABLE.modules)), strict=True):
         for entry in getattr(file, "ENTRIES", ()):
-            if isinstance(entry, Row):
+            if isinstance(entry, BuiltinRow):
                 yield EntryInfo(module.title, entry.op, entry.target, entry.types, "")
             else:
                 yield EntryInfo(module.title, entry.op, entry.becomes, entry.types, entry.note)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -125,5 +125,5 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("BiasAddV1", "AddV2", _bias_add),
     *(Lowering(op, "mul add", _normalize, _FLOAT, _inference) for op in _BATCH_NORMS),
     *(Lowering(op, "Mean SquaredDifference", _normalize_by_batch, _FLOAT, _training) for op in _BATCH_NORMS),
-    Row("LRN", "local_response_normalization", _FLOAT, options=_LRN_OPTIONS),
+    BuiltinRow("LRN", "local_response_normalization", _FLOAT, options=_LRN_OPTIONS),
 )

@@ -6,10 +6,10 @@ from functools import partial
 
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import (
+    BuiltinRow,
     Entry,
     Lowering,
     ResultType,
-    Row,
     all_of,
     ints,
     rank_is_known,
@@ -171,7 +171,7 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("UnravelIndex", "FloorDiv FloorMod Pack", _unravel, "i32 i64", _dims_are_known),
     Lowering("LowerBound", "Less Sum", partial(_bound, "Less"), "f32 i32 i64 ui8 i8"),
     Lowering("UpperBound", "LessEqual Sum", partial(_bound, "LessEqual"), "f32 i32 i64 ui8 i8"),
-    Row("Unique", "unique", _ELEMENTS, options={"idx_out_type": ResultType(1)}),
+    BuiltinRow("Unique", "unique", _ELEMENTS, options={"idx_out_type": ResultType(1)}),
     Lowering("UniqueV2", "Unique", _unique, _ELEMENTS, _is_vector),
     *(
         Lowering(op, "Unique UnsortedSegmentSum", _unique, _ELEMENTS, _is_vector)

@@ -10,9 +10,9 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import (
     Attr,
+    BuiltinRow,
     Entry,
     Lowering,
-    Row,
     all_of,
     constant_operand,
     ints,
@@ -238,7 +238,7 @@ _MODE = {"mode": Attr("mode")}
 _BLOCKED = _ANY
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(_MAX_RANK)),
+    BuiltinRow("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(_MAX_RANK)),
     Lowering("Transpose", "reshape Transpose", _transpose_merged, _ANY, _mergeable),
     Lowering("Transpose", "transpose", _transpose, _ANY, benefit=0, name="Transpose-of-many"),
     Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", number_operand(-1, "the axis")),
@@ -249,15 +249,15 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Unpack", "Slice Squeeze", _unpack_by_cutting, _ANY, rank_is_known),
     Lowering("Split", "split", _split, "f32 i32 i64 ui8 i8 i16", typed=1),
     Lowering("SplitV", "split_v", _split_v, "f32 i32 i64 ui8 i8 i16"),
-    Row("Tile", "tile", f"{_ANY} !tf_type.string", narrow=(1,)),
-    Row("Pad", "pad", _MOVABLE, narrow=(1,)),
-    Row("PadV2", "padv2", _MOVABLE, narrow=(1,)),
-    Row("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
+    BuiltinRow("Tile", "tile", f"{_ANY} !tf_type.string", narrow=(1,)),
+    BuiltinRow("Pad", "pad", _MOVABLE, narrow=(1,)),
+    BuiltinRow("PadV2", "padv2", _MOVABLE, narrow=(1,)),
+    BuiltinRow("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
     Lowering("ReverseV2", "reverse_v2", _reverse, _MOVABLE, _axes_are_counted),
-    Row("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
-    Row("DepthToSpace", "depth_to_space", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
-    Row("SpaceToBatchND", "space_to_batch_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
-    Row("BatchToSpaceND", "batch_to_space_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
+    BuiltinRow("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
+    BuiltinRow("DepthToSpace", "depth_to_space", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
+    BuiltinRow("SpaceToBatchND", "space_to_batch_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
+    BuiltinRow("BatchToSpaceND", "batch_to_space_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
     Lowering(
         "SpaceToBatchND", "Pad reshape Transpose", _space_to_batch, _BLOCKED, all_of(_blocks_constraint, max_rank(5))
     ),

@@ -16,7 +16,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import Scalar, constant_int
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row, element_of, rank_is_known
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering, element_of, rank_is_known
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import INT32, LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
@@ -317,7 +317,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     _extreme_entry("Max"),
     _extreme_entry("Min"),
-    Row("SegmentSum", "segment_sum", _NUMBERS, narrow=(1,), constraint=_is_dense),
+    BuiltinRow("SegmentSum", "segment_sum", _NUMBERS, narrow=(1,), constraint=_is_dense),
     *(
         Lowering(f"Segment{how}", _BECOMES[how], partial(_sorted, how), _NUMBERS, rank_is_known)
         for how in ("Sum", "Prod", "Mean", "Max", "Min")
@@ -327,6 +327,9 @@ ENTRIES: tuple[Entry, ...] = (
         for how in ("Sum", "Mean", "SqrtN")
         for count in ("", "WithNumSegments")
     ),
-    *(Row(f"UnsortedSegment{how}", f"unsorted_segment_{how.lower()}", _NUMBERS, narrow=(1, 2)) for how in _UNSORTED),
+    *(
+        BuiltinRow(f"UnsortedSegment{how}", f"unsorted_segment_{how.lower()}", _NUMBERS, narrow=(1, 2))
+        for how in _UNSORTED
+    ),
     Lowering("UnsortedSegmentSum", "ScatterNd Slice", _unsorted_sum_of_longs, "i64", _longs_constraint),
 )

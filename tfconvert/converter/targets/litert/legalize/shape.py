@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, ResultType, Row, ints, number_operand
+from tfconvert.converter.targets.litert.legalize.entry import (
+    BuiltinRow,
+    Entry,
+    Lowering,
+    ResultType,
+    ints,
+    number_operand,
+)
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.dialects import tf, types
@@ -138,19 +145,19 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Reshape", "reshape", _reshape),
     Lowering("ExpandDims", "reshape", _expand_dims),
     Lowering("Squeeze", "reshape", _squeeze),
-    Row("Shape", "shape", options={"out_type": ResultType()}),
+    BuiltinRow("Shape", "shape", options={"out_type": ResultType()}),
     Lowering("ShapeN", "Shape", _shapes),
-    Row("Rank", "rank"),
+    BuiltinRow("Rank", "rank"),
     Lowering("Size", "shape reduce_prod", _size),
-    Row("Fill", "fill", f"{_NUMBERS} !tf_type.string", narrow=(0,), typed=1),
-    Row("Range", "range", _HAS_RANGE),
-    Row("ZerosLike", "zeros_like", "f32 i32 i64"),
+    BuiltinRow("Fill", "fill", f"{_NUMBERS} !tf_type.string", narrow=(0,), typed=1),
+    BuiltinRow("Range", "range", _HAS_RANGE),
+    BuiltinRow("ZerosLike", "zeros_like", "f32 i32 i64"),
     Lowering("ZerosLike", "Fill", _zeros_like, _NUMBERS),
     Lowering("OnesLike", "Fill", _ones_like, _NUMBERS),
     Lowering("Empty", "Fill", _empty),
     Lowering("LinSpace", "Mul AddV2", _lin_space, "f32", number_operand(2, "the number of values")),
-    Row("BroadcastTo", "broadcast_to", _NUMBERS, narrow=(1,)),
-    Row("BroadcastArgs", "broadcast_args", constraint=_broadcast_args_constraint),
+    BuiltinRow("BroadcastTo", "broadcast_to", _NUMBERS, narrow=(1,)),
+    BuiltinRow("BroadcastArgs", "broadcast_args", constraint=_broadcast_args_constraint),
     Lowering("ConcatOffset", "Mul AddV2", _concat_offset, "i32 i64", _concat_offset_constraint, typed=1),
     Lowering("BroadcastGradientArgs", "equal where", _broadcast_gradient_args, "i32 i64", _lengths_are_known),
 )

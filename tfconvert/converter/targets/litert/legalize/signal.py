@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row, all_of, constant_operand, ints
+from tfconvert.converter.targets.litert.legalize.entry import (
+    BuiltinRow,
+    Entry,
+    Lowering,
+    all_of,
+    constant_operand,
+    ints,
+)
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
@@ -131,5 +138,5 @@ ENTRIES: tuple[Entry, ...] = (
         Lowering(op, "Real Imag BatchMatMulV2", _inverse, "complex<f32>", all_of(_LENGTH, _inverse_constraint))
         for op in ("IRFFT", "IRFFT2D")
     ),
-    Row("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=_is_power_of_two),
+    BuiltinRow("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=_is_power_of_two),
 )

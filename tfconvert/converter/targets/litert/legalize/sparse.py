@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.converter.targets.litert.legalize.scatter import segment_sizes
@@ -367,7 +367,7 @@ ENTRIES: tuple[Entry, ...] = (
         typed=1,
     ),
     Lowering("SparseTensorDenseMatMul", "GatherV2 Mul UnsortedSegmentSum", _times_dense, "f32 i32", typed=1),
-    Row(
+    BuiltinRow(
         "SparseToDense",
         "sparse_to_dense",
         "f32 i32 i64 i8 ui8",

@@ -16,10 +16,10 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import (
     Attr,
+    BuiltinRow,
     Constraint,
     Entry,
     Lowering,
-    Row,
     element_name,
     tflite_name,
 )
@@ -154,17 +154,17 @@ def _to_bool(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row(
+    BuiltinRow(
         "VarHandleOp",
         "var_handle",
         options={"container": Attr("container", ""), "shared_name": Attr("shared_name")},
         constraint=_is_held,
     ),
-    Row("ReadVariableOp", "read_variable"),
+    BuiltinRow("ReadVariableOp", "read_variable"),
     Lowering("AssignVariableOp", "assign_variable", _assign, constraint=_element_is_held),
     Lowering("VarIsInitializedOp", "pseudo_const", _is_initialized),
     Lowering("HashTableV2", "hashtable", _table, constraint=_kind_is_known),
-    Row("LookupTableFindV2", "hashtable_find", operands=(0, 1, 2), constraint=_table_is_known),
+    BuiltinRow("LookupTableFindV2", "hashtable_find", operands=(0, 1, 2), constraint=_table_is_known),
     Lowering("LookupTableImportV2", "hashtable_import", _import),
     *(Lowering(op, "if", _if, constraint=_names_branches) for op in ("If", "StatelessIf")),
     *(Lowering(op, "while", _while, constraint=_names("cond", "body")) for op in ("While", "StatelessWhile")),

@@ -55,7 +55,7 @@ class _Place(NamedTuple):
     last: dict[Operation, list[Value]]
 
 
-class Lowering:
+class BufferLowering:
     """Rewrites the functions of a module.
 
     Args:

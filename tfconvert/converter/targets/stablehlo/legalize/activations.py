@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder, lowest
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -92,7 +92,7 @@ def _bias_add(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("add", value, emit.broadcast(bias, joined, (axis,)))
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "BiasAdd": _bias_add,
     "BiasAddV1": _bias_add,
     "Elu": _elu,

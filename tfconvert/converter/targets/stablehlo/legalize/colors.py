@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.reductions import kept
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
@@ -83,7 +83,7 @@ def _adjusted_saturation(op: Operation, emit: StableHLOBuilder) -> Value:
     return _image(emit, op, _to_rgb([hue, (saturation * scale).maximum(0).minimum(1), value]))
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "AdjustContrastv2": _contrast,
     "AdjustHue": _adjusted_hue,
     "AdjustSaturation": _adjusted_saturation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
@@ -32,7 +32,7 @@ def _part(emit: StableHLOBuilder, value: Value, name: str) -> Value:
     return emit.one(name, (value,), element.element_type, emit.dims(value))
 
 
-def _part_of(name: str) -> Lowering:
+def _part_of(name: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         if isinstance(types.element_of(value.type), ComplexType):
@@ -74,7 +74,7 @@ def _transform(emit: StableHLOBuilder, value: Value, kind: str, lengths: tuple[i
     return emit.one("fft", (value,), element, dims, properties)
 
 
-def _complex_fft(kind: str, rank: int) -> Lowering:
+def _complex_fft(kind: str, rank: int) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         lengths = emit.dims(op.operands[0])[-rank:]
         if min(lengths) < 0:
@@ -84,7 +84,7 @@ def _complex_fft(kind: str, rank: int) -> Lowering:
     return lower
 
 
-def _real_fft(kind: str, rank: int) -> Lowering:
+def _real_fft(kind: str, rank: int) -> Rewrite:
     """Returns a lowering that first cuts or pads its operand to the lengths that are asked for."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -110,7 +110,7 @@ def _fitted(emit: StableHLOBuilder, value: Value, axis: int, size: int) -> Value
     return padded(emit, value, [0] * len(dims), high, emit.scalar(0, types.element_of(value.type)))
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "Angle": _angle,
     "Complex": _complex,
     "Conj": _conj,

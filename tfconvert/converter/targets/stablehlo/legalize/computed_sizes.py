@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
@@ -130,7 +130,7 @@ def _unique_along(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return _unique(op, emit)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "BroadcastGradientArgs": _gradient_axes,
     "DynamicPartition": _partition,
     "ListDiff": _list_diff,

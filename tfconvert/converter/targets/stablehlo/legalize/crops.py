@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
@@ -116,4 +116,4 @@ def _bilinear(pixels: _Pixels, down: Expression, across: Expression) -> Expressi
     return above + (below - above) * y
 
 
-LOWERINGS: Mapping[str, Lowering] = {"CropAndResize": _crop_and_resize}
+LOWERINGS: Mapping[str, Rewrite] = {"CropAndResize": _crop_and_resize}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
@@ -216,7 +216,7 @@ def _diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.reshape(_taken(emit, emit.reshape(value, (size, size)), 0), dims)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     **dict.fromkeys(("MatrixBandPart", "BatchMatrixBandPart"), _band_part),
     **dict.fromkeys(("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "BatchMatrixDiag"), _matrix_diag),
     **dict.fromkeys(

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -77,15 +77,15 @@ _BINARY = {
 _COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}
 
 
-def _unary(name: str) -> Lowering:
+def _unary(name: str) -> Rewrite:
     return lambda op, emit: emit.unary(name, op.operands[0])
 
 
-def _binary(name: str) -> Lowering:
+def _binary(name: str) -> Rewrite:
     return lambda op, emit: emit.binary(name, *op.operands)
 
 
-def _compare(direction: str) -> Lowering:
+def _compare(direction: str) -> Rewrite:
     return lambda op, emit: emit.compare(direction, *op.operands)
 
 
@@ -139,7 +139,7 @@ def _abs(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.unary("abs", value)
 
 
-def _guarded(name: str, guarded: int) -> Lowering:
+def _guarded(name: str, guarded: int) -> Rewrite:
     """Returns a lowering that is 0 wherever an operand is 0, whatever the other one is."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -325,7 +325,7 @@ def _approximate_equal(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.compare("LT", emit.unary("abs", emit.binary("subtract", *op.operands)), tolerance)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     **{name: _unary(target) for name, target in _UNARY.items()},
     **{name: _binary(target) for name, target in _BINARY.items()},
     **{name: _compare(direction) for name, direction in _COMPARISONS.items()},

@@ -12,7 +12,7 @@ from tfconvert.schema.dialects import tf
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-Lowering = Callable[[Operation, StableHLOBuilder], Value | Sequence[Value]]
+Rewrite = Callable[[Operation, StableHLOBuilder], Value | Sequence[Value]]
 """Emits what replaces an op and returns the values that replace its results; raises `Declined` if it can't."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -145,7 +145,7 @@ def _scatter_nd(op: Operation, emit: StableHLOBuilder) -> Value:
     return scatter(emit, "add", indices, updates, emit.broadcast(zero, dims))
 
 
-def _tensor_scatter(body: str) -> Lowering:
+def _tensor_scatter(body: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         into, indices, updates = op.operands
         _require_vectors(emit, indices, emit.dims(into))
@@ -154,7 +154,7 @@ def _tensor_scatter(body: str) -> Lowering:
     return lower
 
 
-def _in_place(body: str) -> Lowering:
+def _in_place(body: str) -> Rewrite:
     """Returns a lowering that writes rows, which have the numbers that a vector holds."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -164,7 +164,7 @@ def _in_place(body: str) -> Lowering:
     return lower
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "Gather": _gather,
     "GatherNd": _gather_nd,
     "GatherV2": _gather,

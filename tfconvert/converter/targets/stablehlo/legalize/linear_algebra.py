@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -158,7 +158,7 @@ def _product(
     return value, "".join([*batch, *(each for each in left + right if each not in both)])
 
 
-PRODUCTS: Mapping[str, Lowering] = {
+PRODUCTS: Mapping[str, Rewrite] = {
     "BatchMatMul": _batch_mat_mul,
     "BatchMatMulV2": _batch_mat_mul,
     "BatchMatMulV3": _batch_mat_mul,
@@ -270,7 +270,7 @@ def _inverse(op: Operation, emit: StableHLOBuilder) -> Value:
     return _solved(emit, matrix, emit.convert(is_diagonal, types.element_of(matrix.type)))
 
 
-LINEAR_ALGEBRA: Mapping[str, Lowering] = {
+LINEAR_ALGEBRA: Mapping[str, Rewrite] = {
     "BatchCholesky": _cholesky,
     "BatchMatrixInverse": _inverse,
     "BatchMatrixSolve": _solve,

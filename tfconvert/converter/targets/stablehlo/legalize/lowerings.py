@@ -30,9 +30,9 @@ from tfconvert.converter.targets.stablehlo.legalize import (
     training,
     windows,
 )
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 
-FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
+FAMILIES: Mapping[str, Mapping[str, Rewrite]] = {
     "elementwise": elementwise.LOWERINGS,
     "activations": activations.LOWERINGS,
     "reductions": reductions.REDUCTIONS,
@@ -68,7 +68,7 @@ FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
 }
 """The lowerings of each family, by the op's name in TensorFlow's registry."""
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     f"tf.{name}": lowering for family in FAMILIES.values() for name, lowering in family.items()
 }
 """All of them, by the op's full name."""

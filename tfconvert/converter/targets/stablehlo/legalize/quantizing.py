@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, number
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.kernels.fake_quant import HALF_UP, limits
@@ -90,7 +90,7 @@ def _in_range(emit: StableHLOBuilder, op: Operation, value: Value, axes: Sequenc
     return (rounded * scale).value
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "FakeQuantWithMinMaxArgs": _fake_quant,
     "FakeQuantWithMinMaxVars": _fake_quant,
     "FakeQuantWithMinMaxVarsPerChannel": _fake_quant,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
@@ -159,7 +159,7 @@ def normal(emit: StableHLOBuilder, words: Words) -> Words:
     return found
 
 
-def _stateless(kind: str, *, has_key: bool) -> Lowering:
+def _stateless(kind: str, *, has_key: bool) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         element = types.element_of(op.results[0].type)
         if element != (types.I32 if kind == "int" else types.F32):
@@ -185,7 +185,7 @@ def _between(emit: StableHLOBuilder, word: Value, low: Value, high: Value) -> Va
     return emit.binary("add", emit.one("bitcast_convert", (rest,), types.I32, emit.dims(rest)), low)
 
 
-def _engines_own(distribution: str) -> Lowering:
+def _engines_own(distribution: str) -> Rewrite:
     """Returns a lowering whose numbers are other ones in each run, and in each engine."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -215,7 +215,7 @@ def _algorithm(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.scalar(1, types.I32)
 
 
-RANDOM_NUMBERS: Mapping[str, Lowering] = {
+RANDOM_NUMBERS: Mapping[str, Rewrite] = {
     "RandomStandardNormal": _engines_own("NORMAL"),
     "RandomUniform": _engines_own("UNIFORM"),
     "RandomUniformInt": _engines_own("UNIFORM"),
@@ -370,7 +370,7 @@ def _of_rows(emit: StableHLOBuilder, numbers: Value, dims: Sequence[int]) -> Val
     return emit.broadcast(numbers, dims, range(rank))
 
 
-DISTRIBUTIONS: Mapping[str, Lowering] = {
+DISTRIBUTIONS: Mapping[str, Rewrite] = {
     "Multinomial": _multinomial,
     "ParameterizedTruncatedNormal": _truncated_normals,
     "RandomShuffle": _shuffle,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.reductions import permuted
@@ -252,11 +252,11 @@ def _population_count(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.convert(emit.unary("popcnt", op.operands[0]), types.element_of(op.results[0].type))
 
 
-def _binary(name: str) -> Lowering:
+def _binary(name: str) -> Rewrite:
     return lambda op, emit: emit.binary(name, *op.operands)
 
 
-REARRANGEMENTS: Mapping[str, Lowering] = {
+REARRANGEMENTS: Mapping[str, Rewrite] = {
     "BroadcastArgs": _broadcast_args,
     "Concat": _concat,
     "ConcatOffset": _concat_offset,
@@ -403,7 +403,7 @@ def _patches(op: Operation, emit: StableHLOBuilder) -> Value:
     return concatenate(emit, parts, len(dims) - 1)
 
 
-BLOCKS: Mapping[str, Lowering] = {
+BLOCKS: Mapping[str, Rewrite] = {
     "BatchToSpace": _batch_to_space,
     "BatchToSpaceND": _batch_to_space,
     "DepthToSpace": _depth_to_space,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axes_of, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested, requested_size
@@ -109,7 +109,7 @@ def _finish(emit: StableHLOBuilder, value: Value, op: Operation, axes: Sequence[
     return kept(emit, value, emit.dims(op.operands[0]), axes)
 
 
-def _reduction(name: str, initial: float) -> Lowering:
+def _reduction(name: str, initial: float) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         if are_computed(op):
@@ -165,7 +165,7 @@ def _l2_loss(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("divide", emit.reduce("add", square, range(len(emit.dims(value))), 0), 2)
 
 
-def _arg(direction: str) -> Lowering:
+def _arg(direction: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         dims = emit.dims(value)
@@ -207,7 +207,7 @@ def arg_body(emit: StableHLOBuilder, direction: str, element: Attribute, index: 
     return Region(block)
 
 
-REDUCTIONS: Mapping[str, Lowering] = {
+REDUCTIONS: Mapping[str, Rewrite] = {
     "All": _reduction("and", 1),
     "Any": _reduction("or", 0),
     "ArgMax": _arg("GT"),
@@ -240,7 +240,7 @@ def _combined(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count: 
     return scatter(emit, _BODIES[how], emit.reshape(ids, (*places, 1)), data, into)
 
 
-def _unsorted(how: str) -> Lowering:
+def _unsorted(how: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         data, ids, count = op.operands
         segments = requested_size(emit, count)
@@ -269,7 +269,7 @@ def _sizes_of(emit: StableHLOBuilder, ids: Value, count: int, data: Value) -> Va
     return emit.reshape(_combined(emit, "Sum", ones, ids, count), (count, *[1] * (rank - 1)))
 
 
-def _sorted(how: str) -> Lowering:
+def _sorted(how: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         data, ids = op.operands[:2]
         return _of_sorted(emit, how, data, ids, _count_of(emit, op, ids))
@@ -290,7 +290,7 @@ def _of_sorted(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count:
     return emit.binary("divide", _combined(emit, "Sum", data, ids, count), divisor)
 
 
-def _with_count(how: str) -> Lowering:
+def _with_count(how: str) -> Rewrite:
     """Returns a lowering for segments whose number is an operand."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -300,7 +300,7 @@ def _with_count(how: str) -> Lowering:
     return lower
 
 
-def _sparse(how: str) -> Lowering:
+def _sparse(how: str) -> Rewrite:
     """Returns a lowering that first gathers the rows; the number of segments may be an operand."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -361,7 +361,7 @@ def _sparse_to_dense(op: Operation, emit: StableHLOBuilder) -> Value:
     return scatter(emit, "", indices, emit.broadcast(values, (count,)), into)
 
 
-SEGMENTS: Mapping[str, Lowering] = {
+SEGMENTS: Mapping[str, Rewrite] = {
     **{f"UnsortedSegment{how}": _unsorted(how) for how in _BODIES},
     **{f"Segment{how}": _sorted(how) for how in (*_BODIES, "Mean")},
     **{f"Segment{how}V2": _with_count(how) for how in _BODIES},

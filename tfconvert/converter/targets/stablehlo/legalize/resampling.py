@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.resize import Axis, axes_of, multiplied
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part
@@ -101,4 +101,4 @@ KERNELS: Mapping[str, tuple[Callable[[Expression], Expression], float]] = {
 }
 """Kernel -> its formula and its radius."""
 
-LOWERINGS: Mapping[str, Lowering] = {"ScaleAndTranslate": _scale_and_translate}
+LOWERINGS: Mapping[str, Rewrite] = {"ScaleAndTranslate": _scale_and_translate}

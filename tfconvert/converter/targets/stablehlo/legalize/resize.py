@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
@@ -177,7 +177,7 @@ def _area(op: Operation, emit: StableHLOBuilder) -> Value:
     return value
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "ResizeArea": _area,
     "ResizeBicubic": _bicubic,
     "ResizeBilinear": _bilinear,

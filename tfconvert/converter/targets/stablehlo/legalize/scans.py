@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -110,7 +110,7 @@ def _scan_open(emit: StableHLOBuilder, value: Value, axis: int, combine: Combina
     return found
 
 
-def _scanning(combine: Combination) -> Lowering:
+def _scanning(combine: Combination) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         dims, element = emit.dims(value), types.element_of(value.type)
@@ -126,7 +126,7 @@ def _scanning(combine: Combination) -> Lowering:
     return lower
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "Cumprod": _scanning(MULTIPLY),
     "Cumsum": _scanning(ADD),
     "CumulativeLogsumexp": _scanning(ADD_POWERS),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_count, require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints, number
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axis_of, ints, number
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import UNKNOWN
@@ -333,7 +333,7 @@ def _empty(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.broadcast(emit.scalar(0, types.element_of(op.results[0].type)), requested(emit, op, 0))
 
 
-def _like(filled_with: int) -> Lowering:
+def _like(filled_with: int) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         scalar = emit.scalar(filled_with, types.element_of(op.results[0].type))
         return emit.broadcast(scalar, emit.dims(op.operands[0]))
@@ -404,7 +404,7 @@ _FORWARDED = (
     "StopGradient",
 )
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     **dict.fromkeys(_FORWARDED, _forward),
     "BroadcastTo": _broadcast_to,
     "ConcatV2": _concat,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require, require_equal, require_within
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axes_of, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -313,7 +313,7 @@ def _update(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.one("dynamic_update_slice", (value, update, *starts), types.element_of(value.type), dims)
 
 
-SLICES: Mapping[str, Lowering] = {
+SLICES: Mapping[str, Rewrite] = {
     "ReverseV2": _reverse,
     "Slice": _slice,
     "StridedSlice": _strided_slice,
@@ -386,4 +386,4 @@ def _unpack(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return [emit.reshape(each, left) for each in _parts(emit, value, axis, [1] * count)]
 
 
-SPLITS: Mapping[str, Lowering] = {"Split": _split, "SplitV": _split_by_sizes, "Unpack": _unpack}
+SPLITS: Mapping[str, Rewrite] = {"Split": _split, "SplitV": _split_by_sizes, "Unpack": _unpack}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_number
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
@@ -84,7 +84,7 @@ def _in_top_k(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("and", known, emit.compare("LT", above, count))
 
 
-def _bound(direction: str) -> Lowering:
+def _bound(direction: str) -> Rewrite:
     """Returns a lowering that counts, for each value, the sorted numbers that are below it."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -114,7 +114,7 @@ def _bucketize(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.reduce("add", emit.convert(is_reached, types.I32), (len(dims),), 0)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "ApproxTopK": _approximate_top_k,
     "Bucketize": _bucketize,
     "InTopK": _in_top_k,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
@@ -211,7 +211,7 @@ def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     return scatter(emit, "" if is_binary else "add", concatenate(emit, columns, 1), weights, into)
 
 
-RAGGED: Mapping[str, Lowering] = {
+RAGGED: Mapping[str, Rewrite] = {
     "RaggedBincount": _bincount,
     "RaggedGather": _gather,
     "RaggedRange": _range,
@@ -350,7 +350,7 @@ def _reduce_sum(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.reshape(found, [1 if axis in axes else dim for axis, dim in enumerate(dims)])
 
 
-def _with_dense(name: str) -> Lowering:
+def _with_dense(name: str) -> Rewrite:
     """Returns a lowering of an op on the elements and those of a dense tensor, which may have sizes of 1 or less."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -375,7 +375,7 @@ def _add_to_dense(op: Operation, emit: StableHLOBuilder) -> Value:
     return scatter(emit, "add", indices, values, dense)
 
 
-SPARSE: Mapping[str, Lowering] = {
+SPARSE: Mapping[str, Rewrite] = {
     "SparseDenseCwiseAdd": _with_dense("add"),
     "SparseDenseCwiseDiv": _with_dense("divide"),
     "SparseDenseCwiseMul": _with_dense("multiply"),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop, sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part, requested_size
@@ -227,7 +227,7 @@ def _combined(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return concatenate(emit, columns, 2), best, number_of, taken
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "CombinedNonMaxSuppression": _combined,
     **{f"NonMaxSuppression{version}": _suppress for version in ("", "V2", "V3", "V4", "V5", "WithOverlaps")},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.targets.stablehlo.legalize.activations import SELU_ALPHA, SELU_SCALE, log_softmax
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
@@ -117,7 +117,7 @@ def _bias_add(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.reduce("add", gradient, [at for at in range(rank) if at != axis], 0)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "BiasAddGrad": _bias_add,
     "EluGrad": _elu,
     "InvGrad": _reciprocal,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, ints
 from tfconvert.converter.targets.stablehlo.legalize.reductions import arg_body
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, pick, requested
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, static_shape
@@ -314,7 +314,7 @@ def _around(emit: StableHLOBuilder, op: Operation, axis: Axis, dim: int, wanted:
     return before, emit.compute("subtract", emit.compute("subtract", size, reached), before)
 
 
-CONVOLUTIONS: Mapping[str, Lowering] = {
+CONVOLUTIONS: Mapping[str, Rewrite] = {
     "Conv2D": _conv,
     "Conv2DBackpropInput": _input_gradient,
     "Conv3D": _conv,
@@ -419,7 +419,7 @@ def _places(op: Operation, emit: StableHLOBuilder) -> Value:
     return total
 
 
-POOLINGS: Mapping[str, Lowering] = {
+POOLINGS: Mapping[str, Rewrite] = {
     "AvgPool": _avg_pool,
     "AvgPool3D": _avg_pool,
     "MaxPool": _max_pool,
@@ -462,4 +462,4 @@ def _mirrored(emit: StableHLOBuilder, value: Value, axis: int, begin: Value | in
     return emit.one("reverse", (edge,), types.element_of(value.type), emit.dims(edge), {"dimensions": (axis,)})
 
 
-PADDINGS: Mapping[str, Lowering] = {"MirrorPad": _mirror_pad, "Pad": _pad, "PadV2": _pad}
+PADDINGS: Mapping[str, Rewrite] = {"MirrorPad": _mirror_pad, "Pad": _pad, "PadV2": _pad}
