@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder, lowest
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -30,7 +30,7 @@ def _relu6(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _leaky_relu(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    scaled = emit.binary("multiply", value, float(attribute(op, "alpha", 0.2)))
+    scaled = emit.binary("multiply", value, float(tf.get(op, "alpha", 0.2)))
     return emit.select(emit.compare("GT", value, 0), value, scaled)
 
 
@@ -60,7 +60,7 @@ def _softsign(op: Operation, emit: StableHLOBuilder) -> Value:
 def _shifted(emit: StableHLOBuilder, value: Value) -> Value:
     """Returns a value less its greatest element along the last axis, so that no exponential overflows."""
     last = len(emit.dims(value)) - 1
-    greatest = emit.reduce("maximum", value, (last,), lowest(types.element_of(value.type)))
+    greatest = emit.reduce("maximum", value, (last,), types.lowest(types.element_of(value.type)))
     return emit.binary("subtract", value, emit.broadcast(greatest, emit.dims(value), range(last)))
 
 
@@ -86,7 +86,7 @@ def log_softmax(emit: StableHLOBuilder, value: Value) -> Value:
 def _bias_add(op: Operation, emit: StableHLOBuilder) -> Value:
     value, bias = op.operands
     dims = emit.dims(value)
-    axis = 1 if attribute(op, "data_format", "NHWC") == "NCHW" else len(dims) - 1
+    axis = 1 if tf.get(op, "data_format", "NHWC") == "NCHW" else len(dims) - 1
     (size,) = emit.dims(bias)
     joined = tuple(size if at == axis and size >= 0 else dim for at, dim in enumerate(dims))
     return emit.binary("add", value, emit.broadcast(bias, joined, (axis,)))

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -63,7 +63,7 @@ def _crop_and_resize(op: Operation, emit: StableHLOBuilder) -> Value:
     across = _points(emit, (left, right), width, samples[1])
     dims = (emit.dims(boxes)[0], *samples, channels)
     pixels = _Pixels(emit.convert(image, types.F32), owners, dims, emit)
-    sample = _nearest if attribute(op, "method", "bilinear") == "nearest" else _bilinear
+    sample = _nearest if tf.get(op, "method", "bilinear") == "nearest" else _bilinear
     found = sample(pixels, down.at, across.at)
     inside = emit.binary("and", *(pixels.wide(each.is_inside, axis) for axis, each in ((1, down), (2, across))))
     outside = float(getattr(op.properties.get("extrapolation_value"), "value", 0.0))

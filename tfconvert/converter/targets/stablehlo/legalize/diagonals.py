@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -36,7 +36,7 @@ def _band(op: Operation, index: int) -> _Band:
     if len(op.operands) <= index:
         return _Band(0, 0, "LEFT_LEFT")
     numbers = ints(op, index, "the numbers of the diagonals")
-    return _Band(numbers[0], numbers[-1], str(attribute(op, "align", "LEFT_LEFT")))
+    return _Band(numbers[0], numbers[-1], str(tf.get(op, "align", "LEFT_LEFT")))
 
 
 def _length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tfconvert.converter.ir.constants import constant_ints, constant_number
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import tf
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 Rewrite = Callable[[Operation, StableHLOBuilder], Value | Sequence[Value]]
 """Emits what replaces an op and returns the values that replace its results; raises `Declined` if it can't."""
-
-
-def attribute(op: Operation, name: str, default: Any = None) -> Any:
-    """Returns an attribute of a `tf` op as a Python value."""
-    assert isinstance(op, tf.TFOp)
-    return tf.get(op, name, default)
 
 
 def ints(op: Operation, index: int, what: str) -> tuple[int, ...]:

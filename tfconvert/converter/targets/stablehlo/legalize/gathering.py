@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr, ScatterAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -21,7 +21,7 @@ def _gather(op: Operation, emit: StableHLOBuilder) -> Value:
     table, indices = op.operands[:2]
     dims, places = emit.dims(table), emit.dims(indices)
     axis = axis_of(ints(op, 2, "the axis")[0], len(dims)) if len(op.operands) > 2 else 0
-    batch = int(attribute(op, "batch_dims", 0) or 0)
+    batch = int(tf.get(op, "batch_dims", 0) or 0)
     require_indices(emit, indices, dims[axis])
     return gather(emit, table, indices, axis, batch + len(places) if batch < 0 else batch)
 
@@ -96,7 +96,7 @@ def gather_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
 def _one_hot(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, _, on, off = op.operands
     dims = list(emit.dims(indices))
-    axis = attribute(op, "axis", -1)
+    axis = tf.get(op, "axis", -1)
     axis = len(dims) if axis == -1 else axis_of(axis, len(dims) + 1)
     size = requested_size(emit, op.operands[1])
     result = [*dims[:axis], size, *dims[axis:]]

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.stablehlo_attributes import DotAttr, EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -60,14 +60,14 @@ def dot(
 
 def _mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
     lhs, rhs = op.operands
-    contracted = (int(not attribute(op, "transpose_a", False)), int(attribute(op, "transpose_b", False)))
+    contracted = (int(not tf.get(op, "transpose_a", False)), int(tf.get(op, "transpose_b", False)))
     return dot(emit, lhs, rhs, (), [contracted])
 
 
 def _batch_mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
     lhs, rhs = op.operands[:2]
     names = ("adj_x", "adj_y")
-    turned = [bool(attribute(op, name, False)) for name in names]
+    turned = [bool(tf.get(op, name, False)) for name in names]
     left, right = emit.dims(lhs), emit.dims(rhs)
     element = types.element_of(op.results[0].type)
     if len(right) == 2 and len(left) > 2 and not turned[0]:
@@ -82,7 +82,7 @@ def _batch_mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _spelled(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
     """Returns the letters of an einsum's operands and of its result, those of ellipses in capitals that nobody uses."""
-    equation = str(attribute(op, "equation", "")).replace(" ", "")
+    equation = str(tf.get(op, "equation", "")).replace(" ", "")
     inputs, arrow, output = equation.partition("->")
     if not arrow:
         raise Declined("its equation has no result")
@@ -182,10 +182,10 @@ def _triangular_solve(op: Operation, emit: StableHLOBuilder) -> Value:
     outer = emit.join(emit.dims(matrix)[:-2], emit.dims(value)[:-2])
     matrix = emit.broadcast(matrix, (*outer, *emit.dims(matrix)[-2:]))
     value = emit.broadcast(value, (*outer, *emit.dims(value)[-2:]))
-    kind = "ADJOINT" if attribute(op, "adjoint", False) else "NO_TRANSPOSE"
+    kind = "ADJOINT" if tf.get(op, "adjoint", False) else "NO_TRANSPOSE"
     properties: dict[str, attrs.Value] = {
         "left_side": True,
-        "lower": bool(attribute(op, "lower", True)),
+        "lower": bool(tf.get(op, "lower", True)),
         "unit_diagonal": False,
         "transpose_a": EnumeratorAttr.get("transpose", kind),
     }
@@ -251,7 +251,7 @@ def _along(emit: StableHLOBuilder, value: Value, dims: Sequence[int]) -> Value:
 
 def _turned(value: Value, op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the adjoint, if that is what is meant."""
-    if not attribute(op, "adjoint", False):
+    if not tf.get(op, "adjoint", False):
         return value
     rank = len(emit.dims(value))
     return conjugated(emit, emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2)))

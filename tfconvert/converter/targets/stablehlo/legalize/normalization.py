@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.windows import channel_axis, table
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -36,7 +36,7 @@ def _scaled(
 
 def _batch_norm(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value, scale, offset, mean, variance = op.operands
-    if attribute(op, "is_training", True):
+    if tf.get(op, "is_training", True):
         return _training(op, emit)
     result = _scaled(emit, op, value, (mean, variance), (scale, offset))
     return [result, mean, variance, mean, variance, mean][: len(op.results)]
@@ -73,7 +73,7 @@ def _mixed(emit: StableHLOBuilder, old: Value, new: Value, share: float) -> Valu
 def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
-    radius = int(attribute(op, "depth_radius", 5))
+    radius = int(tf.get(op, "depth_radius", 5))
     alpha, beta, bias = (_float(op, name, default) for name, default in (("alpha", 1), ("beta", 0.5), ("bias", 1)))
     wide = emit.convert(value, types.F32) if element in (types.F16, types.BF16) else value
     ones = (1,) * len(dims)

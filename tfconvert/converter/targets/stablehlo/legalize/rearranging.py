@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.reductions import permuted
@@ -21,7 +21,7 @@ from tfconvert.converter.targets.stablehlo.legalize.shaping import (
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.windows import Amounts, Axis, amounts_of, pad_around, same, slid
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -87,8 +87,8 @@ def _modulo(emit: StableHLOBuilder, value: Value, divisor: Value | int) -> Value
 def _reverse_sequence(op: Operation, emit: StableHLOBuilder) -> Value:
     value, lengths = op.operands
     dims = emit.dims(value)
-    along = axis_of(int(attribute(op, "seq_dim")), len(dims))
-    batch = axis_of(int(attribute(op, "batch_dim", 0)), len(dims))
+    along = axis_of(int(tf.get(op, "seq_dim")), len(dims))
+    batch = axis_of(int(tf.get(op, "batch_dim", 0)), len(dims))
     places = emit.iota((dims[batch], dims[along]), 1, types.I32)
     last = emit.broadcast(emit.convert(lengths, types.I32), (dims[batch], dims[along]), (0,))
     turned = emit.binary("subtract", emit.binary("subtract", last, 1), places)
@@ -206,7 +206,7 @@ def _cross(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _data_format(op: Operation) -> tuple[str, str]:
-    return str(attribute(op, "src_format", "NHWC")), str(attribute(op, "dst_format", "NCHW"))
+    return str(tf.get(op, "src_format", "NHWC")), str(tf.get(op, "dst_format", "NCHW"))
 
 
 def _permute_by_format(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -286,7 +286,7 @@ def _divided(emit: StableHLOBuilder, dim: int, divisor: int) -> int:
 def _batch_blocks(op: Operation, emit: StableHLOBuilder) -> tuple[Sequence[int], list[Amounts]]:
     """Returns the blocks' size, and what is padded or cut off each spatial axis."""
     if len(op.operands) == 2:
-        return (int(attribute(op, "block_size", 1)),) * 2, amounts_of(emit, op, 1, 2)
+        return (int(tf.get(op, "block_size", 1)),) * 2, amounts_of(emit, op, 1, 2)
     block = sizes_in(emit, op.operands[1])
     return block, amounts_of(emit, op, 2, len(block))
 
@@ -337,11 +337,11 @@ def _batch_to_space(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _depth_layout(op: Operation, emit: StableHLOBuilder) -> tuple[Value, tuple[int, ...], int, bool]:
-    value, form = op.operands[0], attribute(op, "data_format", "NHWC")
+    value, form = op.operands[0], tf.get(op, "data_format", "NHWC")
     dims = emit.dims(value)
     if len(dims) != 4:
         raise Declined("its layout is not one of four dimensions")
-    return value, dims, int(attribute(op, "block_size", 1)), form == "NCHW"
+    return value, dims, int(tf.get(op, "block_size", 1)), form == "NCHW"
 
 
 def _space_to_depth(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -377,15 +377,15 @@ def _patches(op: Operation, emit: StableHLOBuilder) -> Value:
     """Cuts out each pixel of a patch from all patches, with a step, and puts those side by side as channels."""
     value = op.operands[0]
     dims = emit.dims(value)
-    rates = attribute(op, "rates", ()) or (1,) * len(dims)
+    rates = tf.get(op, "rates", ()) or (1,) * len(dims)
     axes = [
-        Axis(axis, attribute(op, "ksizes")[axis], attribute(op, "strides")[axis], rates[axis])
+        Axis(axis, tf.get(op, "ksizes")[axis], tf.get(op, "strides")[axis], rates[axis])
         for axis in range(1, len(dims) - 1)
     ]
     amounts: list[Amounts] = [(0, 0)] * len(dims)
     counts = []
     for axis in axes:
-        if attribute(op, "padding", "VALID") == "SAME":
+        if tf.get(op, "padding", "VALID") == "SAME":
             amounts[axis.number] = same(emit, dims[axis.number], axis)
         counts.append(slid(emit, op, dims[axis.number], axis, (0, 0)))
     value = pad_around(emit, value, amounts, emit.scalar(0, types.element_of(value.type)))

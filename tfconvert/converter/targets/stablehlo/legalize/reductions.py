@@ -8,19 +8,13 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axes_of, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import (
-    StableHLOBuilder,
-    greatest,
-    highest,
-    least,
-    lowest,
-)
-from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import stablehlo, tf, types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
@@ -35,7 +29,7 @@ def are_computed(op: Operation) -> bool:
 
 def _flags(emit: StableHLOBuilder, op: Operation, rank: int) -> list[Value]:
     """Returns whether each axis is among those that are reduced."""
-    if not attribute(op, "keep_dims", False):
+    if not tf.get(op, "keep_dims", False):
         raise Declined("the axes must be constant, unless reduced dimensions are kept")
     axes = op.operands[1]
     (count,) = emit.dims(axes) or (1,)
@@ -104,7 +98,7 @@ def kept(emit: StableHLOBuilder, value: Value, dims: Sequence[int], axes: Sequen
 
 
 def _finish(emit: StableHLOBuilder, value: Value, op: Operation, axes: Sequence[int]) -> Value:
-    if not attribute(op, "keep_dims", False):
+    if not tf.get(op, "keep_dims", False):
         return value
     return kept(emit, value, emit.dims(op.operands[0]), axes)
 
@@ -121,11 +115,11 @@ def _reduction(name: str, initial: float) -> Rewrite:
 
 
 def _max(op: Operation, emit: StableHLOBuilder) -> Value | Sequence[Value]:
-    return _reduction("maximum", lowest(types.element_of(op.operands[0].type)))(op, emit)
+    return _reduction("maximum", types.lowest(types.element_of(op.operands[0].type)))(op, emit)
 
 
 def _min(op: Operation, emit: StableHLOBuilder) -> Value | Sequence[Value]:
-    return _reduction("minimum", highest(types.element_of(op.operands[0].type)))(op, emit)
+    return _reduction("minimum", types.highest(types.element_of(op.operands[0].type)))(op, emit)
 
 
 def _mean(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -171,7 +165,7 @@ def _arg(direction: str) -> Rewrite:
         dims = emit.dims(value)
         axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
         element, index = types.element_of(value.type), types.element_of(op.results[0].type)
-        initial = lowest(element) if direction == "GT" else highest(element)
+        initial = types.lowest(element) if direction == "GT" else types.highest(element)
         operands = (value, emit.iota(dims, axis, index), emit.scalar(initial, element), emit.scalar(0, index))
         left = [dim for at, dim in enumerate(dims) if at != axis]
         kinds = [types.tensor(each, [max(dim, -1) for dim in left]) for each in (element, index)]
@@ -228,7 +222,7 @@ _BODIES = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}
 def _initial(how: str, value: Value) -> float:
     """Returns what a segment without rows holds, where any number of segments is asked for."""
     element = types.element_of(value.type)
-    return {"Sum": 0, "Prod": 1, "Max": least(element), "Min": greatest(element)}[how]
+    return {"Sum": 0, "Prod": 1, "Max": types.lowest_finite(element), "Min": types.highest_finite(element)}[how]
 
 
 def _combined(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count: int) -> Value:
@@ -320,7 +314,7 @@ def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(values)
     count = requested_size(emit, size)
     element = types.element_of(op.results[0].type)
-    is_binary = bool(attribute(op, "binary_output", False))
+    is_binary = bool(tf.get(op, "binary_output", False))
     if is_binary or emit.dims(weights) in ((0,), ()):
         weights = emit.broadcast(emit.scalar(1, element), dims, ())
     zero = emit.scalar(0, element)

@@ -9,19 +9,19 @@ from functools import partial
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.resize import Axis, axes_of, multiplied
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.kernels.resampling import SMALL_SUM, TWO_CUBICS
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
 def _scale_and_translate(op: Operation, emit: StableHLOBuilder) -> Value:
-    name = str(attribute(op, "kernel_type", "lanczos3"))
+    name = str(tf.get(op, "kernel_type", "lanczos3"))
     if name not in KERNELS:
         raise Declined(f"{name} is not a kernel that is known")
     value = emit.convert(op.operands[0], types.F32)
@@ -30,7 +30,7 @@ def _scale_and_translate(op: Operation, emit: StableHLOBuilder) -> Value:
         scale, moved = (
             Expression(emit, emit.reshape(part(emit, operand, 0, at, at + 1), ())) for operand in op.operands[2:]
         )
-        is_smooth = bool(attribute(op, "antialias", True))
+        is_smooth = bool(tf.get(op, "antialias", True))
         value = multiplied(emit, value, _matrix(axis, name, scale, moved, is_smooth=is_smooth), axis.number)
     return value
 

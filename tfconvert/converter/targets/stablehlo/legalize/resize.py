@@ -10,14 +10,14 @@ from functools import partial
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.kernels.resampling import TABLE
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -58,7 +58,7 @@ def axes_of(op: Operation, emit: StableHLOBuilder) -> list[Axis]:
 def _scale(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
     """Returns how many pixels a pixel of the result is wide."""
     before, after = (number(emit, emit.size(dim)) for dim in axis[1:])
-    if not attribute(op, "align_corners", False) or axis.after == 1:
+    if not tf.get(op, "align_corners", False) or axis.after == 1:
         return before / after
     if axis.after >= 0:
         return (before - 1) / (after - 1)
@@ -69,7 +69,7 @@ def _scale(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
 def _places(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
     """Returns where the centre of each pixel of the result lies among the pixels."""
     places, scale = count(emit, axis.after), _scale(emit, op, axis)
-    return (places + 0.5) * scale - 0.5 if attribute(op, "half_pixel_centers", False) else places * scale
+    return (places + 0.5) * scale - 0.5 if tf.get(op, "half_pixel_centers", False) else places * scale
 
 
 def _last(emit: StableHLOBuilder, axis: Axis) -> Expression:
@@ -89,10 +89,10 @@ def _nearest(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     for axis in axes_of(op, emit):
         places = count(emit, axis.after)
-        if attribute(op, "half_pixel_centers", False):
+        if tf.get(op, "half_pixel_centers", False):
             places = places + 0.5
         at = places * _scale(emit, op, axis)
-        if attribute(op, "align_corners", False):
+        if tf.get(op, "align_corners", False):
             at = at + 0.5
         value = _taken(emit, value, at.apply("floor"), axis)
     return value
@@ -118,7 +118,7 @@ def _cubic(sharpness: float, distance: Expression, *, is_near: bool) -> Expressi
 
 def _bicubic(op: Operation, emit: StableHLOBuilder) -> Value:
     value = emit.convert(op.operands[0], types.F32)
-    is_half = bool(attribute(op, "half_pixel_centers", False))
+    is_half = bool(tf.get(op, "half_pixel_centers", False))
     cubic = partial(_cubic, -0.5 if is_half else -0.75)
     for axis in axes_of(op, emit):
         at = _places(emit, op, axis)
@@ -165,7 +165,7 @@ def multiplied(emit: StableHLOBuilder, value: Value, matrix: Value, axis: int) -
 def _area(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts products with matrices of how much of each pixel is in each pixel of the result."""
     value = emit.convert(op.operands[0], types.F32)
-    if attribute(op, "align_corners", False):
+    if tf.get(op, "align_corners", False):
         raise Declined("it aligns corners")
     for axis in axes_of(op, emit):
         scale = _scale(emit, op, axis)

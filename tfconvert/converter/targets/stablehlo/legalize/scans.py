@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.attributes import DictionaryAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -115,10 +115,10 @@ def _scanning(combine: Combination) -> Rewrite:
         value = op.operands[0]
         dims, element = emit.dims(value), types.element_of(value.type)
         axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
-        turn = {"dimensions": (axis,)} if attribute(op, "reverse", False) else None
+        turn = {"dimensions": (axis,)} if tf.get(op, "reverse", False) else None
         if turn:
             value = emit.one("reverse", (value,), element, dims, turn)
-        if attribute(op, "exclusive", False):
+        if tf.get(op, "exclusive", False):
             value = shifted(emit, value, axis, 1, combine.initial)
         value = scan(emit, value, axis, combine)
         return emit.one("reverse", (value,), element, dims, turn) if turn else value

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_count, require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axis_of, ints, number
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints, number
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -207,7 +207,7 @@ def _with_one_inserted(emit: StableHLOBuilder, dims: Sequence[int], axis: Value)
 
 def _squeeze(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(op.operands[0])
-    axes = {axis_of(axis, len(dims)) for axis in attribute(op, "squeeze_dims", ()) or ()}
+    axes = {axis_of(axis, len(dims)) for axis in tf.get(op, "squeeze_dims", ()) or ()}
     if not axes and min(dims, default=0) < 0:
         raise Declined("it removes dimensions of size 1, and not every size is known")
     gone = axes or {axis for axis, dim in enumerate(dims) if dim == 1}
@@ -250,7 +250,7 @@ def _pack(op: Operation, emit: StableHLOBuilder) -> Value:
     parts = []
     for value in op.operands:
         dims = list(emit.dims(value))
-        axis = axis_of(attribute(op, "axis", 0), len(dims) + 1)
+        axis = axis_of(tf.get(op, "axis", 0), len(dims) + 1)
         dims.insert(axis, 1)
         parts.append(emit.reshape(value, dims))
     return concatenate(emit, parts, axis)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require, require_equal, require_within
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axes_of, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -55,7 +55,7 @@ class _Taken(NamedTuple):
 def _entries(emit: StableHLOBuilder, op: Operation, rank: int) -> tuple[list[_Entry], list[int]]:
     """Returns an entry for each axis, and the result's layout: -1 for a new axis, else the axis that it is."""
     steps = _steps(op, emit)
-    masks = {name: attribute(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+    masks = {name: tf.get(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
 
     def has(name: str, at: int) -> bool:
         return bool(masks[name] >> at & 1)
@@ -380,7 +380,7 @@ def _computed_sizes(emit: StableHLOBuilder, vector: Value, count: int, whole: Va
 def _unpack(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value, count = op.operands[0], len(op.results)
     dims = emit.dims(value)
-    axis = axis_of(attribute(op, "axis", 0), len(dims))
+    axis = axis_of(tf.get(op, "axis", 0), len(dims))
     require_equal(emit, dims[axis], count, f"what is taken apart must have {count} slices")
     left = [*dims[:axis], *dims[axis + 1 :]]
     return [emit.reshape(each, left) for each in _parts(emit, value, axis, [1] * count)]

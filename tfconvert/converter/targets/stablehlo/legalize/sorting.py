@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_number
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -18,7 +18,7 @@ from tfconvert.schema.ir.values import Value
 def _top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value = op.operands[0]
     *outer, last = emit.dims(value)
-    count = requested_size(emit, op.operands[1]) if len(op.operands) > 1 else int(attribute(op, "k"))
+    count = requested_size(emit, op.operands[1]) if len(op.operands) > 1 else int(tf.get(op, "k"))
     element = types.element_of(value.type)
     if count >= 0:
         dims = (*outer, count)
@@ -46,14 +46,14 @@ def _approximate_top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]
     """Emits exact results, which approximate ones may be."""
     value = op.operands[0]
     dims = emit.dims(value)
-    axis = int(attribute(op, "reduction_dimension", -1)) % len(dims)
+    axis = int(tf.get(op, "reduction_dimension", -1)) % len(dims)
     order = [*(at for at in range(len(dims)) if at != axis), axis]
     moved = emit.transpose(value, order)
-    direction = "GT" if attribute(op, "is_max_k", True) else "LT"
+    direction = "GT" if tf.get(op, "is_max_k", True) else "LT"
     places = emit.iota(emit.dims(moved), len(dims) - 1, types.I32)
     found = sort(emit, (moved, places), len(dims) - 1, direction)
     back = [order.index(at) for at in range(len(dims))]
-    count = int(attribute(op, "k"))
+    count = int(tf.get(op, "k"))
     return [emit.transpose(part(emit, each, len(dims) - 1, 0, count), back) for each in found]
 
 
@@ -61,7 +61,7 @@ def _nth_element(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     last = len(dims) - 1
-    direction = "GT" if attribute(op, "reverse", False) else "LT"
+    direction = "GT" if tf.get(op, "reverse", False) else "LT"
     (ordered,) = sort(emit, (value,), last, direction)
     index = constant_number(op.operands[1])
     if index is not None:
@@ -74,7 +74,7 @@ def _in_top_k(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits whether fewer than k predictions are above the target's, all of them finite."""
     predictions, targets = op.operands[:2]
     dims, index = emit.dims(predictions), types.element_of(targets.type)
-    count = op.operands[2] if len(op.operands) > 2 else emit.scalar(int(attribute(op, "k")), index)
+    count = op.operands[2] if len(op.operands) > 2 else emit.scalar(int(tf.get(op, "k")), index)
     is_target = emit.compare("EQ", emit.iota(dims, 1, index), emit.broadcast(targets, dims, (0,)))
     of_target = emit.reduce("add", emit.select(is_target, predictions, 0), (1,), 0)
     is_above = emit.compare("GT", predictions, emit.broadcast(of_target, dims, (0,)))
@@ -102,7 +102,7 @@ def _bound(direction: str) -> Rewrite:
 def _bucketize(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
-    boundaries = [float(each) for each in attribute(op, "boundaries", ())]
+    boundaries = [float(each) for each in tf.get(op, "boundaries", ())]
     if not boundaries:
         return emit.broadcast(emit.scalar(0, types.I32), dims)
     # Integers are compared as floats: boundaries need not be integers.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, axes_of
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
@@ -16,7 +16,7 @@ from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested_size, sizes_in
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -95,7 +95,7 @@ def _partitions(op: Operation, emit: StableHLOBuilder) -> list[Rows]:
     Raises:
         Declined: One is represented in a way that is not known.
     """
-    names = [each.decode() if isinstance(each, bytes) else str(each) for each in attribute(op, "row_partition_types")]
+    names = [each.decode() if isinstance(each, bytes) else str(each) for each in tf.get(op, "row_partition_types")]
     parts = list(op.operands[3:])
     rows: list[Rows] = []
     inner = emit.dims(op.operands[1])[0]
@@ -203,7 +203,7 @@ def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
     (count,) = emit.dims(values)
     rows = _of_splits(emit, splits, count)
     element = types.element_of(op.results[0].type)
-    is_binary = bool(attribute(op, "binary_output", False))
+    is_binary = bool(tf.get(op, "binary_output", False))
     if is_binary or emit.dims(weights) == (0,):
         weights = emit.broadcast(emit.scalar(1, element), (count,), ())
     into = emit.broadcast(emit.scalar(0, element), (rows.height, requested_size(emit, size)), ())
@@ -312,10 +312,10 @@ def _fill_empty_rows(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
 def _times_dense(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits for each element the row of the other matrix that it is multiplied by, and adds up by its own row."""
     indices, values, shape, matrix = op.operands
-    own = int(bool(attribute(op, "adjoint_a", False)))
+    own = int(bool(tf.get(op, "adjoint_a", False)))
     if own:
         values = conjugated(emit, values)
-    if attribute(op, "adjoint_b", False):
+    if tf.get(op, "adjoint_b", False):
         matrix = conjugated(emit, emit.transpose(matrix, (1, 0)))
     columns = _columns(emit, indices)
     rows = rows_at(emit, matrix, columns[1 - own])
@@ -328,7 +328,7 @@ def _times_dense(op: Operation, emit: StableHLOBuilder) -> Value:
 def _dense_product(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits a product of matrices that are said to have many zeros."""
     one, other = (emit.convert(operand, types.F32) for operand in op.operands)
-    contracted = (int(not attribute(op, "transpose_a", False)), int(attribute(op, "transpose_b", False)))
+    contracted = (int(not tf.get(op, "transpose_a", False)), int(tf.get(op, "transpose_b", False)))
     return dot(emit, one, other, (), [contracted])
 
 
@@ -345,7 +345,7 @@ def _reduce_sum(op: Operation, emit: StableHLOBuilder) -> Value:
         found = scatter(emit, "add", _joined(emit, [columns[axis] for axis in left]), values, into)
     else:
         found = emit.reduce("add", values, (0,), 0)
-    if not attribute(op, "keep_dims", False):
+    if not tf.get(op, "keep_dims", False):
         return found
     return emit.reshape(found, [1 if axis in axes else dim for axis, dim in enumerate(dims)])
 

@@ -370,33 +370,3 @@ def _parts(scalar: Value | int) -> tuple[Value | None, int]:
         if amount is not None:
             return owner.operands[0], amount
     return scalar, 0
-
-
-def lowest(element: Attribute) -> float:
-    """Returns the number below all others of an element type, infinity if it has that."""
-    dtype = types.numpy_dtype(element)
-    return float("-inf") if dtype.kind not in "iub" else 0 if dtype.kind in "ub" else int(np.iinfo(dtype.name).min)
-
-
-def highest(element: Attribute) -> float:
-    """Returns the number above all others of an element type, infinity if it has that."""
-    dtype = types.numpy_dtype(element)
-    return float("inf") if dtype.kind not in "iub" else 1 if dtype.kind == "b" else int(np.iinfo(dtype.name).max)
-
-
-def least(element: Attribute) -> float:
-    """Returns the least number of an element type that is not infinite."""
-    found = lowest(element)
-    return found if found != float("-inf") else _MIN.get(element, float(np.finfo(np.float32).min))
-
-
-def greatest(element: Attribute) -> float:
-    """Returns the greatest number of an element type that is not infinite."""
-    return -least(element) if lowest(element) == float("-inf") else highest(element)
-
-
-_MIN: Mapping[Attribute, float] = {
-    types.F16: -65504.0,
-    types.BF16: -float.fromhex("0x1.fep127"),
-    types.F64: float(np.finfo(np.float64).min),
-}

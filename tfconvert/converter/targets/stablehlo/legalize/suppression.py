@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, number
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop, sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder, least
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -165,14 +165,14 @@ def _terms(op: Operation, emit: StableHLOBuilder) -> _Terms:
     if not numbers:
         numbers = [emit.scalar(float(getattr(op.properties.get("iou_threshold"), "value", 0.5)), element)]
     if len(numbers) == 1:
-        numbers.append(emit.scalar(least(element), element))
+        numbers.append(emit.scalar(types.lowest_finite(element), element))
     return _Terms(*numbers[:3])
 
 
 def _suppress(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     boxes, scores = op.operands[:2]
     wanted = requested_size(emit, op.operands[2])
-    is_padded = bool(attribute(op, "pad_to_max_output_size", False))
+    is_padded = bool(tf.get(op, "pad_to_max_output_size", False))
     (size,) = emit.dims(scores)
     own = emit.dims(boxes)
     require_equal(emit, own[0], size, "there must be as many scores as boxes")
@@ -211,7 +211,7 @@ def _combined(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     places = [gather(emit, edge, chosen.indices, 2, 2) for edge in corners]
     numbers = emit.convert(emit.iota((batch, classes, each), 1, types.I32), types.F32)
     flat = [emit.reshape(value, (batch, count)) for value in (chosen.scores, numbers, *places)]
-    room = min(total, count) if attribute(op, "pad_per_class", False) and count >= 0 else total
+    room = min(total, count) if tf.get(op, "pad_per_class", False) and count >= 0 else total
     if count < 0 or room > count:
         flat = [
             padded(emit, value, (0, 0), (0, room), emit.scalar(fill, types.F32))
@@ -220,7 +220,7 @@ def _combined(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     best, *others = (part(emit, value, 1, 0, room) for value in sort(emit, flat, 1, "GT"))
     is_there = emit.compare("GT", best, terms.score)
     best, number_of, *edges = (emit.select(is_there, value, 0) for value in (best, *others))
-    if attribute(op, "clip_boxes", True):
+    if tf.get(op, "clip_boxes", True):
         edges = [emit.binary("minimum", emit.binary("maximum", edge, 0), 1) for edge in edges]
     taken = emit.reduce("add", emit.convert(is_there, types.I32), (1,), 0)
     columns = [emit.reshape(edge, (*emit.dims(edge), 1)) for edge in edges]

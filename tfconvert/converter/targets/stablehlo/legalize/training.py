@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.targets.stablehlo.legalize.activations import SELU_ALPHA, SELU_SCALE, log_softmax
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -58,7 +58,7 @@ def _relu6(op: Operation, emit: StableHLOBuilder) -> Value:
 
 def _leaky_relu(op: Operation, emit: StableHLOBuilder) -> Value:
     gradient, value = op.operands
-    scaled = emit.binary("multiply", gradient, float(attribute(op, "alpha", 0.2)))
+    scaled = emit.binary("multiply", gradient, float(tf.get(op, "alpha", 0.2)))
     return emit.select(emit.compare("GT", value, 0), gradient, scaled)
 
 
@@ -113,7 +113,7 @@ def _rsqrt(op: Operation, emit: StableHLOBuilder) -> Value:
 def _bias_add(op: Operation, emit: StableHLOBuilder) -> Value:
     gradient = op.operands[0]
     rank = len(emit.dims(gradient))
-    axis = 1 if attribute(op, "data_format", "NHWC") == "NCHW" else rank - 1
+    axis = 1 if tf.get(op, "data_format", "NHWC") == "NCHW" else rank - 1
     return emit.reduce("add", gradient, [at for at in range(rank) if at != axis], 0)
 
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, attribute, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.reductions import arg_body
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, pick, requested
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, static_shape
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
-from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder, lowest
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr
 from tfconvert.schema.ir.attribute import Attribute
@@ -59,11 +59,11 @@ class Axis(NamedTuple):
 
 def spatial_axes(op: Operation, rank: int) -> range:
     """Returns the axes that windows move over."""
-    return range(2, rank) if attribute(op, "data_format", "NHWC") in FIRST else range(1, rank - 1)
+    return range(2, rank) if tf.get(op, "data_format", "NHWC") in FIRST else range(1, rank - 1)
 
 
 def channel_axis(op: Operation, rank: int) -> int:
-    return 1 if attribute(op, "data_format", "NHWC") in FIRST else rank - 1
+    return 1 if tf.get(op, "data_format", "NHWC") in FIRST else rank - 1
 
 
 def axes_of(op: Operation, rank: int, window: Sequence[int]) -> list[Axis]:
@@ -79,8 +79,8 @@ def axes_of(op: Operation, rank: int, window: Sequence[int]) -> list[Axis]:
     """
     if min(window, default=1) < 0:
         raise Declined("the size of the kernel is not known")
-    strides = attribute(op, "strides")
-    dilations = attribute(op, "dilations", ()) or (1,) * rank
+    strides = tf.get(op, "strides")
+    dilations = tf.get(op, "dilations", ()) or (1,) * rank
     axes = spatial_axes(op, rank)
     return [Axis(axis, size, strides[axis], dilations[axis]) for axis, size in zip(axes, window, strict=True)]
 
@@ -90,7 +90,7 @@ def pooled_axes(op: Operation, rank: int) -> list[Axis]:
     if len(op.operands) > 1:
         sizes, strides = ints(op, 1, "the windows' size"), ints(op, 2, "the strides")
     else:
-        sizes, strides = attribute(op, "ksize"), attribute(op, "strides")
+        sizes, strides = tf.get(op, "ksize"), tf.get(op, "strides")
     if len(sizes) != rank or len(strides) != rank:
         raise Declined("its windows don't have the rank of its operand")
     return [Axis(number, size, stride, 1) for number, (size, stride) in enumerate(zip(sizes, strides, strict=True))]
@@ -98,9 +98,9 @@ def pooled_axes(op: Operation, rank: int) -> list[Axis]:
 
 def padding_of(emit: StableHLOBuilder, op: Operation, dims: Dims, axes: Sequence[Axis]) -> list[Amounts]:
     """Returns how much is padded before and behind each axis."""
-    mode = attribute(op, "padding", "VALID")
+    mode = tf.get(op, "padding", "VALID")
     if mode == "EXPLICIT":
-        amounts = attribute(op, "explicit_paddings", ())
+        amounts = tf.get(op, "explicit_paddings", ())
         return [(amounts[2 * axis.number], amounts[2 * axis.number + 1]) for axis in axes]
     if mode == "VALID":
         return [(0, 0)] * len(axes)
@@ -123,7 +123,7 @@ def same(emit: StableHLOBuilder, dim: int, axis: Axis) -> Amounts:
 
 def slid(emit: StableHLOBuilder, op: Operation, dim: int, axis: Axis, amounts: Amounts) -> int:
     """Returns how many windows fit along an axis of a size, with padding."""
-    if attribute(op, "padding", "VALID") == "SAME":
+    if tf.get(op, "padding", "VALID") == "SAME":
         if axis.stride == 1:
             return dim
         return emit.size_of(emit.compute("divide", emit.compute("add", emit.size(dim), axis.stride - 1), axis.stride))
@@ -162,7 +162,7 @@ def table(padding: Sequence[tuple[int, int]]) -> Attribute:
 
 def _layouts(op: Operation, rank: int) -> ConvAttr:
     spatial = [str(number) for number in range(rank - 2)]
-    is_first = attribute(op, "data_format", "NHWC") in FIRST
+    is_first = tf.get(op, "data_format", "NHWC") in FIRST
     features = ["b", "f", *spatial] if is_first else ["b", *spatial, "f"]
     return ConvAttr.get(features, [*spatial, "i", "o"], features)
 
@@ -304,9 +304,9 @@ def _around(emit: StableHLOBuilder, op: Operation, axis: Axis, dim: int, wanted:
     # What the windows of the convolution itself, as many as the gradient's operand has elements, reach over.
     reached = emit.compute("add", emit.compute("multiply", emit.size(dim), axis.stride), axis.extent - axis.stride)
     low: Value | int = 0
-    if attribute(op, "padding", "VALID") == "EXPLICIT":
-        low = attribute(op, "explicit_paddings", ())[2 * axis.number]
-    elif attribute(op, "padding", "VALID") == "SAME":
+    if tf.get(op, "padding", "VALID") == "EXPLICIT":
+        low = tf.get(op, "explicit_paddings", ())[2 * axis.number]
+    elif tf.get(op, "padding", "VALID") == "SAME":
         missing = emit.compute("maximum", emit.compute("subtract", reached, emit.size(wanted)), 0)
         low = emit.compute("divide", missing, 2)
     before = emit.compute("subtract", axis.extent - 1, low)
@@ -359,7 +359,7 @@ def _window(emit: StableHLOBuilder, op: Operation, value: Value, name: str, init
 
 def _max_pool(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    return _window(emit, op, value, "maximum", lowest(types.element_of(value.type)))
+    return _window(emit, op, value, "maximum", types.lowest(types.element_of(value.type)))
 
 
 def _avg_pool(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -368,8 +368,8 @@ def _avg_pool(op: Operation, emit: StableHLOBuilder) -> Value:
     if element in (types.F16, types.BF16):
         value = emit.convert(value, types.F32)
     total = _window(emit, op, value, "add", 0)
-    if attribute(op, "padding", "VALID") == "VALID":
-        mean = emit.binary("divide", total, math.prod(attribute(op, "ksize")))
+    if tf.get(op, "padding", "VALID") == "VALID":
+        mean = emit.binary("divide", total, math.prod(tf.get(op, "ksize")))
         return emit.convert(mean, element)
     # What is padded doesn't count: as many elements as the window has there.
     axes = pooled_axes(op, len(emit.dims(value)))
@@ -390,7 +390,7 @@ def _max_pool_with_argmax(op: Operation, emit: StableHLOBuilder) -> Sequence[Val
     ]
     element, index = (types.element_of(each.type) for each in op.results)
     places = _places(op, emit)
-    fill, no_place = emit.scalar(lowest(element), element), emit.scalar(1 << 62, types.I64)
+    fill, no_place = emit.scalar(types.lowest(element), element), emit.scalar(1 << 62, types.I64)
     if padding is None:
         amounts = _padding(emit, op, value, axes)
         value = pad_around(emit, value, amounts, fill)
@@ -407,7 +407,7 @@ def _max_pool_with_argmax(op: Operation, emit: StableHLOBuilder) -> Sequence[Val
 def _places(op: Operation, emit: StableHLOBuilder) -> Value:
     """Returns the number of each element, counted through its image or through the batch."""
     dims = emit.dims(op.operands[0])
-    has_batch = bool(attribute(op, "include_batch_in_index", False))
+    has_batch = bool(tf.get(op, "include_batch_in_index", False))
     total: Value | None = None
     for axis in range(0 if has_batch else 1, len(dims)):
         at = emit.iota(dims, axis, types.I64)
@@ -436,7 +436,7 @@ def _pad(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _mirror_pad(op: Operation, emit: StableHLOBuilder) -> Value:
-    from_edge = 1 if attribute(op, "mode", "REFLECT") == "REFLECT" else 0
+    from_edge = 1 if tf.get(op, "mode", "REFLECT") == "REFLECT" else 0
     value = op.operands[0]
     for axis, (low, high) in enumerate(amounts_of(emit, op, 1, len(emit.dims(value)))):
         size = emit.size(emit.dims(value)[axis])
