@@ -7,6 +7,7 @@ unknown dimension is -1, an unknown rank is `None`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Self
@@ -422,5 +423,5 @@ def highest_finite(element: Attribute) -> float:
 _LOWEST_FINITE: Mapping[Attribute, float] = {
     F16: -65504.0,
     BF16: -float.fromhex("0x1.fep127"),
-    F64: float(np.finfo(np.float64).min),
+    F64: -sys.float_info.max,
 }
