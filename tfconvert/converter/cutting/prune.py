@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from tfconvert.converter.ir.edit import erase, erase_dead, walk
+from tfconvert.converter.ir.edit import erase, erase_dead
 from tfconvert.converter.ir.symbol_table import erase_unreferenced, names_outside
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data
@@ -120,7 +120,7 @@ def erase_unused(module: ModuleOp, function: FuncOp) -> None:
     effects = ModuleEffects(module)
     _prune_initializers(module, effects, states_read(effects, function.body.block.ops))
     erase_unreferenced(functions_of(module), names_outside(module))
-    inside = [op for op in walk(module) if op.name in ("tf.VarHandleOp", "tf.Const")]
+    inside = [op for op in module.walk() if op.name in ("tf.VarHandleOp", "tf.Const")]
     variables = {name.data for op in inside if isinstance(name := op.properties.get("shared_name"), StringAttr)}
     variables |= _bound(module)
     paths = _texts(inside)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.schema.dialects.call_interfaces import REFERRING, symbols
 from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at
@@ -60,7 +59,7 @@ def names_outside(module: ModuleOp) -> list[str]:
 
 def referring_ops(function: FuncOp) -> list[Operation]:
     """Returns the ops inside a function that refer to functions."""
-    return [op for op in walk(function)[1:] if names(op)]
+    return [op for op in function.body.walk() if names(op)]
 
 
 def callees_first(
@@ -140,7 +139,7 @@ def erase_unreferenced(functions: Mapping[str, FuncOp], outside: Iterable[str] =
     needed = [name for name, function in functions.items() if name in kept or not is_private(function)]
     reached = set(needed)
     while needed:
-        for op in walk(functions[needed.pop()]):
+        for op in list(functions[needed.pop()].walk()):
             for name in names(op):
                 if name in functions and name not in reached:
                     reached.add(name)

@@ -54,7 +54,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import replace_op, walk
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.option_map import encode
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
@@ -79,7 +79,7 @@ class DialectsToTf:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites each such op, those around others first; returns how many of each kind."""
         applied: Counter[str] = Counter()
-        for op in walk(module):
+        for op in list(module.walk()):
             rewrite = _REWRITES.get(op.name)
             if rewrite is not None and rewrite(op):
                 applied[op.name] += 1

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import erase, update_function_type, walk
+from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -87,7 +87,7 @@ def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
     """Returns the ops that create handles of variables, by the variable's name."""
     handles: dict[str, list[Operation]] = {}
     for function in functions:
-        for op in walk(function):
+        for op in list(function.walk()):
             if op.name == "tf.VarHandleOp" and isinstance(name := op.properties.get("shared_name"), StringAttr):
                 handles.setdefault(name.data, []).append(op)
     return handles

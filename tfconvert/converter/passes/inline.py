@@ -30,7 +30,7 @@ from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
 from tfconvert.converter.control_flow.inlining import inline_call
-from tfconvert.converter.ir.edit import update_function_type, walk
+from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.ir.symbol_table import erase_unreferenced, is_private, names, names_outside
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -52,7 +52,7 @@ class Inline:
     def apply(self, module: ModuleOp) -> PassResult:
         """Inlines calls and erases private functions without uses; returns how many ops of each name are left."""
         functions = functions_of(module)
-        inside = {name: walk(function)[1:] for name, function in functions.items()}
+        inside = {name: list(function.body.walk()) for name, function in functions.items()}
         calls = {name: [op for op in ops if op.name in CALLS] for name, ops in inside.items()}
         if not any(calls.values()) and not any(map(is_private, functions.values())):
             return NOTHING_DONE._replace(operations=count_operations(module))

@@ -9,7 +9,7 @@ it is used.
 from __future__ import annotations
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase, update_function_type, walk
+from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.exporters.stablehlo import is_weight
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects.func import FuncOp, defined_functions
@@ -38,7 +38,7 @@ def _take_out(function: FuncOp, names: dict[TensorData, str]) -> None:
     block = function.body.block
     known = len(block.args)
     made: dict[TensorData, Value] = {}
-    for op in walk(function)[1:]:
+    for op in list(function.body.walk()):
         weight = op.properties.get("value")
         if op.name != "stablehlo.constant" or not isinstance(weight, TensorData) or not is_weight(weight):
             continue

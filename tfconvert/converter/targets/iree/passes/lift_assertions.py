@@ -47,7 +47,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import erase, replace_op, walk
+from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.constraints import is_assertion
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import LATE
@@ -77,7 +77,7 @@ class LiftAssertions:
         counts: Counter[str] = Counter()
         for function in defined_functions(module).values():
             # The innermost come first: what they assert may have to be moved again.
-            for op in reversed(walk(function)):
+            for op in reversed(list(function.walk())):
                 if op.name in _HOLDERS:
                     counts += _lift(op)
         return PassResult.of(counts)

@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.iree.rewrites import carried
 from tfconvert.converter.targets.iree.rewrites.bounds import bound
@@ -107,12 +106,12 @@ def _message(op: Operation) -> str:
 
 def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
     """Rewrites a function; returns the numbers that it has."""
-    for op in walk(function):
+    for op in list(function.walk()):
         if op.name == "stablehlo.while" and carried.keep(op):
             applied[op.name] += 1
     numbers = Numbers()
     gone: set[Operation] = set()
-    for op in walk(function):
+    for op in list(function.walk()):
         if op in gone:
             continue
         without_sign(op)
@@ -126,13 +125,13 @@ def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
         for old, new in zip(op.results, (found,) if isinstance(found, Value) else found, strict=True):
             old.replace_all_uses_with(new)
         if op.regions:
-            gone.update(walk(op))
+            gone.update(list(op.walk()))
         op.erase()
     return numbers
 
 
 def _erase_dead(function: FuncOp) -> None:
-    for op in reversed(walk(function)):
+    for op in reversed(list(function.walk())):
         if op is not function and not _stays(op) and all(result.is_unused for result in op.results):
             op.erase()
 

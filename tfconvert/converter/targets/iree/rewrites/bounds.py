@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.targets.iree.rewrites.context import is_open, shape_of
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import LE, LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
@@ -32,7 +31,7 @@ _MIN_BITS = 12
 
 def bound(function: FuncOp) -> bool:
     """Lets a function check the sizes of its arguments, if it needs that; returns whether they are bounded then."""
-    ops = walk(function)
+    ops = list(function.walk())
     if not any(op.name in _HOLDERS and is_open(*op.operands, *op.results) for op in ops):
         return True
     block = function.regions[0].block

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.targets.iree.rewrites.context import is_open, shape_of
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
@@ -72,7 +71,7 @@ def _varying(step: Block, changed: Sequence[int]) -> set[Value]:
     """Returns the values of a step that depend on what the step before has changed."""
     found: set[Value] = {step.args[number] for number in changed}
     for op in step.ops:
-        if any(operand in found for inner in walk(op) for operand in inner.operands):
+        if any(operand in found for inner in op.walk() for operand in inner.operands):
             found.update(op.results)
     return found
 

@@ -59,7 +59,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import replace_op, walk
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.rewriter import fuse_origins
@@ -89,7 +89,7 @@ class FoldFakeQuant:
         folded = kept = 0
         for function in module.ops:
             if isinstance(function, FuncOp):
-                for op in walk(function):
+                for op in list(function.walk()):
                     if op.name in fake_quant.LAST and _fold(op):
                         folded += 1
                     elif op.name == fake_quant.FAKE_QUANT:

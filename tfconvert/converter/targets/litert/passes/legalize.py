@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import erase, replace_op, update_function_type, walk
+from tfconvert.converter.ir.edit import erase, replace_op, update_function_type
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern_set import PatternSet
@@ -114,7 +114,7 @@ class Legalize:
         """Applies patterns; returns all that were needed, the remaining ops, and notes about float types."""
         notes: list[Diagnostic] = []
         functions = list(functions_of(module).values())
-        names = {op.name for op in walk(module)}
+        names = {op.name for op in module.walk()}
         while True:
             phases = legalizations.phases_for(names)
             for function in functions:
@@ -154,7 +154,7 @@ def _has_side_effects(op: Operation) -> bool:
 def _left_over(function: FuncOp) -> list[Operation]:
     """Returns the remaining `tf` ops, but for those that are useless on a device, which are erased."""
     left = []
-    for op in reversed([op for op in walk(function) if op.name.startswith("tf.")]):
+    for op in reversed([op for op in function.walk() if op.name.startswith("tf.")]):
         if op.name in _ERASED:
             erase(op)
         else:

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.pipeline.greedy_pass import GreedyPass
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.targets.litert.optimize import optimizations
@@ -49,5 +48,5 @@ class Optimize(GreedyPass):
     has_side_effects = staticmethod(tfl.has_side_effects)
 
     def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
-        names.update(op.name for op in walk(module))
+        names.update(op.name for op in module.walk())
         return optimizations.patterns_for(names)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.ir.edit import replace_op, walk
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.targets.stablehlo.buffers.constants import Constants
 from tfconvert.converter.targets.stablehlo.buffers.host import ARITHMETIC, CONSTANT, FUSION, assertion, host_ops
 from tfconvert.converter.targets.stablehlo.buffers.kernels import Kernels, Operands, buffer_type, is_inline
@@ -88,7 +88,7 @@ class BufferLowering:
     def _function(self, function: FuncOp) -> None:
         old = function.body.block
         _forward_barriers(function)
-        self._hosted = host_ops([op for op in walk(function) if op is not function])
+        self._hosted = host_ops([op for op in function.walk() if op is not function])
         block = Block(arg_types=[buffer_type(argument.type) for argument in old.args])
         scope = Scope(block, None, self._constants.buffer)
         for argument, new in zip(old.args, block.args, strict=True):
@@ -302,7 +302,7 @@ class BufferLowering:
 
 def _forward_barriers(function: FuncOp) -> None:
     """Replaces barriers by their operands: nothing moves kernels past each other."""
-    for op in walk(function):
+    for op in list(function.walk()):
         if op.name == "stablehlo.optimization_barrier":
             replace_op(op, op.operands)
 

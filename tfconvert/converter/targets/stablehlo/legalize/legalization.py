@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import Call, Calls
-from tfconvert.converter.ir.edit import erase, walk
+from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
 from tfconvert.converter.shapes.symbolic import Symbols
@@ -158,7 +158,7 @@ class Legalization:
 
     def _finish(self, function: Operation) -> None:
         """Erases dead ops and replaces the constants that are left."""
-        for op in reversed(walk(function)):
+        for op in reversed(list(function.walk())):
             if op is function or op.has_trait(Trait.TERMINATOR) or op in self._left:
                 continue
             if all(result.is_unused for result in op.results) and not stablehlo.has_side_effects(op):

@@ -37,7 +37,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.buffers.library import Routine, routine_of
 from tfconvert.converter.targets.stablehlo.buffers.scalars import constant_of
@@ -68,7 +67,7 @@ class LowerToLibraryCalls:
         }
         elements = {name: _element(functions[name]) for name in found}
         counts: Counter[str] = Counter()
-        for op in walk(module):
+        for op in list(module.walk()):
             if isinstance(op, CallOp) and op.callee in found:
                 routine = found[op.callee]
                 _call(op, routine, elements[op.callee])

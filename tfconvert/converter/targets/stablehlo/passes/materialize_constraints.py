@@ -42,7 +42,7 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import erase, walk
+from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.constraints import is_assertion
 from tfconvert.schema.dialects import stablehlo
@@ -102,7 +102,7 @@ class MaterializeConstraints:
         """Rewrites every function; returns how many assertions there are, and how many were left out."""
         counts: Counter[str] = Counter()
         for function in defined_functions(module).values():
-            asserts = [op for op in walk(function) if is_assertion(op)]
+            asserts = [op for op in function.walk() if is_assertion(op)]
             if asserts:
                 entry = _Entry(function)
                 for op in asserts:
@@ -210,8 +210,8 @@ def _is_size_of_argument(op: Operation, block: Block) -> bool:
 
 
 def _erase_dead(function: FuncOp) -> None:
-    for op in reversed(walk(function)[1:]):
+    for op in reversed(list(function.body.walk())):
         if op.results and all(result.is_unused for result in op.results) and not stablehlo.has_side_effects(op):
-            inner = [each for each in walk(op)[1:] if stablehlo.has_side_effects(each)] if op.regions else []
+            inner = [each for each in list(op.walk())[1:] if stablehlo.has_side_effects(each)] if op.regions else []
             if not inner:
                 op.erase()
