@@ -25,7 +25,7 @@ def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) ->
     """Returns the function with a body that an op names.
 
     Raises:
-        ConversionError: There is none (`missing-function`).
+        ConversionError: It is missing (`missing-function`).
     """
     function = functions.get(name)
     if function is None or not function.body.blocks:

@@ -88,7 +88,7 @@ class Pattern(NamedTuple, Generic[M]):
         producers: Names of the ops one of which must define an operand, by the operand's index. A pattern set doesn't
             try the pattern where they don't.
         declaration: The rule that the pattern was created from, if it is declarative.
-        note: A warning for the user where the pattern was applied, as a phrase; empty if there is none.
+        note: A warning for the user where the pattern was applied, as a phrase, or empty.
     """
 
     name: str

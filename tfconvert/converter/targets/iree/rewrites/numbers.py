@@ -21,8 +21,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
 from tfconvert.schema.ir.values import OpResult, Value
 
-# How long a computation is followed.
-_DEEPEST = 64
+# The maximum length of a chain of computations that is followed.
+_MAX_DEPTH = 64
 
 _BINARY = {
     "stablehlo.add": "addi",
@@ -135,7 +135,7 @@ class Numbers:
         """
         found = self._elements.get((value, at))
         if found is None:
-            found = self._element(value, at, depth + 1) if depth < _DEEPEST else None
+            found = self._element(value, at, depth + 1) if depth < _MAX_DEPTH else None
             if found is None:
                 emit = after(value)
                 number = emit.element(value, *_places(value, at))
@@ -210,13 +210,13 @@ class Numbers:
         """Returns an element of a tensor of truth values."""
         emit = after(condition)
         op = condition.owner
-        if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _DEEPEST:
+        if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _MAX_DEPTH:
             direction = op.properties["comparison_direction"]
             assert isinstance(direction, EnumeratorAttr)
             if all(_is_signed(operand) for operand in op.operands):
                 one, other = (emit.index(self.element(operand, at, depth + 1)) for operand in op.operands)
                 return emit.is_(_COMPARISONS[direction.value], one, other)
-        if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _DEEPEST:
+        if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _MAX_DEPTH:
             first, second = (self.truth(operand, at, depth + 1) for operand in op.operands)
             return emit.one(_OF_TRUTHS[op.name], (first, second), types.I1)
         return emit.element(condition, *_places(condition, at))

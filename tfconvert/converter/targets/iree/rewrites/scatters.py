@@ -56,7 +56,7 @@ def scatter(op: Operation, context: Context) -> Value | None:
 
 
 def _widened(value: Value, high: Sequence[Index], shape: types.Shape, context: Context) -> Value:
-    """Returns a tensor with room behind its end; one of equal elements is made anew, in its final size."""
+    """Returns a tensor with room behind its end; one of equal elements is made again, in its final size."""
     emit, element = context.emit, types.element_of(value.type)
     owner = value.owner
     if isinstance(owner, Operation) and owner.name in _SPREAD and shape_of(owner.operands[0]) == ():

@@ -1,4 +1,4 @@
-"""Reshapes: dimensions are joined and split where it is known which; else the whole tensor is taken anew."""
+"""Reshapes: dimensions are joined and split where they are known; else the whole tensor is reshaped."""
 
 from __future__ import annotations
 

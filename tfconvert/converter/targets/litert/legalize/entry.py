@@ -186,7 +186,7 @@ class Lowering(NamedTuple):
         typed: The operand whose element type `types` restricts.
         benefit: Precedence among the patterns of one op.
         name: The pattern's name; derived from the op and the builtins by default.
-        note: A note for the user, as the end of a sentence that begins with the op; empty if there is none.
+        note: A note for the user, as the end of a sentence that begins with the op, or empty.
     """
 
     op: str

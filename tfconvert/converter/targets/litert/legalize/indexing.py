@@ -119,7 +119,7 @@ def _last_numbers(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
 
 
 def _matrix_band_part(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Keeps the elements up to a limit below and above the diagonal; a negative limit is none."""
+    """Keeps the elements up to a limit below and above the diagonal; a negative limit keeps all."""
     matrix, lower, upper = op.operands
     height, width = (types.shape_of(matrix.type) or (-1, -1))[-2:]
     rows = emit.reshape(_last_numbers(emit, matrix, -2), (height, 1))

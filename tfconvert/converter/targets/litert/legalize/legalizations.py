@@ -132,7 +132,7 @@ class EntryInfo(NamedTuple):
         op: TensorFlow's op.
         becomes: Its replacement: names of `tfl` ops, or of `tf` ops that are legalized next.
         types: The element types that it takes; empty for any.
-        note: The note for the user where it is applied; empty if there is none.
+        note: The note for the user where it is applied, or empty.
     """
 
     topic: str

@@ -89,7 +89,7 @@ def _move(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
 
 
 def _choices(value: Value) -> tensor_data.Constant | None:
-    """Returns the constant that all elements of a value come from, `None` if there is none."""
+    """Returns the constant that all elements of a value come from, or `None`."""
     constant = tensor_data.constant_of(value)
     if constant is not None:
         return constant

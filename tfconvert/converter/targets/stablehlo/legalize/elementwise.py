@@ -275,7 +275,7 @@ def _merged(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
 
 
 def _cut(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
-    """Emits narrower elements, of the lowest bits first, likewise."""
+    """Emits narrower elements, those of the lowest bits first, in the same way."""
     dims, bits = emit.dims(value), _bits(emit, value)
     width = 8 * types.numpy_dtype(element).itemsize
     count = 8 * types.numpy_dtype(types.element_of(value.type)).itemsize // width

@@ -20,7 +20,7 @@ _OF_SIZES = frozenset(
     for name in ("add", "convert", "divide", "get_dimension_size", "maximum", "minimum", "multiply", "reshape")
 )
 
-# Of so many scalars it is asked how they are computed.
+# The maximum number of scalars whose producers are inspected.
 _MAX_LOOKED_AT = 64
 
 _COUNT = "the new shape must hold as many elements as the old one"

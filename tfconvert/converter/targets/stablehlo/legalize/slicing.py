@@ -24,7 +24,7 @@ class _Entry(NamedTuple):
 
     Attributes:
         begin: The first index, `None` if it is as far out as the step allows.
-        end: The index before which it ends, `None` likewise.
+        end: The index before which it ends, or `None`.
         step: The step, a value if it is known at run time only.
         shrinks: Whether the axis is gone afterwards.
     """

@@ -88,7 +88,7 @@ def _choose(emit: StableHLOBuilder, scores: Value, overlap: Overlap, room: int, 
 def _written(emit: StableHLOBuilder, room: Value, column: Value, step: Value) -> Value:
     """Emits an update of one element of each row.
 
-    The room is small: chosen from anew it costs little, and there is no slice that could reach out of it.
+    The room is small: to choose from it again costs little, and there is no slice that could reach out of it.
     """
     dims = emit.dims(room)
     last = len(dims) - 1

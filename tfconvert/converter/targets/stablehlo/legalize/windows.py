@@ -135,7 +135,7 @@ def slid(emit: StableHLOBuilder, op: Operation, dim: int, axis: Axis, amounts: A
 
 
 def amounts_of(emit: StableHLOBuilder, op: Operation, index: int, rank: int) -> list[Amounts]:
-    """Returns the amounts of so many axes that an operand holds, numbers where they are known."""
+    """Returns the amounts that an operand holds for `rank` axes, as numbers where they are known."""
     values = op.operands[index]
     known = emit.sizes.elements(values) or (UNKNOWN,) * (2 * rank)
     flat = values if min(known, default=0) > UNKNOWN else emit.reshape(values, (2 * rank,))
