@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.ir.interface import Interface, interfaces
 from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.tensor_data import TensorData
@@ -72,7 +71,7 @@ class Imported(NamedTuple):
 
 def facts_of(module: ModuleOp) -> Imported:
     """Returns what is in an imported module."""
-    names = Counter(op.name for op in walk(module))
+    names = Counter(op.name for op in module.walk())
     variables = variables_of(module)
     version = module.attributes.get(tf.PRODUCER_VERSION)
     assets = (op.properties.get("filename") for op in module.ops if isinstance(op, AssetOp))

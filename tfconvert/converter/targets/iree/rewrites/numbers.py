@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tfconvert.converter.targets.iree.rewrites.emit import Emit, Index, constant_ints
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, constant_ints
 from tfconvert.converter.targets.iree.rewrites.origins import carried_from, int_of, ints_of, product_of, source_of
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
@@ -21,8 +21,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
 from tfconvert.schema.ir.values import OpResult, Value
 
-# How long a computation is followed.
-_DEEPEST = 64
+# The maximum length of a chain of computations that is followed.
+_MAX_DEPTH = 64
 
 _BINARY = {
     "stablehlo.add": "addi",
@@ -98,7 +98,7 @@ class Numbers:
 
     def _read(self, value: Value, axis: int) -> Value:
         emit = after(value)
-        held = bits(value, emit) if is_unsigned(value) else value
+        held = bits(emit, value) if is_unsigned(value) else value
         found = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
         self._dims[value, axis] = found
         before = carried_from(value, axis) or product_of(value, axis)
@@ -135,7 +135,7 @@ class Numbers:
         """
         found = self._elements.get((value, at))
         if found is None:
-            found = self._element(value, at, depth + 1) if depth < _DEEPEST else None
+            found = self._element(value, at, depth + 1) if depth < _MAX_DEPTH else None
             if found is None:
                 emit = after(value)
                 number = emit.element(value, *_places(value, at))
@@ -170,7 +170,7 @@ class Numbers:
         assert isinstance(op, Operation)
         emit = after(value)
         if op.name == "stablehlo.multiply":
-            return self._product(one, other, emit)
+            return self._product(emit, one, other)
         if op.name != "stablehlo.divide":
             return emit.compute(_BINARY[op.name], one, other)
         (count, some), (divisor, more) = self.factors(one), self.factors(other)
@@ -178,7 +178,7 @@ class Numbers:
             # What is left of the elements of a reshape is a size that is known, so that it is the same value.
             found: Index = count // divisor
             for factor in (some - more).elements():
-                found = self._product(found, factor, emit)
+                found = self._product(emit, found, factor)
             return found
         if isinstance(other, int) and isinstance(one, int) and other > 0 <= one:
             return one // other
@@ -190,7 +190,7 @@ class Numbers:
         safe = emit.choose(emit.is_(0, by, emit.index(0)), emit.index(1), by)
         return emit.one("arith.divsi", (emit.index(one), safe), INDEX)
 
-    def _product(self, one: Index, other: Index, emit: Emit) -> Index:
+    def _product(self, emit: LinalgBuilder, one: Index, other: Index) -> Index:
         found = emit.compute("muli", one, other)
         if isinstance(found, Value) and found is not one and found is not other:
             self._factors.setdefault(found, (one, other))
@@ -210,13 +210,13 @@ class Numbers:
         """Returns an element of a tensor of truth values."""
         emit = after(condition)
         op = condition.owner
-        if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _DEEPEST:
+        if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _MAX_DEPTH:
             direction = op.properties["comparison_direction"]
             assert isinstance(direction, EnumeratorAttr)
             if all(_is_signed(operand) for operand in op.operands):
                 one, other = (emit.index(self.element(operand, at, depth + 1)) for operand in op.operands)
                 return emit.is_(_COMPARISONS[direction.value], one, other)
-        if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _DEEPEST:
+        if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _MAX_DEPTH:
             first, second = (self.truth(operand, at, depth + 1) for operand in op.operands)
             return emit.one(_OF_TRUTHS[op.name], (first, second), types.I1)
         return emit.element(condition, *_places(condition, at))
@@ -249,15 +249,15 @@ _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
 }
 
 
-def after(value: Value) -> Emit:
+def after(value: Value) -> LinalgBuilder:
     """Returns what inserts right after a value is defined."""
     owner = value.owner
     if isinstance(owner, Operation):
         assert owner.next_op is not None
-        emit = Emit(owner.next_op)
+        emit = LinalgBuilder(owner.next_op)
         emit.location = owner.location
         return emit
-    return Emit(owner.first_op)
+    return LinalgBuilder(owner.first_op)
 
 
 def _places(value: Value, at: int) -> list[Index]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.targets.stablehlo.buffers import polynomials
 from tfconvert.converter.targets.stablehlo.buffers.kernels import KERNEL
 from tfconvert.converter.targets.stablehlo.buffers.operation_counts import operations_of
 from tfconvert.converter.targets.stablehlo.buffers.polynomials import ONE, ZERO, Polynomial
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.func import CallOp
+from tfconvert.schema.dialects.func import CallOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
@@ -134,7 +133,7 @@ class _Walk:
     """Walks through a function as a run would, each loop once."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self.functions = symbol_table.functions_of(module)
+        self.functions = functions_of(module)
         self.points: list[Point] = []
         self.operations = ZERO
         self.calls: list[LibraryCall] = []
