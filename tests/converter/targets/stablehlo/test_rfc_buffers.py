@@ -82,5 +82,5 @@ def test_what_it_computes_and_needs() -> None:
         np.testing.assert_allclose(run.results[0], expected, rtol=1e-5, atol=1e-5)
         sizes = {"half[0]": half[0], "half[1]": half[1], "b.0": columns_of, "b.1": width}
         found = analysis.at(cost, sizes)
-        assert found.peak.number == run.peak == 4 * rows_of * (columns_of + width)
-        assert found.operations.number == rows_of * columns_of + 2 * rows_of * columns_of * width
+        assert found.peak == run.peak == 4 * rows_of * (columns_of + width)
+        assert found.operations == rows_of * columns_of + 2 * rows_of * columns_of * width

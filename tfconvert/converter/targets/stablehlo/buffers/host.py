@@ -1,4 +1,4 @@
-"""Which values the host computes, and their arithmetic, number by number.
+"""Which values the host computes.
 
 The host computes sizes: what ops need as numbers to know how large their results are, as far back as small tensors of
 integers go, and what follows from sizes alone. Everything else is computed in buffers.
@@ -6,18 +6,15 @@ integers go, and what follows from sizes alone. Everything else is computed in b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
-from tfconvert.converter.targets.stablehlo.buffers.scalars import Number
-from tfconvert.converter.targets.stablehlo.buffers.sizes import Sizing, integer, ints
-from tfconvert.schema.dialects import stablehlo, tensor_data, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS
+from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
+from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 
 CONSTANT = "stablehlo.constant"
@@ -27,17 +24,6 @@ FUSION = "dhlo.fusion"
 
 LIMIT = 32
 """How many numbers a tensor of the host may have."""
-
-
-class Host(Sizing, Protocol):
-    """The queries of the host's arithmetic."""
-
-    def numbers(self, value: Value) -> Sequence[Number]:
-        """Returns the numbers that a small value holds, in row-major order."""
-
-
-Arithmetic = Callable[[Host, Operation], Sequence[Number]]
-"""Returns the numbers of an op's result."""
 
 
 def is_small(value: Value) -> bool:
@@ -51,107 +37,16 @@ def is_small(value: Value) -> bool:
     return element.signedness is Signedness.SIGNLESS and element.width <= 64 and count <= LIMIT
 
 
-def _constant(host: Host, op: Operation) -> Sequence[Number]:
-    return [int(each) for each in tensor_data.to_array(op.properties["value"]).reshape(-1)]
-
-
-def _size(host: Host, op: Operation) -> Sequence[Number]:
-    size = host.sizes(op.operands[0])[integer(op, "dimension")]
-    return [host.scalars.cast(size, INDEX, types.element_of(op.results[0].type))]
-
-
-def _same(host: Host, op: Operation) -> Sequence[Number]:
-    return host.numbers(op.operands[0])
-
-
-def _concatenate(host: Host, op: Operation) -> Sequence[Number]:
-    return [number for operand in op.operands for number in host.numbers(operand)]
-
-
-def _slice(host: Host, op: Operation) -> Sequence[Number]:
-    (start,), (limit,), (stride,) = (ints(op, name) for name in ("start_indices", "limit_indices", "strides"))
-    return host.numbers(op.operands[0])[start:limit:stride]
-
-
-def _spread(host: Host, op: Operation) -> Sequence[Number]:
-    numbers, shape = host.numbers(op.operands[0]), types.shape_of(op.results[0].type) or ()
-    count = 1
-    for size in shape:
-        count *= size
-    return numbers if len(numbers) == count else [*numbers] * count
-
-
-def _convert(host: Host, op: Operation) -> Sequence[Number]:
-    source, target = (types.element_of(value.type) for value in (op.operands[0], op.results[0]))
-    return [host.scalars.cast(number, source, target) for number in host.numbers(op.operands[0])]
-
-
-def _binary(name: str) -> Arithmetic:
-    def compute(host: Host, op: Operation) -> Sequence[Number]:
-        kind = types.element_of(op.results[0].type)
-        return [host.scalars.binary(name, x, y, kind) for x, y in zip(*map(host.numbers, op.operands), strict=True)]
-
-    return compute
-
-
-def _negate(host: Host, op: Operation) -> Sequence[Number]:
-    kind = types.element_of(op.results[0].type)
-    return [host.scalars.binary("subi", 0, number, kind) for number in host.numbers(op.operands[0])]
-
-
-def _not(host: Host, op: Operation) -> Sequence[Number]:
-    kind = types.element_of(op.results[0].type)
-    ones = 1 if kind is types.I1 else -1
-    return [host.scalars.binary("xori", number, ones, kind) for number in host.numbers(op.operands[0])]
-
-
-def _compare(host: Host, op: Operation) -> Sequence[Number]:
-    direction, kind = op.properties["comparison_direction"], types.element_of(op.operands[0].type)
-    assert isinstance(direction, EnumeratorAttr)
-    pairs = zip(*map(host.numbers, op.operands), strict=True)
-    return [host.scalars.compare(direction.value, x, y, kind) for x, y in pairs]
-
-
-def _select(host: Host, op: Operation) -> Sequence[Number]:
-    conditions, xs, ys = map(host.numbers, op.operands)
-    kind = types.element_of(op.results[0].type)
-    conditions = [*conditions] * len(xs) if len(conditions) == 1 else conditions
-    return [host.scalars.select(*each, kind) for each in zip(conditions, xs, ys, strict=True)]
-
-
-def _clamp(host: Host, op: Operation) -> Sequence[Number]:
-    low, numbers, high = map(host.numbers, op.operands)
-    kind, count = types.element_of(op.results[0].type), len(numbers)
-    low, high = ([*each] * count if len(each) == 1 else each for each in (low, high))
-    raised = [host.scalars.binary("maxsi", x, y, kind) for x, y in zip(numbers, low, strict=True)]
-    return [host.scalars.binary("minsi", x, y, kind) for x, y in zip(raised, high, strict=True)]
-
-
-ARITHMETIC: Mapping[str, Arithmetic] = {
-    CONSTANT: _constant,
-    "stablehlo.add": _binary("addi"),
-    "stablehlo.and": _binary("andi"),
-    "stablehlo.broadcast_in_dim": _spread,
-    "stablehlo.clamp": _clamp,
-    "stablehlo.compare": _compare,
-    "stablehlo.concatenate": _concatenate,
-    "stablehlo.convert": _convert,
-    "stablehlo.divide": _binary("divsi"),
-    "stablehlo.get_dimension_size": _size,
-    "stablehlo.maximum": _binary("maxsi"),
-    "stablehlo.minimum": _binary("minsi"),
-    "stablehlo.multiply": _binary("muli"),
-    "stablehlo.negate": _negate,
-    "stablehlo.not": _not,
-    "stablehlo.or": _binary("ori"),
-    "stablehlo.remainder": _binary("remsi"),
-    "stablehlo.reshape": _same,
-    "stablehlo.select": _select,
-    "stablehlo.slice": _slice,
-    "stablehlo.subtract": _binary("subi"),
-    "stablehlo.xor": _binary("xori"),
-}
-"""Op -> its arithmetic."""
+# Ops whose numbers are known only if those of their operands are, or that are rarely on sizes.
+_NOT_HOSTED = frozenset(
+    {
+        "stablehlo.dynamic_slice",
+        "stablehlo.iota",
+        "stablehlo.optimization_barrier",
+        "stablehlo.reduce",
+        "stablehlo.reverse",
+    }
+)
 
 # Ops that mean another thing for truth values than for numbers.
 _ORDERED = frozenset({"stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply", "stablehlo.add"})
@@ -161,7 +56,7 @@ _OF_VECTORS = frozenset({"stablehlo.concatenate", "stablehlo.slice"})
 
 def can_compute(op: Operation) -> bool:
     """Returns whether the host can compute an op, if it holds its operands."""
-    if op.name not in ARITHMETIC or len(op.results) != 1 or not is_small(op.results[0]):
+    if op.name not in NUMBERS or op.name in _NOT_HOSTED or len(op.results) != 1 or not is_small(op.results[0]):
         return False
     if op.name == "stablehlo.get_dimension_size":
         return True

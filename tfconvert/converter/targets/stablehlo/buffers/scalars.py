@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tfconvert.ops.kernels.integers import COMPARISONS, FOLDS, PREDICATES, width, wrapped
 from tfconvert.schema.dialects import memref, types, upstream
-from tfconvert.schema.dialects.arith import ConstantOp
+from tfconvert.schema.dialects.arith import INTEGER_OPS, ConstantOp, width, wrapped
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builder import OpBuilder
+from tfconvert.schema.ir.dim import COMPARISONS, simplified
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IndexType, IntegerType
 from tfconvert.schema.ir.values import Value
 
 Number = int | Value
 """A number of the program: known, or the result of an op."""
-
-
-_DIVISIONS = frozenset({"ceildivsi", "divsi", "remsi"})
 
 
 class _Key(NamedTuple):
@@ -60,43 +57,35 @@ class Scalars:
             return number
         return self._once(_Key("constant", (number,), kind), lambda: constant_of(number, kind))
 
-    def binary(self, name: str, x: Number, y: Number, kind: Attribute = INDEX) -> Number:
-        """Returns what an op of `arith` makes of two numbers of a type."""
-        if isinstance(x, int) and isinstance(y, int) and not (name in _DIVISIONS and y == 0):
-            return wrapped(FOLDS[name](x, y), kind)
-        if _is_neutral(name, y):
-            return x
-        if name in ("addi", "muli") and _is_neutral(name, x):
-            return y
-        operands = (self.value(x, kind), self.value(y, kind))
-        return self._once(_Key(name, operands, kind), lambda: upstream.build(f"arith.{name}", operands, (kind,)))
+    def compute(self, name: str, *operands: Number, kind: Attribute = INDEX) -> Number:
+        """Returns the result of an operation of the algebra of sizes on numbers of a type."""
+        if name == "select":
+            condition, x, y = operands
+            return self._select(condition, x, y, kind)
+        x, y = operands
+        found = simplified(name, x, y)
+        if found is not None:
+            return wrapped(found, kind) if isinstance(found, int) else found
+        op, values = INTEGER_OPS[name], (self.value(x, kind), self.value(y, kind))
+        if name in COMPARISONS:
+            predicate = {"predicate": COMPARISONS.index(name)}
+            return self._once(_Key(name, values, kind), lambda: upstream.build(op, values, (types.I1,), predicate))
+        return self._once(_Key(name, values, kind), lambda: upstream.build(op, values, (kind,)))
 
-    def compare(self, direction: str, x: Number, y: Number, kind: Attribute) -> Number:
-        """Returns a comparison of two numbers of a type."""
-        predicate = PREDICATES[direction]
-        if isinstance(x, int) and isinstance(y, int):
-            return int(COMPARISONS[predicate](x, y))
-        operands = (self.value(x, kind), self.value(y, kind))
-        return self._once(
-            _Key(f"cmpi {predicate}", operands, kind),
-            lambda: upstream.build("arith.cmpi", operands, (types.I1,), {"predicate": predicate}),
-        )
-
-    def select(self, condition: Number, x: Number, y: Number, kind: Attribute) -> Number:
-        """Returns one of two numbers of a type."""
+    def _select(self, condition: Number, x: Number, y: Number, kind: Attribute) -> Number:
         if isinstance(condition, int):
             return x if condition else y
         if x == y:
             return x
-        operands = (condition, self.value(x, kind), self.value(y, kind))
-        return self._once(_Key("select", operands, kind), lambda: upstream.build("arith.select", operands, (kind,)))
+        values = (condition, self.value(x, kind), self.value(y, kind))
+        return self._once(_Key("select", values, kind), lambda: upstream.build("arith.select", values, (kind,)))
 
     def cast(self, number: Number, source: Attribute, target: Attribute) -> Number:
         """Returns a number of another integer type; truth values are 0 and 1."""
         if source is target:
             return number
         if target is types.I1:
-            return self.compare("NE", number, 0, source)
+            return self.compute("NE", number, 0, kind=source)
         if isinstance(number, int):
             return wrapped(number, target)
         if INDEX in (source, target):
@@ -130,12 +119,6 @@ class Scalars:
             around = around.outer
         found = self.known[key] = self.builder.insert(build()).results[0]
         return found
-
-
-def _is_neutral(name: str, y: Number) -> bool:
-    return isinstance(y, int) and (
-        (name in ("addi", "subi") and y == 0) or (name in ("muli", "divsi", "ceildivsi") and y == 1)
-    )
 
 
 def constant_of(number: int, kind: Attribute) -> Operation:

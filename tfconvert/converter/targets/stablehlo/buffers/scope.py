@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.buffers.host import ARITHMETIC
 from tfconvert.converter.targets.stablehlo.buffers.kernels import buffer_type
 from tfconvert.converter.targets.stablehlo.buffers.scalars import Number, Scalars
-from tfconvert.converter.targets.stablehlo.buffers.sizes import RULES, merged
+from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS, SIZES
 from tfconvert.schema.dialects import memref, stablehlo, types
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
@@ -42,7 +41,7 @@ def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Number]]:
     shapes = [types.shape_of(result.type) or () for result in op.results]
     if all(-1 not in shape for shape in shapes):
         return shapes
-    rule = RULES.get(op.name)
+    rule = SIZES.get(op.name)
     definition = stablehlo.definitions().get(op.name)
     if rule is not None:
         found = rule(scope, op)
@@ -50,7 +49,7 @@ def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Number]]:
         found = scope.sizes(op.operands[0])
     else:
         raise error_at(op, "unsupported-op", f"nothing tells the sizes of what {op.name} results in")
-    return [merged(shape, found) for shape in shapes]
+    return [[size if dim < 0 else dim for dim, size in zip(shape, found, strict=True)] for shape in shapes]
 
 
 class Scope:
@@ -122,7 +121,7 @@ class Scope:
         if held is not None:
             return self._load(value, held)
         assert isinstance(owner, Operation)
-        return ARITHMETIC[owner.name](self, owner)
+        return NUMBERS[owner.name](self, owner)
 
     def _load(self, value: Value, held: Buffer) -> Sequence[Number]:
         if value in self._loaded:

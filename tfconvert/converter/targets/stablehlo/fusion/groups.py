@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.executor.stablehlo import elementwise
-from tfconvert.converter.targets.stablehlo.formulas.elements import is_small
+from tfconvert.converter.targets.stablehlo.shape_functions import is_small
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 

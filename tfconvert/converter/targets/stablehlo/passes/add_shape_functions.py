@@ -34,8 +34,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.formulas.analysis import Formulas
-from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX, shape_function
+from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX, Formulas, shape_function
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
