@@ -11,7 +11,7 @@ import math
 
 from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.targets.iree.rewrites.context import is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import LE, Emit
+from tfconvert.converter.targets.iree.rewrites.emit import Emit
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -64,7 +64,7 @@ def _bound(argument: Value, most: int, emit: Emit) -> None:
     for axis, dim in enumerate(shape_of(argument)):
         if dim < 0:
             size = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
-            emit.op("cf.assert", (emit.is_(LE, size, emit.index(most)),), (), {"msg": f"a size is above {most}"})
+            emit.op("cf.assert", (emit.is_("LE", size, emit.index(most)),), (), {"msg": f"a size is above {most}"})
             sizes.append(emit.index(emit.clamped(size, 0, most)))
     tied = emit.one("flow.tensor.tie_shape", (held, *sizes), held.type)
     if held is not argument:
