@@ -43,7 +43,9 @@ def test_known_dimensions_are_numbers() -> None:
     assert [op.name for op in block.ops if op.operands] == ["tf.Shape", "tf.StridedSlice"]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("add", 7), ("subtract", 3), ("multiply", 10), ("maximum", 5), ("minimum", 2)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("add", 7), ("subtract", 3), ("multiply", 10), ("maximum", 5), ("minimum", 2)]
+)
 def test_scalars_are_folded(name: str, expected: int) -> None:
     insert, block = _builder()
     assert insert.compute(name, insert.number(5), 2) == expected

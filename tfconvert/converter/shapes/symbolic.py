@@ -21,7 +21,7 @@ from tfconvert.ops.shapes.operands import Known, Operands
 from tfconvert.ops.shapes.registry import infer_shapes, infer_values, shape_function
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.dims import UNKNOWN, dim_of_element, symbol
+from tfconvert.schema.dialects.dims import UNKNOWN, dim_of_element
 from tfconvert.schema.dialects.types import Shape, shape_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -29,9 +29,6 @@ from tfconvert.schema.ir.values import Value
 
 # Loops nested deeper are swept once, with every dimension that may change widened.
 _DEPTH = 4
-
-# Symbols from here on are for dimensions that several others are broadcast to.
-_FIRST_BROADCAST = 1 << 40
 
 _BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
 
@@ -101,6 +98,14 @@ class Symbols:
             dim = other
         return dim
 
+    def equate(self, one: int, other: int) -> None:
+        """Notes that two dimensions are equal; a symbol is represented by the second one if possible."""
+        one, other = self.find(one), self.find(other)
+        if one != other and one < UNKNOWN:
+            self._equal[one] = other
+        elif one != other and other < UNKNOWN:
+            self._equal[other] = one
+
     def shape(self, value: Value) -> Shape | None:
         """Returns a value's shape with symbols; that of a list is the shape of the tensor that it becomes."""
         shape = self.known.shapes.get(value)
@@ -134,13 +139,8 @@ class Symbols:
         self.known.note(value, shape)
 
     def _equate(self, one: Shape | None, other: Shape | None) -> None:
-        if one is None or other is None:
-            return
-        for first, second in zip(map(self.find, one), map(self.find, other), strict=False):
-            if first != second and first < UNKNOWN:
-                self._equal[first] = second
-            elif first != second and second < UNKNOWN:
-                self._equal[second] = first
+        for first, second in zip(one or (), other or (), strict=False):
+            self.equate(first, second)
 
     def _join(self, values: Sequence[Value], declared: Shape | None) -> Shape | None:
         """Returns the facts of a value that is one of several and has a declared shape."""
@@ -233,7 +233,7 @@ class Symbols:
         if len(whole) == 1:
             return next(iter(whole))
         if whole not in self._met:
-            self._met[whole] = symbol(_FIRST_BROADCAST + len(self._met))
+            self._met[whole] = self.known.fresh()
             self.broadcasts[self._met[whole]] = whole
         return self._met[whole]
 
