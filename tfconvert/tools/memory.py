@@ -13,8 +13,7 @@ from tfconvert import conversion
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.process.interpreter import with_room
-from tfconvert.converter.targets.stablehlo.buffers import analysis
-from tfconvert.converter.targets.stablehlo.buffers.analysis import Cost
+from tfconvert.converter.targets.stablehlo.buffers.cost import Cost, LibraryCall, cost_of
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
 from tfconvert.converter.targets.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
 from tfconvert.importers.source import Source
@@ -93,7 +92,7 @@ def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[in
         sizes = {
             f"{name}.{axis}": size for name in names for axis, size in enumerate(shapes.get(name, ())) if size >= 0
         }
-        cost = analysis.at(analysis.cost_of(module, each.function, names), sizes)
+        cost = cost_of(module, each.function, names).at(sizes)
         inputs = tuple(str(tensor) for tensor in each.inputs)
         found.append(Memory(each.function, inputs, cost))
     return found
@@ -151,7 +150,7 @@ def _at(location: str) -> str:
     return f", {location}" if location else ""
 
 
-def _call(call: analysis.LibraryCall) -> str:
+def _call(call: LibraryCall) -> str:
     shapes = ", ".join(f"[{', '.join(map(str, sizes))}]" for sizes in call.sizes)
     return f"{call.routine}({shapes})  {call.operations} operations{_at(call.location)}"
 

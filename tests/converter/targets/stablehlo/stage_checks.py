@@ -11,8 +11,8 @@ from tfconvert.converter.executor.executor import Executor, run
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline import registry
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.targets.stablehlo.buffers import analysis
-from tfconvert.converter.targets.stablehlo.fusion.groups import launches
+from tfconvert.converter.targets.stablehlo.buffers.cost import cost_of
+from tfconvert.converter.targets.stablehlo.instruction_fusion import launches
 from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX, Formulas, arguments, results
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.ops.kernels.call import Results
@@ -95,6 +95,6 @@ def on_buffers(module: ModuleOp, inputs: Sequence[np.ndarray]) -> Sequence[np.nd
     sizes = {
         f"{name}.{axis}": size for name, each in zip(names, inputs, strict=True) for axis, size in enumerate(each.shape)
     }
-    peak = analysis.at(analysis.cost_of(program, "main", names), sizes).peak
+    peak = cost_of(program, "main", names).at(sizes).peak
     assert not isinstance(peak, int) or peak >= done.peak
     return done.results

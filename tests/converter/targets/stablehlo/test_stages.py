@@ -11,8 +11,8 @@ from tests.converter.targets.stablehlo.engine import Program
 from tests.converter.targets.stablehlo.stage_checks import check_sizes, count_launches, stablehlo_of, staged
 from tfconvert.converter.executor.executor import run
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.targets.stablehlo.fusion.outline import FUSION
-from tfconvert.converter.targets.stablehlo.fusion.places import READ_BACK, violations
+from tfconvert.converter.targets.stablehlo.buffers.host import FUSION
+from tfconvert.converter.targets.stablehlo.places import READ_BACK, violations
 from tfconvert.converter.targets.stablehlo.shape_functions import Formulas, size_of_argument
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.dim import Symbol

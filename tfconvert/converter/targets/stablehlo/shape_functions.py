@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.executor.stablehlo import elementwise
 from tfconvert.converter.targets.stablehlo import size_rules
-from tfconvert.converter.targets.stablehlo.buffers.scalars import Scalars
+from tfconvert.converter.targets.stablehlo.buffers.host import Scalars
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
 from tfconvert.schema.ir import dim

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from tfconvert.converter.targets.stablehlo.buffers.host import Number, Scalars
 from tfconvert.converter.targets.stablehlo.buffers.kernels import buffer_type
-from tfconvert.converter.targets.stablehlo.buffers.scalars import Number, Scalars
 from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS, SIZES
 from tfconvert.schema.dialects import memref, stablehlo, types
 from tfconvert.schema.dialects.locations import error_at

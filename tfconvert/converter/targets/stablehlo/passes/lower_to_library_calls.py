@@ -40,8 +40,8 @@ from typing import ClassVar
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.targets.stablehlo.buffers.host import constant_of
 from tfconvert.converter.targets.stablehlo.buffers.library import Routine, routine_of
-from tfconvert.converter.targets.stablehlo.buffers.scalars import constant_of
 from tfconvert.schema.dialects import memref
 from tfconvert.schema.dialects.func import CallOp, FuncOp
 from tfconvert.schema.ir.attribute import Attribute

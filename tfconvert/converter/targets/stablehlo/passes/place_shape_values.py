@@ -38,7 +38,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.fusion.places import place
+from tfconvert.converter.targets.stablehlo.places import place
 from tfconvert.schema.ir.builtin import ModuleOp
 
 

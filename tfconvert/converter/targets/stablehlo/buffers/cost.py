@@ -1,16 +1,22 @@
-"""The cost of a program on buffers: the most bytes that live at a time, and its operations, as formulas of sizes."""
+"""The cost of a program on buffers: the most bytes that live at a time, and its operations, as formulas of sizes.
+
+A multiplication is one operation, and so is an addition. An elementwise op is one for each element of its result, a
+reduction one for each element that it reads; moving elements around is none. Of fusions the result counts, or what
+they reduce.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tfconvert.converter.executor.stablehlo.properties import ints
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.targets.stablehlo.buffers.kernels import KERNEL
-from tfconvert.converter.targets.stablehlo.buffers.operation_counts import operations_of
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.size_rules import convolution_layouts, dims_of
+from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.dialects.arith import operation_of
-from tfconvert.schema.dialects.func import CallOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
@@ -19,6 +25,64 @@ from tfconvert.schema.ir.dim import Dim, Symbol, add, apply, is_at_least, multip
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import MemRefType
 from tfconvert.schema.ir.values import Value
+
+Sizes = Sequence[Sequence[Dim]]
+
+_MOVING = frozenset({"stablehlo.reverse"})
+
+
+def _twice(*factors: Dim) -> Dim:
+    return product((2, *factors))
+
+
+def _dot(op: Operation, sizes: Sizes) -> Dim:
+    contracted = dims_of(op, "dot_dimension_numbers").of("lhs_contracting_dimensions")
+    return _twice(product(sizes[-1]), *(sizes[0][axis] for axis in contracted))
+
+
+def _convolution(op: Operation, sizes: Sizes) -> Dim:
+    kernel = convolution_layouts(op).layouts[1]
+    window = [size for size, what in zip(sizes[1], kernel, strict=True) if what != "o"]
+    return _twice(product(sizes[-1]), *window)
+
+
+def _of_op(op: Operation, sizes: Sizes) -> Dim:
+    definition = stablehlo.definitions().get(op.name)
+    if op.name == "stablehlo.dot_general":
+        return _dot(op, sizes)
+    if op.name in ("stablehlo.convolution", "stablehlo.dynamic_conv"):
+        return _convolution(op, sizes)
+    if op.name in ("stablehlo.reduce", "stablehlo.scatter"):
+        return product(sizes[0])
+    if op.name == "stablehlo.reduce_window":
+        return product((*sizes[-1], *ints(op, "window_dimensions")))
+    is_elementwise = definition is not None and definition.types in ("same", "compare") and op.name not in _MOVING
+    return product(sizes[-1]) if is_elementwise or op.name == "stablehlo.select" else 0
+
+
+def _of_routine(name: str, sizes: Sizes) -> Dim:
+    *_, result = sizes
+    if "gemm" in name:
+        contracted = sizes[0][-2 if "_tn" in name else -1]
+        return _twice(product(result), contracted)
+    window = sizes[1][:2] if "depthwise" in name else sizes[1][:3]
+    return _twice(product(result), *window)
+
+
+def operations_of(function: FuncOp, sizes: Sizes) -> Dim:
+    """Returns how many operations a call is.
+
+    Args:
+        function: The kernel, or the declaration of a routine.
+        sizes: The sizes of the buffers that it is given, of its results last.
+    """
+    if function.is_declaration:
+        return _of_routine(function.sym_name, sizes)
+    total: Dim = 0
+    for op in function.body.block.ops:
+        if op.dialect in ("stablehlo", "chlo"):
+            total = add(total, _of_op(op, sizes))
+    return total
 
 
 class Point(NamedTuple):
@@ -75,6 +139,30 @@ class Cost(NamedTuple):
         for point in self.points:
             found = apply("maximum", found, point.bytes)
         return found
+
+    def at(self, sizes: Mapping[str, int]) -> Cost:
+        """Returns the cost with numbers for sizes; of its points only those that may have the most bytes then."""
+        values = {_symbol(name): size for name, size in sizes.items()}
+        points: list[Point] = []
+        for point in self.points:
+            here = point._replace(bytes=substitute(point.bytes, values))
+            if any(is_at_least(other.bytes, here.bytes) for other in points):
+                continue
+            points = [each for each in points if not is_at_least(here.bytes, each.bytes)]
+            points.append(here)
+        calls = [
+            call._replace(
+                sizes=tuple(tuple(substitute(size, values) for size in each) for each in call.sizes),
+                operations=substitute(call.operations, values),
+            )
+            for call in self.library_calls
+        ]
+        return self._replace(
+            points=tuple(points),
+            operations=substitute(self.operations, values),
+            library_calls=tuple(calls),
+            results=substitute(self.results, values),
+        )
 
 
 class _Memory(NamedTuple):
@@ -319,28 +407,3 @@ def _either(items: Sequence[_Item]) -> _Item:
         sizes = [apply("maximum", x, y) for x, y in zip(first.sizes, other.sizes, strict=True)]
         first = _Memory(first.name, tuple(sizes), apply("maximum", first.bytes, other.bytes), first.element)
     return first
-
-
-def at(cost: Cost, sizes: Mapping[str, int]) -> Cost:
-    """Returns a cost with numbers for sizes; of its points only those that may have the most bytes then."""
-    values = {_symbol(name): size for name, size in sizes.items()}
-    points: list[Point] = []
-    for point in cost.points:
-        here = point._replace(bytes=substitute(point.bytes, values))
-        if any(is_at_least(other.bytes, here.bytes) for other in points):
-            continue
-        points = [each for each in points if not is_at_least(here.bytes, each.bytes)]
-        points.append(here)
-    calls = [
-        call._replace(
-            sizes=tuple(tuple(substitute(size, values) for size in each) for each in call.sizes),
-            operations=substitute(call.operations, values),
-        )
-        for call in cost.library_calls
-    ]
-    return cost._replace(
-        points=tuple(points),
-        operations=substitute(cost.operations, values),
-        library_calls=tuple(calls),
-        results=substitute(cost.results, values),
-    )
