@@ -64,6 +64,8 @@ class _Formal:
         return dim.apply(name, *operands)
 
     def cast(self, number: Dim, source: Attribute, target: Attribute) -> Dim:
+        if source is types.I1 and target is not types.I1:
+            return dim.apply("select", number, 1, 0)
         return dim.apply("NE", number, 0) if target is types.I1 and source is not types.I1 else number
 
 
@@ -103,7 +105,7 @@ class Formulas:
         """Notes an argument: its open sizes, and its elements if it is few integers, are leaves."""
         shape = types.shape_of(arg.type) or ()
         self.dims[arg] = [size_of_argument(number, axis) if size < 0 else size for axis, size in enumerate(shape)]
-        if is_small(arg.type):
+        if is_small(arg.type) and types.element_of(arg.type) is not types.I1:
             count = shape[0] if shape else 1
             self.elements[arg] = [element_of_argument(number, at) for at in range(count)]
 
@@ -254,7 +256,12 @@ def shape_function(function: FuncOp, formulas: Formulas) -> FuncOp | None:
     block = Block(arg_types=[INDEX] * len(taken))
     given = dict(zip(taken, block.args, strict=True))
     scalars, emitted = Scalars(block), dict[dim.Expression, Value | int]()
-    values = [scalars.value(dim.emit(size, given.__getitem__, scalars.compute, emitted)) for size in sizes]
+
+    def compute(name: str, *operands: Value | int) -> Value | int:
+        kinds = [each.type for each in operands[-2:] if isinstance(each, Value)]
+        return scalars.compute(name, *operands, kind=kinds[0] if kinds else INDEX)
+
+    values = [scalars.value(dim.emit(size, given.__getitem__, compute, emitted)) for size in sizes]
     block.add_op(ReturnOp.create(operands=values, result_types=()))
     kind = FunctionType.get([INDEX] * len(taken), [INDEX] * len(values))
     return FuncOp.of(f"{function.sym_name}{SUFFIX}", kind, Region([block]), function.sym_visibility)
