@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tfconvert.converter.executor.tasks import Machine, Task, Values, bad, is_true
+from tfconvert.converter.executor.tasks import Machine, Values, bad, is_true
+from tfconvert.converter.ir.tasks import Task
 from tfconvert.ops.kernels.call import Results
 from tfconvert.schema.dialects import call_interfaces, tfl
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, symbols

@@ -10,12 +10,13 @@ equal those of whatever is set.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tfconvert.converter.control_flow.calls import Call, Calls
+from tfconvert.converter.ir import tasks
 from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.ir.tasks import Task
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
 from tfconvert.ops.shapes.operands import Known, Operands
 from tfconvert.ops.shapes.registry import infer_shapes, infer_values, shape_function
@@ -31,8 +32,6 @@ from tfconvert.schema.ir.values import Value
 _DEPTH = 4
 
 _BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
-
-_Task = Generator[Any, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class Symbols:
             if block not in calls.to:
                 for argument in block.args:
                     self._note(argument, shape_of(argument.type))
-                _drive(self._sweep(block))
+                tasks.run(self._sweep(block))
 
     def find(self, dim: int) -> int:
         """Returns what a dimension is known to be: a number, or the symbol that represents all that equal it."""
@@ -156,7 +155,7 @@ class Symbols:
             joined = [dim if own < 0 else own for dim, own in zip(joined, declared, strict=True)]
         return tuple(joined)
 
-    def _sweep(self, block: Block) -> _Task:
+    def _sweep(self, block: Block) -> Task:
         for op in block.ops:
             if op.name == "tf.Const":
                 constant = tensor_data.constant_of(op.results[0])
@@ -281,7 +280,7 @@ class Symbols:
         else:
             self._note(result, (-1, *shape[2:]))
 
-    def _call(self, op: Operation, calls: tuple[Call, ...]) -> _Task:
+    def _call(self, op: Operation, calls: tuple[Call, ...]) -> Task:
         if calls[0].is_loop:
             yield self._loop(op, calls)
             return
@@ -307,7 +306,7 @@ class Symbols:
         if operand in self.known.partials:
             self.known.partials[argument] = self.known.partials[operand]
 
-    def _loop(self, op: Operation, calls: tuple[Call, ...]) -> _Task:
+    def _loop(self, op: Operation, calls: tuple[Call, ...]) -> Task:
         """Sweeps a loop until the shapes of its variables are the same before and after the body.
 
         First with the initial shapes. What the body broadcasts to something else stays so after that; what it
@@ -357,7 +356,7 @@ class Symbols:
             dims.append(one if is_same else two)
         return tuple(dims)
 
-    def _attempt(self, calls: tuple[Call, ...], failed: list[bool]) -> _Task:
+    def _attempt(self, calls: tuple[Call, ...], failed: list[bool]) -> Task:
         for call in calls:
             try:
                 yield self._sweep(call.block)
@@ -376,22 +375,3 @@ class Symbols:
     def _leave(self, op: Operation, shapes: list[Shape | None]) -> None:
         for result, shape in zip(op.results, shapes, strict=False):
             self._note(result, self._joined([shape], shape_of(result.type)))
-
-
-def _drive(task: _Task) -> None:
-    """Runs a task and those that it waits for, without recursion; exceptions propagate to the task that waits."""
-    stack, problem = [task], None
-    while stack:
-        try:
-            inner = stack[-1].send(None) if problem is None else stack[-1].throw(problem)
-        except StopIteration:
-            stack.pop()
-            problem = None
-        except ConversionError as raised:
-            stack.pop()
-            problem = raised
-        else:
-            problem = None
-            stack.append(inner)
-    if problem is not None:
-        raise problem
