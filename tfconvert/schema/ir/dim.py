@@ -11,14 +11,17 @@ say no, nothing is known.
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import ClassVar, TypeVar
 from weakref import WeakValueDictionary
+from zlib import crc32
 
 T = TypeVar("T")
+
+Rank = tuple[int, str, int]
+"""The key of the order of sizes, simple ones first: how much there is to it, what it is, and a checksum of it."""
 
 # A product of sums that has more terms stays a product.
 _MAX_TERMS = 64
@@ -81,7 +84,7 @@ class Expression:
     Attributes:
         parts: The expressions that it is computed from.
         symbols: The symbols in it.
-        rank: The key of the order of expressions, simple ones first: how much there is to it, and its name or a digest.
+        rank: Its place in the order of sizes, the same in every process.
         is_natural: Whether it is surely never negative.
     """
 
@@ -91,17 +94,15 @@ class Expression:
 
     parts: tuple[Expression, ...]
     symbols: frozenset[Symbol]
-    rank: tuple[int, bytes]
+    rank: Rank
     is_natural: bool
 
     def _note(self, label: str, parts: tuple[Expression, ...]) -> None:
         """Sets what follows from the parts, and a label that tells expressions of equal parts apart."""
         self.parts = parts
         self.symbols = frozenset[Symbol]().union(*(part.symbols for part in parts))
-        digest = hashlib.blake2b(label.encode(), digest_size=16)
-        for part in parts:
-            digest.update(part.rank[1])
-        self.rank = 1 + sum(part.rank[0] for part in parts), digest.digest() if parts else label.encode()
+        checksum = crc32(f"{label} {[part.rank[2] for part in parts]}".encode())
+        self.rank = 1 + sum(part.rank[0] for part in parts), label, checksum
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -142,9 +143,9 @@ class Symbol(Expression):
 _unknown_numbers = count()
 
 
-def unknown() -> Symbol:
-    """Returns a new size of which nothing is known."""
-    return Symbol(f"unknown{next(_unknown_numbers)}", is_known=False)
+def unknown(*, is_natural: bool = True) -> Symbol:
+    """Returns the symbol of a new size, or another number, of which nothing is known."""
+    return Symbol(f"unknown{next(_unknown_numbers)}", is_natural=is_natural, is_known=False)
 
 
 class Call(Expression):
@@ -237,7 +238,7 @@ def _terms(size: Dim) -> Sequence[Term]:
     return (((size,), 1),)
 
 
-def _order(term: Term) -> tuple[int, list[tuple[int, bytes]]]:
+def _order(term: Term) -> tuple[int, list[Rank]]:
     return -len(term[0]), [factor.rank for factor in term[0]]
 
 
@@ -284,9 +285,8 @@ def product(factors: Iterable[Dim]) -> Dim:
     return found
 
 
-def rank(size: Dim) -> tuple[int, bytes]:
-    """Returns the key of the order of sizes, the simplest first."""
-    return (0, b"%d" % size) if isinstance(size, int) else size.rank
+def rank(size: Dim) -> Rank:
+    return (0, "", size) if isinstance(size, int) else size.rank
 
 
 # What is sure.
@@ -350,7 +350,7 @@ def apply(name: str, *operands: Dim) -> Dim:
     return found
 
 
-def _numbers_last(size: Dim) -> tuple[bool, tuple[int, bytes]]:
+def _numbers_last(size: Dim) -> tuple[bool, Rank]:
     return isinstance(size, int), rank(size)
 
 

@@ -115,8 +115,8 @@ class Formulas:
 
     def numbers(self, value: Value) -> Elements:
         """Returns the numbers that a small value holds."""
-        found = self.elements.get(value)
-        return [unknown() for _ in range((types.shape_of(value.type) or (1,))[0])] if found is None else found
+        count = (types.shape_of(value.type) or (1,))[0]
+        return self.elements.get(value) or [unknown(is_natural=False) for _ in range(count)]
 
     indices = numbers
 
