@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from tfconvert.converter.ir.constants import Scalar
 from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS
 from tfconvert.schema.dialects import memref, stablehlo, types, upstream
 from tfconvert.schema.dialects.arith import INTEGER_OPS, ConstantOp, width, wrapped
@@ -130,15 +131,11 @@ def host_ops(ops: Sequence[Operation]) -> set[Operation]:
     return found
 
 
-Number = int | Value
-"""A number of the program: known, or the result of an op."""
-
-
 class _Key(NamedTuple):
     """The key of an op: equal ones compute the same."""
 
     name: str
-    operands: tuple[Number, ...]
+    operands: tuple[Scalar, ...]
     kind: Attribute
 
 
@@ -161,13 +158,13 @@ class Scalars:
         self.outer = outer
         self.known: dict[_Key, Value] = {}
 
-    def value(self, number: Number, kind: Attribute = INDEX) -> Value:
+    def value(self, number: Scalar, kind: Attribute = INDEX) -> Value:
         """Returns a number as a value."""
         if isinstance(number, Value):
             return number
         return self._once(_Key("constant", (number,), kind), lambda: constant_of(number, kind))
 
-    def compute(self, name: str, *operands: Number, kind: Attribute = INDEX) -> Number:
+    def compute(self, name: str, *operands: Scalar, kind: Attribute = INDEX) -> Scalar:
         """Returns the result of an operation of the algebra of sizes on numbers of a type."""
         if name == "select":
             condition, x, y = operands
@@ -182,7 +179,7 @@ class Scalars:
             return self._once(_Key(name, values, kind), lambda: upstream.build(op, values, (types.I1,), predicate))
         return self._once(_Key(name, values, kind), lambda: upstream.build(op, values, (kind,)))
 
-    def _select(self, condition: Number, x: Number, y: Number, kind: Attribute) -> Number:
+    def _select(self, condition: Scalar, x: Scalar, y: Scalar, kind: Attribute) -> Scalar:
         if isinstance(condition, int):
             return x if condition else y
         if x == y:
@@ -190,7 +187,7 @@ class Scalars:
         values = (condition, self.value(x, kind), self.value(y, kind))
         return self._once(_Key("select", values, kind), lambda: upstream.build("arith.select", values, (kind,)))
 
-    def cast(self, number: Number, source: Attribute, target: Attribute) -> Number:
+    def cast(self, number: Scalar, source: Attribute, target: Attribute) -> Scalar:
         """Returns a number of another integer type; truth values are 0 and 1."""
         if source is target:
             return number
@@ -209,7 +206,7 @@ class Scalars:
             name = "extsi" if width(source) < width(target) else "trunci"
         return self._once(_Key(name, (number,), target), lambda: upstream.build(f"arith.{name}", (number,), (target,)))
 
-    def index(self, number: Number, kind: Attribute) -> Number:
+    def index(self, number: Scalar, kind: Attribute) -> Scalar:
         """Returns a number of an integer type as a size."""
         if kind is types.I1 and isinstance(number, Value):
             number, kind = self.cast(number, kind, types.I32), types.I32
