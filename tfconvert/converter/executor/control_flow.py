@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tfconvert.converter.executor.tasks import Machine, Values, bad, is_true
-from tfconvert.converter.ir.tasks import Task
+from tfconvert.converter.executor.tasks import Machine, Task, Values, bad, is_true
 from tfconvert.ops.kernels.call import Results
 from tfconvert.schema.dialects import call_interfaces, tfl
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, symbols

@@ -14,10 +14,9 @@ from tfconvert.converter.executor.graphs import Graph, GraphRun
 from tfconvert.converter.executor.stablehlo import table as stablehlo
 from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tables import Table
-from tfconvert.converter.executor.tasks import Machine, Observer, Values, bad, drive
+from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
 from tfconvert.converter.executor.variables import Variable
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.tasks import Task
 from tfconvert.ops.kernels import registry
 from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.ops.kernels.op_call import call_of

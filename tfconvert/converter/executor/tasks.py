@@ -1,12 +1,15 @@
-"""Runs nested regions as tasks: that of a body (a function, a region, a graph) waits for those of the bodies inside."""
+"""Runs nested regions as generator tasks on an explicit stack.
+
+A body (a function, a region, a graph) is run by a *task*, a generator that yields the tasks of the bodies inside it
+and is sent their results. `drive` keeps them on a stack of its own, so that a model's nesting never reaches Python's
+recursion limit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol
 
-from tfconvert.converter.ir import tasks
-from tfconvert.converter.ir.tasks import Task
 from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
@@ -17,6 +20,9 @@ from tfconvert.schema.limits import Deadline
 
 MAX_DEPTH = 2000
 """Limit of the nesting of bodies, by calls or by regions: endless recursion is detected by it."""
+
+Task = Generator["Task", Results, Results]
+"""Runs a body: yields what has to run first, returns the body's results."""
 
 Values = dict[Value, Array]
 """The values that a body sees."""
@@ -72,14 +78,22 @@ def drive(task: Task, deadline: Deadline) -> Results:
         ConversionError: Bodies are nested deeper than `MAX_DEPTH` (`call-depth`), the time is over (`run-timeout`), or
             what a task raises.
     """
-
-    def check(depth: int) -> None:
+    stack = [task]
+    results: Results | None = None
+    while True:
         deadline.check_time()
-        if depth > MAX_DEPTH:
+        try:
+            inner = stack[-1].send(results)  # type: ignore[arg-type]  # A task that begins is sent None.
+        except StopIteration as done:
+            stack.pop()
+            results = done.value
+            if not stack:
+                return done.value  # type: ignore[no-any-return]
+            continue
+        if len(stack) == MAX_DEPTH:
             raise error("call-depth", f"functions and regions are nested more than {MAX_DEPTH} deep")
-
-    results: Results = tasks.run(task, check)
-    return results
+        stack.append(inner)
+        results = None
 
 
 def bad(op: Operation, message: str, code: str = "bad-operand") -> ConversionError:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tfconvert.converter.control_flow.calls import Call, Calls
-from tfconvert.converter.ir import tasks
 from tfconvert.converter.ir.constants import constant_int
-from tfconvert.converter.ir.tasks import Task
+from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
 from tfconvert.ops.shapes.operands import Known, Operands
 from tfconvert.ops.shapes.registry import infer_shapes, infer_values, shape_function
@@ -89,7 +89,7 @@ class Symbols:
             if block not in calls.to:
                 for argument in block.args:
                     self._note(argument, shape_of(argument.type))
-                tasks.run(self._sweep(block))
+                drive(self._sweep(block))
 
     def find(self, dim: int) -> int:
         """Returns what a dimension is known to be: a number, or the symbol that represents all that equal it."""
@@ -155,7 +155,7 @@ class Symbols:
             joined = [dim if own < 0 else own for dim, own in zip(joined, declared, strict=True)]
         return tuple(joined)
 
-    def _sweep(self, block: Block) -> Task:
+    def _sweep(self, block: Block) -> Task[Any]:
         for op in block.ops:
             if op.name == "tf.Const":
                 constant = tensor_data.constant_of(op.results[0])
@@ -280,7 +280,7 @@ class Symbols:
         else:
             self._note(result, (-1, *shape[2:]))
 
-    def _call(self, op: Operation, calls: tuple[Call, ...]) -> Task:
+    def _call(self, op: Operation, calls: tuple[Call, ...]) -> Task[Any]:
         if calls[0].is_loop:
             yield self._loop(op, calls)
             return
@@ -306,7 +306,7 @@ class Symbols:
         if operand in self.known.partials:
             self.known.partials[argument] = self.known.partials[operand]
 
-    def _loop(self, op: Operation, calls: tuple[Call, ...]) -> Task:
+    def _loop(self, op: Operation, calls: tuple[Call, ...]) -> Task[Any]:
         """Sweeps a loop until the shapes of its variables are the same before and after the body.
 
         First with the initial shapes. What the body broadcasts to something else stays so after that; what it
@@ -356,7 +356,7 @@ class Symbols:
             dims.append(one if is_same else two)
         return tuple(dims)
 
-    def _attempt(self, calls: tuple[Call, ...], failed: list[bool]) -> Task:
+    def _attempt(self, calls: tuple[Call, ...], failed: list[bool]) -> Task[Any]:
         for call in calls:
             try:
                 yield self._sweep(call.block)
