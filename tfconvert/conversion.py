@@ -315,7 +315,7 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
 
 def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
     """Returns an error that also says how to cut off the ops in it that belong outside of a model."""
-    from tfconvert.converter.targets.litert.legalize.advice import is_about_text, side_of
+    from tfconvert.converter.targets.litert.legalize.left_over import is_about_text, side_of
 
     failing = {each.op for each in problem.diagnostics if each.op}
     found = [

@@ -19,8 +19,8 @@ from tests.hardening import models
 from tests.hardening.bounded import run_bounded
 from tests.hardening.models import FLOAT, constant, graph, node, placeholder
 from tfconvert.cli.main import main
-from tfconvert.converter.ir.builder import _integers
 from tfconvert.converter.ir.interface import interfaces
+from tfconvert.converter.ir.tf_builder import _integers
 from tfconvert.converter.process import exhaustion
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.exporters.tflite.model import export
@@ -305,7 +305,7 @@ def _tflite(tmp_path: Path, *, operands: int = 1, results: int = 1, absent: bool
         op.parent.insert_op_before(none, op)  # type: ignore[union-attr]
         values = [none.results[0]]
     kinds = [op.results[0].type] * results
-    wrong = tfl.create("neg", operands=values, result_types=kinds)
+    wrong = tfl.build("neg", operands=values, result_types=kinds)
     op.parent.insert_op_before(wrong, op)  # type: ignore[union-attr]
     if results:
         op.results[0].replace_all_uses_with(wrong.results[0])

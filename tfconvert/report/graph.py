@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.tensor_data import Constant, DenseElementsAttr, TensorData, constant_of, to_array
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, port_names
@@ -221,9 +221,9 @@ class _Collector:
             node.bytes += size
 
 
-def functions_of(module: ModuleOp) -> list[Function]:
+def function_graphs(module: ModuleOp) -> list[Function]:
     """Returns a module's functions as graphs: those that are exported, then those that these run."""
-    symbols_of = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+    symbols_of = functions_of(module)
     collector = _Collector()
     pending = [function.sym_name for function in entry_functions(module)]
     known = set(pending)

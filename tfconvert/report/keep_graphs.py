@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.pipeline.registry import pass_class
 from tfconvert.converter.pipeline.stage import Instrument, Stage
-from tfconvert.report.graph import Function, count_ops, functions_of
+from tfconvert.report.graph import Function, count_ops, function_graphs
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.tf_executor import GraphOp
 
@@ -34,7 +34,7 @@ class KeepGraphs(Instrument):
         # Inlined as the model itself will be, so that both graphs tell the places of their ops alike.
         copy = module.clone()
         pass_class("inline")().apply(copy)
-        self._before = functions_of(copy)
+        self._before = function_graphs(copy)
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
         self.stages.append((stage.run, count_ops(module)))
@@ -46,7 +46,7 @@ class KeepGraphs(Instrument):
         Args:
             result: The module at the end.
         """
-        after = functions_of(result)
+        after = function_graphs(result)
         links = _links(self._before, after)
         for function, found in zip(after, links, strict=True):
             for index, each in found.items():

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tfconvert.converter.executor import control_flow
-from tfconvert.converter.ir.symbol_table import functions_of
 from tfconvert.schema.dialects import tfl_file, types
-from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

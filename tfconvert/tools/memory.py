@@ -18,7 +18,7 @@ from tfconvert.converter.targets.stablehlo.passes.legalize_to_buffers import Leg
 from tfconvert.converter.targets.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.dim import Dim
 from tfconvert.settings.options import Options
@@ -81,7 +81,7 @@ def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[in
     modules: list[ModuleOp] = []
     conversion.run(source, options._replace(target="stablehlo"), on_import=modules.append)
     (module,) = modules
-    public = [each for each in symbol_table.defined_functions(module).values() if not symbol_table.is_private(each)]
+    public = [each for each in defined_functions(module).values() if not symbol_table.is_private(each)]
     interfaces = [_interface(each) for each in public]
     LegalizeToBuffers().apply(module)
     LowerToLibraryCalls().apply(module)

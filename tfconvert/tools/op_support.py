@@ -17,8 +17,8 @@ from tfconvert.converter.resource_ops.optimizers import OPTIMIZERS
 from tfconvert.converter.resource_ops.parts import PARTS
 from tfconvert.converter.targets.litert.flex.conversion import known_ops
 from tfconvert.converter.targets.litert.fusions.registry import FUSIONS
-from tfconvert.converter.targets.litert.legalize import registry
-from tfconvert.converter.targets.litert.legalize.advice import advice
+from tfconvert.converter.targets.litert.legalize import legalizations
+from tfconvert.converter.targets.litert.legalize.left_over import advice
 from tfconvert.converter.tensor_lists import arrays, lowering, stacks
 from tfconvert.importers.graph.legacy_ops import CURRENT
 from tfconvert.ops.kernels.registry import kernel
@@ -182,7 +182,7 @@ def _is_builtin(way: Way) -> bool:
 def _entries() -> dict[str, tuple[str, list[Way]]]:
     """Returns the ways of legalization by op, with their topic."""
     found: dict[str, tuple[str, list[Way]]] = {}
-    for row in registry.entries():
+    for row in legalizations.entries():
         becomes = tuple(_target(word) for word in row.becomes.split() if word != "nothing")
         found.setdefault(row.op, (row.topic, []))[1].append(Way(becomes, _dtypes(row.types), row.note))
     return found

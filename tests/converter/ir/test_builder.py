@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfconvert.converter.ir.builder import Builder, TflBuilder
+from tfconvert.converter.ir.tf_builder import TFBuilder, TFLBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.block import Block
@@ -16,9 +16,9 @@ from tfconvert.schema.ir.values import Value
 HERE = NameLoc.get("here")
 
 
-def _builder(*shapes: Shape | None) -> tuple[Builder, Block]:
+def _builder(*shapes: Shape | None) -> tuple[TFBuilder, Block]:
     block = Block(arg_types=[types.tensor(types.F32, shape) for shape in shapes])
-    return Builder.at_block_end(block, HERE), block
+    return TFBuilder.at_block_end(block, HERE), block
 
 
 def _held(value: Value) -> list[int]:
@@ -96,7 +96,7 @@ def test_a_single_value_is_not_joined() -> None:
 
 def test_the_other_dialect_has_its_own_constants_and_shapes() -> None:
     _, block = _builder((2, -1))
-    insert = TflBuilder.at_block_end(block)
+    insert = TFLBuilder.at_block_end(block)
     insert.shape(block.args[0])
     insert.scalar(0.5, types.F32)
     assert [op.name for op in block.ops] == ["tfl.shape", "tfl.pseudo_const"]

@@ -15,10 +15,10 @@ from tfconvert.converter.control_flow.inlining import inline_call
 from tfconvert.converter.cutting.names import TensorNames
 from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.ir.interface import entry_functions
-from tfconvert.converter.ir.symbol_table import defined_functions, names
+from tfconvert.converter.ir.symbol_table import names
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import CALLS, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, SEMANTICS, port_names
 from tfconvert.schema.dialects.tf_traits import IDENTITIES, SAME_ELEMENTS, full_names

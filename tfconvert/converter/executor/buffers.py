@@ -15,12 +15,11 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.library import LIBRARY
 from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.converter.ir import symbol_table
 from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.arith import operation_of, wrapped
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -86,7 +85,7 @@ class _Machine:
     """Runs one function; nested blocks are nested calls, as deep as the text."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self._functions = symbol_table.functions_of(module)
+        self._functions = functions_of(module)
         self._globals = {text(op, "sym_name"): op for op in module.ops if op.name == "memref.global"}
         self._memory: dict[str, Buffer] = {}
         self._executor = Executor(module)

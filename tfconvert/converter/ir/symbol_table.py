@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tfconvert.converter.ir.edit import walk
 from tfconvert.schema.dialects.call_interfaces import REFERRING, symbols
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -15,15 +15,6 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
 
 _PRIVATE = "private"
-
-
-def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
-    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
-
-
-def defined_functions(module: ModuleOp) -> dict[str, FuncOp]:
-    """Returns a module's functions that have bodies by name."""
-    return {name: function for name, function in functions_of(module).items() if not function.is_declaration}
 
 
 def is_private(function: FuncOp) -> bool:

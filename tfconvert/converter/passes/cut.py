@@ -38,7 +38,7 @@ from tfconvert.converter.cutting.names import TensorNames
 from tfconvert.converter.cutting.prune import Needed, erase_others, erase_unused
 from tfconvert.converter.cutting.spots import Spot, chosen
 from tfconvert.converter.ir.edit import erase, update_function_type, walk
-from tfconvert.converter.ir.symbol_table import defined_functions, names
+from tfconvert.converter.ir.symbol_table import names
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.passes.shape_inference import ShapeInference
@@ -51,7 +51,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.cut import CUT, End, cut_of
 from tfconvert.schema.dialects.cut import Cut as Wanted
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.tf_saved_model import (
     ENTRY_FUNCTION,

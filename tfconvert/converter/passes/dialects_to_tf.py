@@ -149,10 +149,10 @@ def _with_regions(op: Operation) -> bool:
         for block in region.blocks:
             last = block.last_op
             if last is not None and last.name == tfl_regions.YieldOp.NAME:
-                end = tf.create("Yield", operands=last.operands[:], location=last.location)
+                end = tf.build("Yield", operands=last.operands[:], location=last.location)
                 OpBuilder(last).insert(end)
                 last.erase()
-    new = tf.create(
+    new = tf.build(
         "WhileRegion" if is_loop else "IfRegion",
         operands=op.operands[:],
         result_types=op.result_types,

@@ -32,11 +32,11 @@ from tfconvert.converter.composites.marks import is_marked
 from tfconvert.converter.control_flow.inlining import inline_call
 from tfconvert.converter.ir.edit import update_function_type, walk
 from tfconvert.converter.ir.op_counts import count_operations
-from tfconvert.converter.ir.symbol_table import erase_unreferenced, functions_of, is_private, names, names_outside
+from tfconvert.converter.ir.symbol_table import erase_unreferenced, is_private, names, names_outside
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.call_interfaces import CALLS, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.limits import budget

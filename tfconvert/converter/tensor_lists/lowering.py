@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import Scalar, constant_array, constant_int, is_enumeration
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.shapes.list_ops import ListClass
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -38,7 +38,7 @@ class Lowered:
 
     op: Operation
     of: ListClass
-    insert: Builder
+    insert: TFBuilder
 
     @property
     def element(self) -> Attribute:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tfconvert.converter.executor import control_flow
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Use, Value
@@ -60,7 +60,7 @@ class Flow:
     """
 
     def __init__(self, module: ModuleOp) -> None:
-        self._functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks}
+        self._functions = defined_functions(module)
         self._calls: dict[str, list[Operation]] = {}
         for function in self._functions.values():
             for op in control_flow.all_ops(function):

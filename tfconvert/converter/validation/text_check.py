@@ -19,7 +19,7 @@ from tfconvert.importers.source import Source
 from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.mlir_ports import STATE, WEIGHT
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tensor_data import TensorData
@@ -83,7 +83,7 @@ def _held(attributes: ArrayAttr | None) -> dict[int, str]:
 
 def _function_of(text: ModuleOp, interface: Interface) -> FuncOp:
     """Returns the function of a text that has an interface: the only one, or that of its signature's name."""
-    defined = symbol_table.defined_functions(text)
+    defined = defined_functions(text)
     sizes = {name + SUFFIX for name in defined}
     functions = [each for name, each in defined.items() if name not in sizes and not symbol_table.is_private(each)]
     named = {each.sym_name: each for each in functions}

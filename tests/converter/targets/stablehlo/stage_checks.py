@@ -8,7 +8,6 @@ import numpy as np
 
 from tfconvert.converter.executor import buffers
 from tfconvert.converter.executor.executor import Executor, run
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline import registry
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.targets.stablehlo.buffers.cost import cost_of
@@ -17,7 +16,7 @@ from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX, Formul
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.ops.kernels.call import Results
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.func import CallOp, FuncOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp, defined_functions
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -44,12 +43,12 @@ def staged(module: ModuleOp, *passes: str) -> ModuleOp:
 
 def count_launches(module: ModuleOp) -> int:
     """Returns how many kernels the module's `main` runs."""
-    return launches(symbol_table.defined_functions(module)["main"].body.block)
+    return launches(defined_functions(module)["main"].body.block)
 
 
 def check_sizes(module: ModuleOp, inputs: Sequence[np.ndarray]) -> int:
     """Asserts that every function's sizes are what its shape function says; returns how many were compared."""
-    functions = symbol_table.defined_functions(module)
+    functions = defined_functions(module)
     entered: dict[str, Results] = {}
     left: dict[str, Results] = {}
     of_block: dict[tuple[Value, ...], str] = {(*each.body.block.args,): name for name, each in functions.items()}

@@ -12,7 +12,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, update_function_type, walk
 from tfconvert.exporters.stablehlo import is_weight
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.mlir_ports import INITIAL, WEIGHT
 from tfconvert.schema.dialects.tensor_data import TensorData
@@ -29,7 +29,7 @@ _NOTHING = DictionaryAttr.get({})
 def as_arguments(module: ModuleOp) -> None:
     """Takes the weights out of public functions; equal ones have one name in all of them."""
     names: dict[TensorData, str] = {}
-    for function in symbol_table.defined_functions(module).values():
+    for function in defined_functions(module).values():
         if not symbol_table.is_private(function):
             _take_out(function, names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.shapes import with_numbers
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attributes import DenseArrayAttr
@@ -41,7 +41,7 @@ def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
             fits = emit.one("arith.select", (single[axis], single[axis], is_equal), types.I1)
             emit.op("cf.assert", (fits,), (), {"msg": UNEQUAL})
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         indices = []
         for axis, dim in enumerate(own):
             zero = inside.index(0)

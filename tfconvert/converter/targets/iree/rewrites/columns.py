@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit, Index
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.origins import int_of
 from tfconvert.converter.targets.iree.rewrites.products import is_number
 from tfconvert.converter.targets.iree.rewrites.shapes import reshape
@@ -38,7 +38,7 @@ def concatenate(op: Operation, context: Context) -> Value | None:
         narrow.append(column)
     emit = context.emit
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         *columns, chosen, _ = arguments
         place = inside.loop(axis)
         for number in reversed(range(len(columns))):
@@ -65,9 +65,9 @@ def _vectors(op: Operation, context: Context) -> Value:
     whole = []
     for operand, length, end in zip(op.operands, lengths, ends, strict=True):
         low = [emit.compute("subtract", end, length)]
-        whole.append(grown(operand, filling, low, [emit.compute("subtract", total, end)], (-1,), emit))
+        whole.append(grown(emit, operand, filling, low, [emit.compute("subtract", total, end)], (-1,)))
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         *parts, chosen, _ = arguments
         place = inside.loop(0)
         for part, end in zip(reversed(parts), reversed(ends[:-1]), strict=True):

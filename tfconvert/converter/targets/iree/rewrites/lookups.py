@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr
 from tfconvert.schema.ir.operation import Operation
@@ -42,7 +42,7 @@ def gather(op: Operation, context: Context) -> Value | None:
         for axis in starting
     }
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         loops = [inside.loop(axis) for axis in range(len(result))]
         found = []
         for axis in range(len(shape_of(table))):

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tfconvert.converter.targets.iree.rewrites.emit import Emit, Index, constant_ints
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, constant_ints
 from tfconvert.converter.targets.iree.rewrites.origins import carried_from, int_of, ints_of, product_of, source_of
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
@@ -93,7 +93,7 @@ class Numbers:
 
     def _read(self, value: Value, axis: int) -> Value:
         emit = after(value)
-        held = bits(value, emit) if is_unsigned(value) else value
+        held = bits(emit, value) if is_unsigned(value) else value
         found = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
         self._dims[value, axis] = found
         before = carried_from(value, axis) or product_of(value, axis)
@@ -165,7 +165,7 @@ class Numbers:
         assert isinstance(op, Operation)
         emit = after(value)
         if op.name == "stablehlo.multiply":
-            return self._product(one, other, emit)
+            return self._product(emit, one, other)
         if op.name != "stablehlo.divide":
             return emit.compute(op.name.removeprefix("stablehlo."), one, other)
         (count, some), (divisor, more) = self.factors(one), self.factors(other)
@@ -173,7 +173,7 @@ class Numbers:
             # What is left of the elements of a reshape is a size that is known, so that it is the same value.
             found: Index = count // divisor
             for factor in (some - more).elements():
-                found = self._product(found, factor, emit)
+                found = self._product(emit, found, factor)
             return found
         if isinstance(other, int) and other > 0:
             return emit.compute("divide", one, other)
@@ -183,7 +183,7 @@ class Numbers:
         safe = emit.choose(emit.is_("EQ", by, emit.index(0)), emit.index(1), by)
         return emit.compute("divide", one, safe)
 
-    def _product(self, one: Index, other: Index, emit: Emit) -> Index:
+    def _product(self, emit: LinalgBuilder, one: Index, other: Index) -> Index:
         found = emit.compute("multiply", one, other)
         if isinstance(found, Value) and found is not one and found is not other:
             self._factors.setdefault(found, (one, other))
@@ -242,15 +242,15 @@ _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
 }
 
 
-def after(value: Value) -> Emit:
+def after(value: Value) -> LinalgBuilder:
     """Returns what inserts right after a value is defined."""
     owner = value.owner
     if isinstance(owner, Operation):
         assert owner.next_op is not None
-        emit = Emit(owner.next_op)
+        emit = LinalgBuilder(owner.next_op)
         emit.location = owner.location
         return emit
-    return Emit(owner.first_op)
+    return LinalgBuilder(owner.first_op)
 
 
 def _places(value: Value, at: int) -> list[Index]:

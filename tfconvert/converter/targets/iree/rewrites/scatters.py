@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit, Index, constant_ints
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, constant_ints
 from tfconvert.converter.targets.iree.rewrites.slices import extract, pad
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import ScatterAttr
@@ -88,7 +88,7 @@ def _moved(places: Value, last: Sequence[Index], room: Index, dims: ScatterAttr,
     bounds = [emit.index(each) for each in last]
     behind, none = emit.index(room), emit.index(0)
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         loops = [inside.loop(axis) for axis in range(len(shape))]
         starts = []
         for number in range(len(bounds)):

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.executor.stablehlo.properties import ints
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.targets.stablehlo.buffers.kernels import KERNEL
 from tfconvert.converter.targets.stablehlo.size_rules import convolution_layouts, dims_of
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.dialects.arith import operation_of
-from tfconvert.schema.dialects.func import CallOp, FuncOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
@@ -228,7 +227,7 @@ class _Walk:
     """Walks through a function as a run would, each loop once."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self.functions = symbol_table.functions_of(module)
+        self.functions = functions_of(module)
         self.points: list[Point] = []
         self.operations: Dim = 0
         self.calls: list[LibraryCall] = []

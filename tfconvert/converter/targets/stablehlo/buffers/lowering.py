@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import replace_op, walk
 from tfconvert.converter.targets.stablehlo.buffers.constants import Constants
 from tfconvert.converter.targets.stablehlo.buffers.host import CONSTANT, FUSION, assertion, host_ops
@@ -18,7 +17,7 @@ from tfconvert.converter.targets.stablehlo.buffers.kernels import Kernels, Opera
 from tfconvert.converter.targets.stablehlo.buffers.scope import Buffer, InlineScope, Scope, sizes_of_results
 from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS
 from tfconvert.schema.dialects import memref, stablehlo, types
-from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -57,7 +56,7 @@ class _Place(NamedTuple):
     last: dict[Operation, list[Value]]
 
 
-class Lowering:
+class BufferLowering:
     """Rewrites the functions of a module.
 
     Args:
@@ -70,7 +69,7 @@ class Lowering:
     def __init__(self, module: ModuleOp) -> None:
         self.counts: Counter[str] = Counter()
         self._module = module
-        self._functions = symbol_table.functions_of(module)
+        self._functions = functions_of(module)
         self._kernels = Kernels(module)
         self._constants = Constants(module)
         self._hosted: set[Operation] = set()

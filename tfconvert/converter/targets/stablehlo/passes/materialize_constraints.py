@@ -42,12 +42,11 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, walk
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.constraints import is_assertion
 from tfconvert.schema.dialects import stablehlo
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -102,7 +101,7 @@ class MaterializeConstraints:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many assertions there are, and how many were left out."""
         counts: Counter[str] = Counter()
-        for function in symbol_table.defined_functions(module).values():
+        for function in defined_functions(module).values():
             asserts = [op for op in walk(function) if is_assertion(op)]
             if asserts:
                 entry = _Entry(function)

@@ -11,10 +11,11 @@ from typing import TypeVar
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import EQUAL_OR_ONE, require_equal_or_one
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, Sizes, static_shape
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types
+from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types, upstream
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
@@ -32,28 +33,10 @@ Operand = Value | float | int
 _OF_SIZES = frozenset({"add", "divide", "maximum", "minimum", "multiply", "subtract"})
 
 
-class DeclinedError(Exception):
-    """An op has no form in StableHLO, or none yet; the message is a sentence about the op."""
+class HLOBuilder(OpBuilder):
+    """Inserts ops of StableHLO and of MLIR's own dialects."""
 
-
-class Emit(OpBuilder):
-    """Inserts ops before one.
-
-    Attributes:
-        sizes: The symbolic shapes.
-        checks_indices: Whether the program checks indices when it runs.
-    """
-
-    __slots__ = ("block", "checks_indices", "sizes")
-
-    def __init__(self, op: Operation, sizes: Sizes, *, checks_indices: bool = False) -> None:
-        super().__init__(op)
-        assert op.parent is not None
-        self.block: Block = op.parent
-        self.sizes = sizes
-        self.checks_indices = checks_indices
-
-    # Ops.
+    __slots__ = ()
 
     def op(
         self,
@@ -65,7 +48,26 @@ class Emit(OpBuilder):
     ) -> Operation:
         """Inserts an op by its name; without a dialect it is StableHLO's."""
         full = name if "." in name else f"stablehlo.{name}"
-        return self.insert(stablehlo.build(full, operands, result_types, properties, regions))
+        build = stablehlo.build if stablehlo.class_of(full) is not None else upstream.build
+        return self.insert(build(full, operands, result_types, properties, regions))
+
+
+class StableHLOBuilder(HLOBuilder):
+    """Inserts ops before one.
+
+    Attributes:
+        sizes: The symbolic shapes.
+        checks_indices: Whether the program checks indices when it runs.
+    """
+
+    __slots__ = ("checks_indices", "sizes")
+
+    def __init__(self, op: Operation, sizes: Sizes, *, checks_indices: bool = False) -> None:
+        super().__init__(op)
+        self.sizes = sizes
+        self.checks_indices = checks_indices
+
+    # Ops.
 
     def one(
         self,
@@ -86,11 +88,11 @@ class Emit(OpBuilder):
         """Returns a value's shape.
 
         Raises:
-            DeclinedError: Its rank is unknown.
+            Declined: Its rank is unknown.
         """
         found = self.sizes.of(value)
         if found is None:
-            raise DeclinedError("the rank of an operand is not known")
+            raise Declined("the rank of an operand is not known")
         return found
 
     def constant(self, array: tensor_data.Array, element: Attribute | None = None) -> Value:
@@ -116,7 +118,7 @@ class Emit(OpBuilder):
         if found is None:
             place = self.sizes.place(self.block, dim)
             if place is None:
-                raise DeclinedError("a size that it needs is not known where it is needed")
+                raise Declined("a size that it needs is not known where it is needed")
             found = self.one("get_dimension_size", (place[0],), types.I32, (), {"dimension": place[1]})
             self.sizes.cache(self.block, dim, found)
         return found
@@ -259,14 +261,14 @@ class Emit(OpBuilder):
         if one == 1:
             return other
         if one >= 0 and other >= 0:
-            raise DeclinedError(f"sizes {one} and {other} can't be broadcast to each other")
+            raise Declined(f"sizes {one} and {other} can't be broadcast to each other")
         # A size that isn't known must be 1 or equal to one that is.
         if one >= 0 or other >= 0:
-            require_equal_or_one(min(one, other), max(one, other), EQUAL_OR_ONE, self)
+            require_equal_or_one(self, min(one, other), max(one, other), EQUAL_OR_ONE)
             return max(one, other)
         joined = self.sizes.joined(one, other)
         if self.sizes.cached(self.block, joined) is None:
-            require_equal_or_one(one, other, EQUAL_OR_ONE, self)
+            require_equal_or_one(self, one, other, EQUAL_OR_ONE)
             first, second = self.value(self.size(one)), self.value(self.size(other))
             is_one = self.compare("EQ", first, self.scalar(1, types.I32))
             chosen = self.one("select", (is_one, second, first), types.I32, ())
@@ -356,33 +358,3 @@ def _parts(scalar: Value | int) -> tuple[Value | None, int]:
         if amount is not None:
             return owner.operands[0], amount
     return scalar, 0
-
-
-def lowest(element: Attribute) -> float:
-    """Returns the number below all others of an element type, infinity if it has that."""
-    dtype = types.numpy_dtype(element)
-    return float("-inf") if dtype.kind not in "iub" else 0 if dtype.kind in "ub" else int(np.iinfo(dtype.name).min)
-
-
-def highest(element: Attribute) -> float:
-    """Returns the number above all others of an element type, infinity if it has that."""
-    dtype = types.numpy_dtype(element)
-    return float("inf") if dtype.kind not in "iub" else 1 if dtype.kind == "b" else int(np.iinfo(dtype.name).max)
-
-
-def least(element: Attribute) -> float:
-    """Returns the least number of an element type that is not infinite."""
-    found = lowest(element)
-    return found if found != float("-inf") else _MIN.get(element, float(np.finfo(np.float32).min))
-
-
-def greatest(element: Attribute) -> float:
-    """Returns the greatest number of an element type that is not infinite."""
-    return -least(element) if lowest(element) == float("-inf") else highest(element)
-
-
-_MIN: Mapping[Attribute, float] = {
-    types.F16: -65504.0,
-    types.BF16: -float.fromhex("0x1.fep127"),
-    types.F64: float(np.finfo(np.float64).min),
-}

@@ -9,17 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import HLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import stablehlo, tensor_data, types, upstream
+from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.affine_maps import AffineMapAttr
 from tfconvert.schema.dialects.arith import INTEGER_OPS, ConstantOp
 from tfconvert.schema.dialects.upstream import IteratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr, FloatAttr, IntegerAttr
 from tfconvert.schema.ir.block import Block, Region
-from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.dim import COMPARISONS, simplified
-from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, FloatType
 from tfconvert.schema.ir.values import OpResult, Value
 
@@ -32,29 +31,10 @@ Map = Sequence[int | str]
 """Which element a loop nest reads or writes: numbers of loops, or expressions of them."""
 
 
-class Emit(OpBuilder):
+class LinalgBuilder(HLOBuilder):
     """Inserts ops before one."""
 
     __slots__ = ()
-
-    @property
-    def block(self) -> Block:
-        """Returns the block that ops are inserted into."""
-        found = self._block if self._before is None else self._before.parent
-        assert found is not None
-        return found
-
-    def op(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        result_types: Sequence[Attribute],
-        properties: Mapping[str, attrs.Value] | None = None,
-        regions: Sequence[Region] = (),
-    ) -> Operation:
-        """Inserts an op by its full name."""
-        build = stablehlo.build if stablehlo.class_of(name) is not None else upstream.build
-        return self.insert(build(name, operands, result_types, properties, regions))
 
     def one(
         self,
@@ -122,7 +102,7 @@ class Emit(OpBuilder):
         """Inserts a tensor of equal elements, that of a scalar tensor."""
         into = self.empty(element, sizes, shape)
         block = Block(arg_types=(element, element))
-        inside = Emit.at_block_end(block, self.location)
+        inside = LinalgBuilder.at_block_end(block, self.location)
         inside.op("linalg.yield", block.args[:1], ())
         properties = {"operandSegmentSizes": segments(1, 1)}
         return self.one("linalg.fill", (self.element(number), into), into.type, properties, (Region(block),))
@@ -140,7 +120,7 @@ class Emit(OpBuilder):
         operands = [*[value for value, _ in inputs], into[0]]
         maps = [AffineMapAttr.of(len(iterators), each) for _, each in (*inputs, into)]
         block = Block(arg_types=[types.element_of(value.type) for value in operands])
-        inside = Emit.at_block_end(block, self.location)
+        inside = LinalgBuilder.at_block_end(block, self.location)
         inside.op("linalg.yield", (body(inside, block.args),), ())
         properties: dict[str, attrs.Value] = {
             "indexing_maps": ArrayAttr.get(maps),
@@ -156,7 +136,7 @@ class Emit(OpBuilder):
         return self.one("linalg.index", (), INDEX, {"dim": number})
 
 
-Body = Callable[[Emit, Sequence[Value]], Value]
+Body = Callable[[LinalgBuilder, Sequence[Value]], Value]
 """Inserts what computes an element of the result of a loop nest, from those that are read."""
 
 

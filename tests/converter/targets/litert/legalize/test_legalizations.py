@@ -22,12 +22,14 @@ from tests.converter.targets.litert.legalize import (
 )
 from tests.models import test_state
 from tests.support.run_text import parse
-from tfconvert.converter.targets.litert.legalize import registry, uncommon
+from tfconvert.converter.targets.litert.legalize import legalizations
 from tfconvert.converter.targets.litert.legalize.entry import Lowering
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.ops.kernels import uncommon as kernels
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
+
+RARE = [module for module in legalizations.TABLE.modules if module.ops]
 
 
 def test_every_op_is_tested() -> None:
@@ -54,61 +56,64 @@ def test_every_op_is_tested() -> None:
     # A constant is part of nearly every case; TensorFlow runs no graph with XLA's op, which lists that become tensors
     # are full of, and the oldest of its kind only in graphs of its first years.
     untested = {"Const", "QuantizeAndDequantize", "XlaDynamicUpdateSlice"}
-    assert {op for _, op, *_ in registry.entries()} - tested == untested
+    assert {op for _, op, *_ in legalizations.entries()} - tested == untested
 
 
 def test_every_op_is_one_of_tensorflows() -> None:
-    assert not [op for _, op, *_ in registry.entries() if op_defs.lookup(op) is None]
+    assert not [op for _, op, *_ in legalizations.entries() if op_defs.lookup(op) is None]
 
 
 def test_every_target_exists() -> None:
-    targets = {name for _, _, becomes, *_ in registry.entries() for name in becomes.split()}
+    targets = {name for _, _, becomes, *_ in legalizations.entries() for name in becomes.split()}
     ours = {name for name in targets if name[0].islower()}
     assert not [name for name in ours - {"pseudo_const", "nothing"} if operators.lookup(name) is None]
     assert not [name for name in targets - ours if op_defs.lookup(name) is None]
 
 
 def test_what_an_op_is_lowered_to_is_legalized_itself() -> None:
-    known = {op for _, op, *_ in registry.entries()}
-    emitted = {name for _, _, becomes, *_ in registry.entries() for name in becomes.split() if name[0].isupper()}
+    known = {op for _, op, *_ in legalizations.entries()}
+    emitted = {name for _, _, becomes, *_ in legalizations.entries() for name in becomes.split() if name[0].isupper()}
     assert emitted <= known
 
 
 def test_patterns_are_made_once() -> None:
-    assert registry.phases_for({"tf.Relu", "tf.NoSuchOp"}) is registry.common() is registry.common()
-    assert registry.phases_for(uncommon.BY_OP) is registry.everything() is registry.everything()
-    assert registry.phases_for({"tf.Relu", "tf.While"}) is registry.phases_for({"tf.If"})
-    assert registry.phases_for({"tf.While"}) is not registry.everything()
+    assert legalizations.phases_for({"tf.Relu", "tf.NoSuchOp"}) is legalizations.common() is legalizations.common()
+    assert (
+        legalizations.phases_for(legalizations.TABLE.by_op) is legalizations.everything() is legalizations.everything()
+    )
+    assert legalizations.phases_for({"tf.Relu", "tf.While"}) is legalizations.phases_for({"tf.If"})
+    assert legalizations.phases_for({"tf.While"}) is not legalizations.everything()
 
 
-def test_the_table_of_topics_is_that_of_their_files() -> None:
-    for topic in uncommon.TOPICS:
-        entries, patterns = registry._file(topic)
+def test_the_table_of_modules_names_the_ops_of_their_files() -> None:
+    for module in RARE:
+        (file,) = legalizations.TABLE.load(frozenset((module,)))
+        entries, patterns = getattr(file, "ENTRIES", ()), getattr(file, "PATTERNS", ())
         roots = {entry.op for entry in entries} | {pattern.root.removeprefix("tf.") for pattern in patterns}
-        assert topic.ops.split() == sorted(roots), topic.module
-    modules = [topic.module for topic in uncommon.TOPICS]
-    assert len(modules) == len(set(modules))
+        assert module.ops.split() == sorted(roots), module.name
+    names = [module.name for module in legalizations.TABLE.modules]
+    assert len(names) == len(set(names))
 
 
 def test_what_most_networks_need_is_never_rare() -> None:
     """Neither at once nor after something was lowered."""
-    titles = {topic.title for topic in uncommon.TOPICS}
-    rare_ops = {name.removeprefix("tf.") for name in uncommon.BY_OP}
-    common = [row for row in registry.entries() if row.topic not in titles]
+    titles = {module.title for module in RARE}
+    rare_ops = {name.removeprefix("tf.") for name in legalizations.TABLE.by_op}
+    common = [row for row in legalizations.entries() if row.topic not in titles]
     assert not rare_ops & {op for _, op, *_ in common}
     assert not rare_ops & {name for _, _, becomes, *_ in common for name in becomes.split()}
 
 
 def test_topics_are_loaded_alone() -> None:
     script = (
-        "import sys; from tfconvert.converter.targets.litert.legalize import registry, uncommon\n"
+        "import sys; from tfconvert.converter.targets.litert.legalize import legalizations\n"
         "from tfconvert.ops.kernels.registry import kernel\n"
-        "registry.phases_for({'tf.Relu', 'tf.NoSuchOp'}); kernel('NoSuchOp'); kernel('Relu')\n"
-        "print(*sys.modules); registry.phases_for({'tf.Roll'}); kernel('RFFT'); print(*sys.modules)"
+        "legalizations.phases_for({'tf.Relu', 'tf.NoSuchOp'}); kernel('NoSuchOp'); kernel('Relu')\n"
+        "print(*sys.modules); legalizations.phases_for({'tf.Roll'}); kernel('RFFT'); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     before, after = map(str.split, done.stdout.splitlines())
-    topics = {f"tfconvert.converter.targets.litert.legalize.{topic.module}" for topic in uncommon.TOPICS}
+    topics = {f"tfconvert.converter.targets.litert.legalize.{module.name}" for module in RARE}
     topics |= {f"tfconvert.ops.kernels.{module}" for module in kernels.MODULES}
     assert not topics & set(before)
     assert topics & set(after) == {"tfconvert.converter.targets.litert.legalize.roll", "tfconvert.ops.kernels.signal"}
@@ -122,15 +127,15 @@ def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
       func.return %0 : tensor<5x2xf32>
     }
     """
-    assert not registry.phases_for({"tf.TensorScatterMax"})[1].for_root("tf.UnsortedSegmentMax")
+    assert not legalizations.phases_for({"tf.TensorScatterMax"})[1].for_root("tf.UnsortedSegmentMax")
     counts = Legalize().apply(parse(text)).counts
     assert counts["UnsortedSegmentMax-to-unsorted_segment_max"] == 1
 
 
 def test_rare_legalizations_are_told_too() -> None:
-    entries = [entry for topic in uncommon.TOPICS for entry in registry._file(topic)[0]]
+    entries = [entry for file in legalizations.TABLE.load(frozenset(RARE)) for entry in getattr(file, "ENTRIES", ())]
     noted = [entry for entry in entries if isinstance(entry, Lowering) and entry.note]
     assert noted
     for entry in noted:
-        (note,) = registry.everything()[-1].notes({entry.pattern_name: 3, "Relu-to-relu": 1})
+        (note,) = legalizations.everything()[-1].notes({entry.pattern_name: 3, "Relu-to-relu": 1})
         assert note.message == f"{entry.op}: {entry.note} (3 of them)"

@@ -29,7 +29,7 @@ _OPS: Mapping[str, str] = {
 }
 
 
-class Builder(OpBuilder):
+class TFBuilder(OpBuilder):
     """Creates ops of both dialects."""
 
     __slots__ = ()
@@ -186,7 +186,7 @@ class Builder(OpBuilder):
         return self.tf("ConcatV2", (*values, 0), result_type)
 
 
-class TflBuilder(Builder):
+class TFLBuilder(TFBuilder):
     """Creates `tfl` ops where an op of either dialect would do."""
 
     __slots__ = ()

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert import fake_quant
 from tfconvert.schema.dialects import dims, tensor_data, types
@@ -26,7 +26,7 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 """The smallest and the largest `i32`."""
 
 
-class Emit(TflBuilder):
+class LiteRTBuilder(TFLBuilder):
     """Inserts ops before the op that is rewritten.
 
     A rewrite may emit `tf` ops as well as `tfl` ops: these are legalized in turn, so that a decomposition
