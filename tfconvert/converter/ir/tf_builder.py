@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,19 @@ from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builder import OpBuilder
+from tfconvert.schema.ir.dim import simplified
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _NO_MASKS = {"begin_mask": 0, "ellipsis_mask": 0, "end_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
 
-_FOLDED: Mapping[str, Callable[[int, int], int]] = {
-    "AddV2": operator.add,
-    "Sub": operator.sub,
-    "Mul": operator.mul,
-    "Maximum": max,
-    "Minimum": min,
+# Operations of the algebra of sizes -> their ops.
+_OPS: Mapping[str, str] = {
+    "add": "AddV2",
+    "maximum": "Maximum",
+    "minimum": "Minimum",
+    "multiply": "Mul",
+    "subtract": "Sub",
 }
 
 
@@ -150,12 +151,11 @@ class TFBuilder(OpBuilder):
         masks = {**_NO_MASKS, "shrink_axis_mask": 1}
         return self.tf("StridedSlice", (vector, *bounds), types.tensor(types.element_of(vector.type), ()), masks)
 
-    def create_or_fold(self, name: str, x: Scalar, y: Scalar) -> Scalar:
-        """Returns the result of a `tf` op on two scalars of `i32`: a number where both are known."""
-        known = constant_int(x), constant_int(y)
-        if known[0] is not None and known[1] is not None:
-            return _FOLDED[name](known[0], known[1])
-        return self.tf(name, (x, y), types.tensor(types.I32, ()))
+    def compute(self, name: str, x: Scalar, y: Scalar) -> Scalar:
+        """Returns the result of an operation of the algebra of sizes on two scalars of `i32`."""
+        one, other = (each if (known := constant_int(each)) is None else known for each in (x, y))
+        found = simplified(name, one, other)
+        return self.tf(_OPS[name], (x, y), types.tensor(types.I32, ())) if found is None else found
 
     def size(self, value: Value, axis: int) -> Scalar:
         """Returns a dimension: a number where it is known."""

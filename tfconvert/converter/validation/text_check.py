@@ -12,7 +12,7 @@ from typing import Any
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX
+from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Engine, Verification
 from tfconvert.importers.source import Source

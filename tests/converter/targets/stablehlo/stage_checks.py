@@ -10,11 +10,9 @@ from tfconvert.converter.executor import buffers
 from tfconvert.converter.executor.executor import Executor, run
 from tfconvert.converter.pipeline import registry
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.targets.stablehlo.buffers import analysis
-from tfconvert.converter.targets.stablehlo.formulas.analysis import Formulas
-from tfconvert.converter.targets.stablehlo.formulas.formula import ELEMENT
-from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX, arguments, results
-from tfconvert.converter.targets.stablehlo.fusion.groups import launches
+from tfconvert.converter.targets.stablehlo.buffers.cost import cost_of
+from tfconvert.converter.targets.stablehlo.instruction_fusion import launches
+from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX, Formulas, arguments, results
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.ops.kernels.call import Results
 from tfconvert.schema.dialects import types
@@ -80,10 +78,11 @@ def _open_sizes(function: FuncOp, values: Results) -> list[int]:
 def _taken(function: FuncOp, functions: dict[str, FuncOp], inputs: Results) -> list[np.ndarray]:
     terms = results(function, Formulas.of(function, functions))
     numbers = []
-    for leaf in arguments(function, terms):
-        number, at = (int(each) for each in leaf.terms if isinstance(each, int))
+    for symbol in arguments(function, terms):
+        assert isinstance(symbol.name, tuple)
+        kind, number, at = symbol.name
         value = inputs[number]
-        numbers.append(value.reshape(-1)[at] if leaf.kind == ELEMENT else value.shape[at])
+        numbers.append(value.reshape(-1)[at] if kind == "element" else value.shape[at])
     return [np.array(each, np.int64) for each in numbers]
 
 
@@ -95,6 +94,6 @@ def on_buffers(module: ModuleOp, inputs: Sequence[np.ndarray]) -> Sequence[np.nd
     sizes = {
         f"{name}.{axis}": size for name, each in zip(names, inputs, strict=True) for axis, size in enumerate(each.shape)
     }
-    peak = analysis.at(analysis.cost_of(program, "main", names), sizes).peak.number
-    assert peak is None or peak >= done.peak
+    peak = cost_of(program, "main", names).at(sizes).peak
+    assert not isinstance(peak, int) or peak >= done.peak
     return done.results

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.converter.targets.stablehlo.stage_checks import check_sizes, count_launches, stablehlo_of, staged
 from tfconvert.converter.executor.executor import run
-from tfconvert.converter.targets.stablehlo.fusion.outline import FUSION
-from tfconvert.converter.targets.stablehlo.fusion.places import PLACE, violations
+from tfconvert.converter.targets.stablehlo.buffers.host import FUSION
+from tfconvert.converter.targets.stablehlo.places import PLACE, violations
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.attributes import StringAttr

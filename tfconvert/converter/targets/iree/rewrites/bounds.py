@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from tfconvert.converter.targets.iree.rewrites.context import is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import LE, LinalgBuilder
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -63,7 +63,7 @@ def _bound(emit: LinalgBuilder, argument: Value, most: int) -> None:
     for axis, dim in enumerate(shape_of(argument)):
         if dim < 0:
             size = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
-            emit.op("cf.assert", (emit.is_(LE, size, emit.index(most)),), (), {"msg": f"a size is above {most}"})
+            emit.op("cf.assert", (emit.is_("LE", size, emit.index(most)),), (), {"msg": f"a size is above {most}"})
             sizes.append(emit.index(emit.clamped(size, 0, most)))
     tied = emit.one("flow.tensor.tie_shape", (held, *sizes), held.type)
     if held is not argument:

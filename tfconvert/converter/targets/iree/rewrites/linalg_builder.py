@@ -12,11 +12,12 @@ import numpy as np
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import HLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
-from tfconvert.schema.dialects.foreign import ConstantOp
+from tfconvert.schema.dialects.arith import INTEGER_OPS, ConstantOp
 from tfconvert.schema.dialects.upstream import AffineMapAttr, IteratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr, FloatAttr, IntegerAttr
 from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.dim import COMPARISONS, simplified
 from tfconvert.schema.ir.types import INDEX, FloatType
 from tfconvert.schema.ir.values import OpResult, Value
 
@@ -27,19 +28,6 @@ DYNAMIC = -(1 << 63)
 
 Map = Sequence[int | str]
 """Which element a loop nest reads or writes: numbers of loops, or expressions of them."""
-
-_FOLDED: Mapping[str, Callable[[int, int], int]] = {
-    "addi": lambda one, other: one + other,
-    "subi": lambda one, other: one - other,
-    "muli": lambda one, other: one * other,
-    "minsi": min,
-    "maxsi": max,
-}
-
-_NEUTRAL = {"addi": 0, "subi": 0, "muli": 1}
-
-LT, LE, EQ = 2, 3, 0
-"""Comparisons of signed integers, by their numbers in `arith.cmpi`."""
 
 
 class LinalgBuilder(HLOBuilder):
@@ -85,30 +73,17 @@ class LinalgBuilder(HLOBuilder):
         return self.one("tensor.extract", (tensor, *places_), types.element_of(tensor.type))
 
     def compute(self, name: str, one: Index, other: Index) -> Index:
-        """Returns the result of `arith`'s op on two numbers, at once where both are known."""
-        if isinstance(one, int) and isinstance(other, int):
-            return _FOLDED[name](one, other)
-        if other == _NEUTRAL.get(name):
-            return one
-        if name != "subi" and one == _NEUTRAL.get(name):
-            return other
-        if one is other and name in ("minsi", "maxsi"):
-            return one
-        return self.one(f"arith.{name}", (self.index(one), self.index(other)), INDEX)
-
-    def quotient(self, one: Index, other: int) -> Index:
-        """Returns the quotient by a positive number, rounded down."""
-        if isinstance(one, int):
-            return one // other
-        return one if other == 1 else self.one("arith.floordivsi", (one, self.index(other)), INDEX)
+        """Returns the result of an operation of the algebra of sizes on two numbers."""
+        found = simplified(name, one, other)
+        return self.one(INTEGER_OPS[name], (self.index(one), self.index(other)), INDEX) if found is None else found
 
     def clamped(self, number: Index, least: Index, most: Index) -> Index:
         """Returns a number that is moved into a range."""
-        return self.compute("minsi", self.compute("maxsi", number, least), most)
+        return self.compute("minimum", self.compute("maximum", number, least), most)
 
-    def is_(self, predicate: int, one: Value, other: Value) -> Value:
-        """Inserts a comparison of two integers."""
-        return self.one("arith.cmpi", (one, other), types.I1, {"predicate": predicate})
+    def is_(self, name: str, one: Value, other: Value) -> Value:
+        """Inserts a comparison of two integers: `EQ`, `LT`."""
+        return self.one(INTEGER_OPS[name], (one, other), types.I1, {"predicate": COMPARISONS.index(name)})
 
     def choose(self, condition: Value, one: Value, other: Value) -> Value:
         """Inserts a choice of a number."""

@@ -38,7 +38,7 @@ def gather(op: Operation, context: Context) -> Value | None:
         for axis in range(len(result))
     ]
     most = {
-        axis: emit.index(emit.compute("maxsi", emit.compute("subi", indices.size(table, axis), extents[axis]), 0))
+        axis: emit.index(emit.compute("maximum", emit.compute("subtract", indices.size(table, axis), extents[axis]), 0))
         for axis in starting
     }
 
@@ -55,7 +55,7 @@ def gather(op: Operation, context: Context) -> Value | None:
                 if at < len(shape_of(starts)):
                     where.insert(at, inside.index(starting.index(axis)))
                 start = inside.one("arith.index_cast", (inside.element(starts, *where),), INDEX)
-                place = inside.compute("addi", inside.clamped(start, 0, most[axis]), place)
+                place = inside.compute("add", inside.clamped(start, 0, most[axis]), place)
             found.append(inside.index(place))
         return inside.element(table, *found)
 

@@ -24,18 +24,13 @@ from tfconvert.schema.ir.values import OpResult, Value
 # The maximum length of a chain of computations that is followed.
 _MAX_DEPTH = 64
 
-_BINARY = {
-    "stablehlo.add": "addi",
-    "stablehlo.subtract": "subi",
-    "stablehlo.multiply": "muli",
-    "stablehlo.maximum": "maxsi",
-    "stablehlo.minimum": "minsi",
-}
+_BINARY = frozenset(
+    {"stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum"}
+)
 NUMERIC = frozenset({"stablehlo.get_dimension_size", *_BINARY})
 """Ops that make a size, or a number of numbers."""
 
 _OF_TRUTHS = {"stablehlo.and": "arith.andi", "stablehlo.or": "arith.ori"}
-_COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
 
 # The operand that holds the result's sizes.
 _SHAPE_OPERAND = {"stablehlo.dynamic_broadcast_in_dim": 1, "stablehlo.dynamic_iota": 0, "stablehlo.dynamic_reshape": 1}
@@ -172,7 +167,7 @@ class Numbers:
         if op.name == "stablehlo.multiply":
             return self._product(emit, one, other)
         if op.name != "stablehlo.divide":
-            return emit.compute(_BINARY[op.name], one, other)
+            return emit.compute(op.name.removeprefix("stablehlo."), one, other)
         (count, some), (divisor, more) = self.factors(one), self.factors(other)
         if divisor and more and count % divisor == 0 and not more - some:
             # What is left of the elements of a reshape is a size that is known, so that it is the same value.
@@ -180,18 +175,16 @@ class Numbers:
             for factor in (some - more).elements():
                 found = self._product(emit, found, factor)
             return found
-        if isinstance(other, int) and isinstance(one, int) and other > 0 <= one:
-            return one // other
         if isinstance(other, int) and other > 0:
-            return one if other == 1 else emit.one("arith.divsi", (emit.index(one), emit.index(other)), INDEX)
+            return emit.compute("divide", one, other)
         self.has_quotients = True
         # A divisor of zero would be undefined; StableHLO's result is of no use either.
         by = emit.index(other)
-        safe = emit.choose(emit.is_(0, by, emit.index(0)), emit.index(1), by)
-        return emit.one("arith.divsi", (emit.index(one), safe), INDEX)
+        safe = emit.choose(emit.is_("EQ", by, emit.index(0)), emit.index(1), by)
+        return emit.compute("divide", one, safe)
 
     def _product(self, emit: LinalgBuilder, one: Index, other: Index) -> Index:
-        found = emit.compute("muli", one, other)
+        found = emit.compute("multiply", one, other)
         if isinstance(found, Value) and found is not one and found is not other:
             self._factors.setdefault(found, (one, other))
         return found
@@ -215,7 +208,7 @@ class Numbers:
             assert isinstance(direction, EnumeratorAttr)
             if all(_is_signed(operand) for operand in op.operands):
                 one, other = (emit.index(self.element(operand, at, depth + 1)) for operand in op.operands)
-                return emit.is_(_COMPARISONS[direction.value], one, other)
+                return emit.is_(direction.value, one, other)
         if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _MAX_DEPTH:
             first, second = (self.truth(operand, at, depth + 1) for operand in op.operands)
             return emit.one(_OF_TRUTHS[op.name], (first, second), types.I1)

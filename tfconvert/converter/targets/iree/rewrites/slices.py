@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import LE, Index, LinalgBuilder, segments, split
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, segments, split
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.block import Block, Region
@@ -27,8 +27,8 @@ def real_dynamic_slice(op: Operation, context: Context) -> Value:
         assert isinstance(stride, int)
         within(context, start, limit, size)
         is_whole = start == 0 and context.numbers.before(limit) is context.numbers.before(size)
-        length = limit if is_whole else emit.compute("maxsi", emit.compute("subi", limit, start), 0)
-        sizes.append(emit.quotient(emit.compute("addi", length, stride - 1), stride))
+        length = limit if is_whole else emit.compute("maximum", emit.compute("subtract", limit, start), 0)
+        sizes.append(emit.compute("floor_divide", emit.compute("add", length, stride - 1), stride))
     return extract(emit, value, starts, _as_typed(emit, sizes, result), strides, result)
 
 
@@ -48,7 +48,7 @@ def within(context: Context, start: Index, limit: Index, size: Index) -> None:
         tests.append((limit, size))
     for one, other in tests:
         early = _earliest(emit, one, other)
-        is_inside = early.is_(LE, early.index(one), early.index(other))
+        is_inside = early.is_("LE", early.index(one), early.index(other))
         early.op("cf.assert", (is_inside,), (), {"msg": PAST_THE_END})
 
 
@@ -98,7 +98,7 @@ def dynamic_update_slice(op: Operation, context: Context) -> Value | None:
     sizes, parts = numbers.sizes(value), numbers.sizes(update)
     starts = []
     for index, size, part in zip(indices, sizes, parts, strict=True):
-        most = emit.compute("maxsi", emit.compute("subi", size, part), 0)
+        most = emit.compute("maximum", emit.compute("subtract", size, part), 0)
         starts.append(0 if most == 0 or size is part else emit.clamped(numbers.element(index), 0, most))
         within(context, 0, part, size)
     (low, one), (count, other) = split(starts), split(_as_typed(emit, parts, shape_of(update)))
@@ -155,7 +155,7 @@ def pad(
     """Returns a value with a scalar put around it; less than none takes elements away."""
     emit = context.emit
     value = _cut(value, low, high, context)
-    low, high = ([emit.compute("maxsi", each, 0) for each in amounts] for amounts in (low, high))
+    low, high = ([emit.compute("maximum", each, 0) for each in amounts] for amounts in (low, high))
     return grown(emit, value, filling, low, high, shape)
 
 
@@ -189,10 +189,10 @@ def _cut(value: Value, low: Sequence[Index], high: Sequence[Index], context: Con
     if all(isinstance(each, int) and each >= 0 for each in (*low, *high)):
         return value
     emit = context.emit
-    starts = [emit.compute("maxsi", emit.compute("subi", 0, each), 0) for each in low]
-    ends = [emit.compute("maxsi", emit.compute("subi", 0, each), 0) for each in high]
+    starts = [emit.compute("maximum", emit.compute("subtract", 0, each), 0) for each in low]
+    ends = [emit.compute("maximum", emit.compute("subtract", 0, each), 0) for each in high]
     sizes = []
     for size, start, end in zip(context.numbers.sizes(value), starts, ends, strict=True):
-        sizes.append(emit.compute("maxsi", emit.compute("subi", emit.compute("subi", size, start), end), 0))
+        sizes.append(emit.compute("maximum", emit.compute("subtract", emit.compute("subtract", size, start), end), 0))
     shape = tuple([size if isinstance(size, int) else -1 for size in sizes])
     return extract(emit, value, starts, sizes, (1,) * len(sizes), shape)

@@ -122,10 +122,10 @@ def padded(
         low[axis], high[axis], inside[axis] = before, after, more
         size = sizes[axis]
         if more:
-            last = emit.compute("maxsi", emit.compute("subi", size, 1), 0)
-            size = emit.compute("addi", size, emit.compute("muli", last, more))
-        both = emit.compute("addi", before, after)
-        sizes[axis] = emit.compute("addi", size, both)
+            last = emit.compute("maximum", emit.compute("subtract", size, 1), 0)
+            size = emit.compute("add", size, emit.compute("multiply", last, more))
+        both = emit.compute("add", before, after)
+        sizes[axis] = emit.compute("add", size, both)
     known = [each for each in (*low, *high) if isinstance(each, int)]
     if len(known) == 2 * rank and min(known, default=0) >= 0:
         if any(known) or any(inside):
@@ -261,8 +261,8 @@ _NAMED = {1: "linalg.conv_1d_nwc_wcf", 2: "linalg.conv_2d_nhwc_hwcf", 3: "linalg
 
 def slid(emit: LinalgBuilder, size: Index, extent: int, stride: int) -> Index:
     """Returns how many windows fit."""
-    room = emit.compute("subi", size, extent) if not isinstance(size, int) else max(size - extent, -stride)
-    return emit.compute("addi", emit.quotient(room, stride), 1)
+    room = emit.compute("subtract", size, extent) if not isinstance(size, int) else max(size - extent, -stride)
+    return emit.compute("add", emit.compute("floor_divide", room, stride), 1)
 
 
 def _split(value: Value, axis: int, groups: int, sizes: Sequence[Index], context: Context) -> Value:

@@ -68,7 +68,7 @@ def _steps(emit: LiteRTBuilder, tensor: Value, axes: Sequence[int]) -> list[Scal
     steps: list[Scalar] = [1]
     for axis in reversed(axes):
         size = emit.size(tensor, axis)
-        steps.insert(0, size if steps[0] == 1 else emit.create_or_fold("Mul", steps[0], size))
+        steps.insert(0, size if steps[0] == 1 else emit.compute("multiply", steps[0], size))
     return steps
 
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.targets.stablehlo.buffers.constants import Constants
-from tfconvert.converter.targets.stablehlo.buffers.host import ARITHMETIC, CONSTANT, FUSION, assertion, host_ops
+from tfconvert.converter.targets.stablehlo.buffers.host import CONSTANT, FUSION, assertion, host_ops
 from tfconvert.converter.targets.stablehlo.buffers.kernels import Kernels, Operands, buffer_type, is_inline
 from tfconvert.converter.targets.stablehlo.buffers.scope import Buffer, InlineScope, Scope, sizes_of_results
+from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS
 from tfconvert.schema.dialects import memref, stablehlo, types
 from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
@@ -126,7 +127,7 @@ class BufferLowering:
         scope = place.scope
         message = assertion(op)
         if op in self._hosted:
-            scope.set_numbers(op.results[0], ARITHMETIC[op.name](scope, op))
+            scope.set_numbers(op.results[0], NUMBERS[op.name](scope, op))
         elif message is not None:
             (condition,) = scope.numbers(op.operands[0])
             build = stablehlo.build

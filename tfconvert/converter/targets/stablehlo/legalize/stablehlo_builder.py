@@ -5,8 +5,7 @@ Sizes are numbers or symbols (`sizes.Dims`). Equal symbols are equal sizes, so t
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builder import OpBuilder
+from tfconvert.schema.ir.dim import simplified
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -29,15 +29,8 @@ Op = TypeVar("Op", bound=Operation)
 Operand = Value | float | int
 """A value, or a number that becomes a scalar of the other operand's element type."""
 
-# How numbers that are known are computed with at once.
-_FOLDED: Mapping[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "divide": operator.floordiv,
-    "maximum": max,
-    "minimum": min,
-    "multiply": operator.mul,
-    "subtract": operator.sub,
-}
+# Operations on scalars that may be sizes: equal ones are computed once.
+_OF_SIZES = frozenset({"add", "divide", "maximum", "minimum", "multiply", "subtract"})
 
 
 class HLOBuilder(OpBuilder):
@@ -138,18 +131,13 @@ class StableHLOBuilder(HLOBuilder):
 
         Equal computations give the same value, so that the sizes that they compute are known to be equal.
         """
-        first, second = constant_int(one), constant_int(other)
-        if first is not None and second is not None:
-            return _FOLDED[name](first, second)
-        if second == 1 and name in ("multiply", "divide"):
-            return one
-        if first == 1 and name == "multiply":
-            return other
-        if name in ("add", "subtract"):
-            return self._sum(one if first is None else first, other if second is None else second, name)
-        return self._computed(name, one if first is None else first, other if second is None else second)
+        first, second = (each if (known := constant_int(each)) is None else known for each in (one, other))
+        found = simplified(name, first, second)
+        if found is not None:
+            return found
+        return (self._sum if name in ("add", "subtract") else self._computed)(name, first, second)
 
-    def _sum(self, one: Value | int, other: Value | int, name: str) -> Value | int:
+    def _sum(self, name: str, one: Value | int, other: Value | int) -> Value | int:
         """Returns a sum or a difference, with all that is known added up at its end."""
         sign = 1 if name == "add" else -1
         (first, before), (second, behind) = _parts(one), _parts(other)
@@ -307,7 +295,7 @@ class StableHLOBuilder(HLOBuilder):
         first, second = self.pair(one, other)
         element, dims = types.element_of(first.type), self.dims(first)
         is_open = constant_int(first) is None or constant_int(second) is None
-        if name in _FOLDED and not dims and element == types.I32 and is_open:
+        if name in _OF_SIZES and not dims and element == types.I32 and is_open:
             return self.value(self.compute(name, first, second))
         return self.one(name, (first, second), element, dims)
 

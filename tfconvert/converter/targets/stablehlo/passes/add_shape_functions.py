@@ -33,8 +33,7 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.formulas.analysis import Formulas
-from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX, shape_function
+from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX, Formulas, shape_function
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 

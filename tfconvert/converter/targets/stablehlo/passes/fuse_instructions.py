@@ -50,8 +50,8 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.fusion.groups import groups
-from tfconvert.converter.targets.stablehlo.fusion.outline import FUSION, outline
+from tfconvert.converter.targets.stablehlo.buffers.host import FUSION
+from tfconvert.converter.targets.stablehlo.instruction_fusion import groups, outline
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -38,8 +38,8 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.targets.stablehlo.buffers.host import constant_of
 from tfconvert.converter.targets.stablehlo.buffers.library import Routine, routine_of
-from tfconvert.converter.targets.stablehlo.buffers.scalars import constant_of
 from tfconvert.schema.dialects import memref
 from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute

@@ -37,7 +37,7 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.fusion.places import place
+from tfconvert.converter.targets.stablehlo.places import place
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.formulas import elements
+from tfconvert.converter.targets.stablehlo.shape_functions import is_small
+from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS
 from tfconvert.schema.dialects import stablehlo
 from tfconvert.schema.dialects.func import ARGUMENT_ATTRIBUTES, FuncOp
 from tfconvert.schema.ir.attributes import TRUE, ArrayAttr, DictionaryAttr, StringAttr
@@ -100,7 +101,7 @@ def _can_be_host(op: Operation) -> bool:
     if op.name == _OF_A_SHAPE:
         return True
     values = (*op.operands, *op.results)
-    return op.name in elements.RULES and all(elements.is_small(value.type, allow_two=True) for value in values)
+    return op.name in NUMBERS and all(is_small(value.type, allow_two=True) for value in values)
 
 
 def _mark_arguments(function: FuncOp, sizes: set[Value]) -> None:

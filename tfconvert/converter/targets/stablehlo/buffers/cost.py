@@ -1,23 +1,87 @@
-"""The cost of a program on buffers: the most bytes that live at a time, and its operations, as formulas of sizes."""
+"""The cost of a program on buffers: the most bytes that live at a time, and its operations, as formulas of sizes.
+
+A multiplication is one operation, and so is an addition. An elementwise op is one for each element of its result, a
+reduction one for each element that it reads; moving elements around is none. Of fusions the result counts, or what
+they reduce.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.buffers import polynomials
+from tfconvert.converter.executor.stablehlo.properties import ints
 from tfconvert.converter.targets.stablehlo.buffers.kernels import KERNEL
-from tfconvert.converter.targets.stablehlo.buffers.operation_counts import operations_of
-from tfconvert.converter.targets.stablehlo.buffers.polynomials import ONE, ZERO, Polynomial
-from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.func import CallOp, functions_of
+from tfconvert.converter.targets.stablehlo.size_rules import convolution_layouts, dims_of
+from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.schema.dialects.arith import operation_of
+from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.dim import Dim, Symbol, add, apply, is_at_least, multiply, product, substitute, subtract
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import MemRefType
 from tfconvert.schema.ir.values import Value
+
+Sizes = Sequence[Sequence[Dim]]
+
+_MOVING = frozenset({"stablehlo.reverse"})
+
+
+def _twice(*factors: Dim) -> Dim:
+    return product((2, *factors))
+
+
+def _dot(op: Operation, sizes: Sizes) -> Dim:
+    contracted = dims_of(op, "dot_dimension_numbers").of("lhs_contracting_dimensions")
+    return _twice(product(sizes[-1]), *(sizes[0][axis] for axis in contracted))
+
+
+def _convolution(op: Operation, sizes: Sizes) -> Dim:
+    kernel = convolution_layouts(op).layouts[1]
+    window = [size for size, what in zip(sizes[1], kernel, strict=True) if what != "o"]
+    return _twice(product(sizes[-1]), *window)
+
+
+def _of_op(op: Operation, sizes: Sizes) -> Dim:
+    definition = stablehlo.definitions().get(op.name)
+    if op.name == "stablehlo.dot_general":
+        return _dot(op, sizes)
+    if op.name in ("stablehlo.convolution", "stablehlo.dynamic_conv"):
+        return _convolution(op, sizes)
+    if op.name in ("stablehlo.reduce", "stablehlo.scatter"):
+        return product(sizes[0])
+    if op.name == "stablehlo.reduce_window":
+        return product((*sizes[-1], *ints(op, "window_dimensions")))
+    is_elementwise = definition is not None and definition.types in ("same", "compare") and op.name not in _MOVING
+    return product(sizes[-1]) if is_elementwise or op.name == "stablehlo.select" else 0
+
+
+def _of_routine(name: str, sizes: Sizes) -> Dim:
+    *_, result = sizes
+    if "gemm" in name:
+        contracted = sizes[0][-2 if "_tn" in name else -1]
+        return _twice(product(result), contracted)
+    window = sizes[1][:2] if "depthwise" in name else sizes[1][:3]
+    return _twice(product(result), *window)
+
+
+def operations_of(function: FuncOp, sizes: Sizes) -> Dim:
+    """Returns how many operations a call is.
+
+    Args:
+        function: The kernel, or the declaration of a routine.
+        sizes: The sizes of the buffers that it is given, of its results last.
+    """
+    if function.is_declaration:
+        return _of_routine(function.sym_name, sizes)
+    total: Dim = 0
+    for op in function.body.block.ops:
+        if op.dialect in ("stablehlo", "chlo"):
+            total = add(total, _of_op(op, sizes))
+    return total
 
 
 class Point(NamedTuple):
@@ -29,7 +93,7 @@ class Point(NamedTuple):
         location: Where it comes from.
     """
 
-    bytes: Polynomial
+    bytes: Dim
     op: str
     location: str
 
@@ -45,8 +109,8 @@ class LibraryCall(NamedTuple):
     """
 
     routine: str
-    sizes: tuple[tuple[Polynomial, ...], ...]
-    operations: Polynomial
+    sizes: tuple[tuple[Dim, ...], ...]
+    operations: Dim
     location: str
 
 
@@ -62,30 +126,54 @@ class Cost(NamedTuple):
     """
 
     points: tuple[Point, ...]
-    operations: Polynomial
+    operations: Dim
     library_calls: tuple[LibraryCall, ...]
     weights: int
-    results: Polynomial
+    results: Dim
 
     @property
-    def peak(self) -> Polynomial:
+    def peak(self) -> Dim:
         """The most bytes that live at a time."""
-        found = ZERO
+        found: Dim = 0
         for point in self.points:
-            found = polynomials.apply("maxsi", found, point.bytes)
+            found = apply("maximum", found, point.bytes)
         return found
+
+    def at(self, sizes: Mapping[str, int]) -> Cost:
+        """Returns the cost with numbers for sizes; of its points only those that may have the most bytes then."""
+        values = {_symbol(name): size for name, size in sizes.items()}
+        points: list[Point] = []
+        for point in self.points:
+            here = point._replace(bytes=substitute(point.bytes, values))
+            if any(is_at_least(other.bytes, here.bytes) for other in points):
+                continue
+            points = [each for each in points if not is_at_least(here.bytes, each.bytes)]
+            points.append(here)
+        calls = [
+            call._replace(
+                sizes=tuple(tuple(substitute(size, values) for size in each) for each in call.sizes),
+                operations=substitute(call.operations, values),
+            )
+            for call in self.library_calls
+        ]
+        return self._replace(
+            points=tuple(points),
+            operations=substitute(self.operations, values),
+            library_calls=tuple(calls),
+            results=substitute(self.results, values),
+        )
 
 
 class _Memory(NamedTuple):
     """A buffer: its name, sizes, bytes, and the bytes of an element."""
 
     name: str
-    sizes: tuple[Polynomial, ...]
-    bytes: Polynomial
+    sizes: tuple[Dim, ...]
+    bytes: Dim
     element: int
 
 
-_Item = Polynomial | _Memory
+_Item = Dim | _Memory
 _Values = dict[Value, _Item]
 
 
@@ -106,27 +194,33 @@ def cost_of(module: ModuleOp, function_name: str, names: Sequence[str] = ()) -> 
     results = walk.block(function.body.block, values)
     weights = sum(_static_bytes(op) for op in module.ops if op.name == "memref.global")
     held = {id(item): item.bytes for item in results if isinstance(item, _Memory)}
-    total = ZERO
+    total: Dim = 0
     for each in held.values():
-        total = polynomials.add(total, each)
+        total = add(total, each)
     return Cost(tuple(walk.points), walk.operations, tuple(walk.calls), weights, total)
 
 
-def _memory(name: str, kind: object, sizes: Sequence[Polynomial] | None) -> _Memory:
+def _symbol(name: str) -> Symbol:
+    """Returns the symbol of a size, as in `x.0`, or of a number that is read from a tensor, as in `n[0]`."""
+    return Symbol(name, is_natural=not name.endswith("]"))
+
+
+def _memory(name: str, kind: object, sizes: Sequence[Dim] | None) -> _Memory:
     assert isinstance(kind, MemRefType)
     given = iter(sizes or ())
-    found = []
+    found: list[Dim] = []
     for axis, dim in enumerate(kind.shape):
         if dim >= 0:
-            found.append(polynomials.constant(dim))
+            found.append(dim)
         else:
-            found.append(next(given) if sizes is not None else polynomials.symbol(f"{name}.{axis}"))
+            found.append(next(given) if sizes is not None else _symbol(f"{name}.{axis}"))
     element = types.numpy_dtype(kind.element_type).itemsize
-    return _Memory(name, tuple(found), polynomials.product((polynomials.constant(element), *found)), element)
+    return _Memory(name, tuple(found), product((element, *found)), element)
 
 
 def _static_bytes(op: Operation) -> int:
-    return _memory("", op.properties["type"], ()).bytes.number or 0
+    found = _memory("", op.properties["type"], ()).bytes
+    return found if isinstance(found, int) else 0
 
 
 class _Walk:
@@ -135,12 +229,12 @@ class _Walk:
     def __init__(self, module: ModuleOp) -> None:
         self.functions = functions_of(module)
         self.points: list[Point] = []
-        self.operations = ZERO
+        self.operations: Dim = 0
         self.calls: list[LibraryCall] = []
-        self._live = ZERO
-        self._times = ONE
+        self._live: Dim = 0
+        self._times: Dim = 1
         self._fresh = 0
-        self._seen: set[Polynomial] = set()
+        self._seen: set[Dim] = set()
 
     def block(self, block: Block, values: _Values) -> list[_Item]:
         """Walks through a block; returns what its terminator forwards."""
@@ -157,7 +251,7 @@ class _Walk:
         if op.name == "memref.dealloc":
             (held,) = operands
             assert isinstance(held, _Memory)
-            self._live = polynomials.subtract(self._live, held.bytes)
+            self._live = subtract(self._live, held.bytes)
             return ()
         if isinstance(op, CallOp):
             return self._call(op, operands)
@@ -171,10 +265,9 @@ class _Walk:
         if op.name in ("memref.dim", "memref.load"):
             held, *indices = operands
             assert isinstance(held, _Memory)
-            places = [each.number for each in indices if isinstance(each, Polynomial)]
-            if op.name == "memref.dim" and places[0] is not None:
-                return (held.sizes[places[0]],)
-            return (polynomials.symbol(f"{held.name}[{', '.join(map(str, places))}]"),)
+            if op.name == "memref.dim" and isinstance(indices[0], int):
+                return (held.sizes[indices[0]],)
+            return (_symbol(f"{held.name}[{', '.join(map(str, indices))}]"),)
         if op.name == "memref.cast":
             return operands
         if op.name == "memref.get_global":
@@ -182,20 +275,15 @@ class _Walk:
         if op.name == "arith.constant":
             value = op.properties["value"]
             assert isinstance(value, IntegerAttr)
-            return (polynomials.constant(int(value.value)),)
-        if op.dialect != "arith":
-            return ()
+            return (int(value.value),)
         if op.name in _CASTS:
             return operands
-        numbers = [each for each in operands if isinstance(each, Polynomial)]
-        name = op.name.removeprefix("arith.")
-        predicate = op.properties.get("predicate")
-        return (polynomials.apply(f"cmpi {predicate.value}" if isinstance(predicate, IntegerAttr) else name, *numbers),)
+        operation = operation_of(op)
+        return () if operation is None else (apply(operation, *_dims(operands)),)
 
     def _alloc(self, op: Operation, operands: list[_Item]) -> _Memory:
-        sizes = [each for each in operands if isinstance(each, Polynomial)]
-        held = _memory(_name(op, self._number()), op.results[0].type, sizes)
-        self._live = polynomials.add(self._live, held.bytes)
+        held = _memory(_name(op, self._number()), op.results[0].type, _dims(operands))
+        self._live = add(self._live, held.bytes)
         self._note(op)
         return held
 
@@ -209,13 +297,13 @@ class _Walk:
         if here in self._seen:
             return
         self._seen.add(here)
-        if any(polynomials.is_natural(polynomials.subtract(point.bytes, here)) for point in self.points):
+        if any(is_at_least(point.bytes, here) for point in self.points):
             return
         writer = op.next_op or op
         while op.results[0] not in writer.operands and writer.next_op is not None:
             writer = writer.next_op
         name = writer.callee if isinstance(writer, CallOp) else writer.name
-        kept = [point for point in self.points if not polynomials.is_natural(polynomials.subtract(here, point.bytes))]
+        kept = [point for point in self.points if not is_at_least(here, point.bytes)]
         self.points = [*kept, Point(here, name, str(place_of(op.location)))]
 
     def _call(self, op: CallOp, operands: list[_Item]) -> Sequence[_Item]:
@@ -224,8 +312,8 @@ class _Walk:
             inner: _Values = dict(zip(function.args, operands, strict=True))
             return self.block(function.body.block, inner)
         sizes = tuple(each.sizes for each in operands if isinstance(each, _Memory))
-        count = polynomials.multiply(self._times, operations_of(function, sizes))
-        self.operations = polynomials.add(self.operations, count)
+        count = multiply(self._times, operations_of(function, sizes))
+        self.operations = add(self.operations, count)
         if function.is_declaration:
             self.calls.append(LibraryCall(op.callee, sizes, count, str(place_of(op.location))))
         return ()
@@ -238,7 +326,7 @@ class _Walk:
         carried = _named(operands, number)
         while True:
             live = self._live
-            self._times = polynomials.multiply(times, polynomials.symbol(f"iterations{number}"))
+            self._times = multiply(times, _symbol(f"iterations{number}"))
             self.block(before, {**values, **dict(zip(before.args, carried, strict=True))})
             found = self.block(after, {**values, **dict(zip(after.args, carried, strict=True))})
             self._times, self._live = times, live
@@ -256,19 +344,25 @@ class _Walk:
     def _swap(self, old: Sequence[_Item], new: Sequence[_Item]) -> None:
         for one, other in zip(old, new, strict=True):
             if isinstance(one, _Memory) and isinstance(other, _Memory):
-                self._live = polynomials.add(polynomials.subtract(self._live, one.bytes), other.bytes)
+                self._live = add(subtract(self._live, one.bytes), other.bytes)
 
     def _choice(self, op: Operation, values: _Values) -> Sequence[_Item]:
         """Walks through all branches; afterwards counts the one that costs the most."""
         live, operations = self._live, self.operations
-        lives, counts, results = ZERO, ZERO, list[list[_Item]]()
+        lives: Dim = 0
+        counts: Dim = 0
+        results: list[list[_Item]] = []
         for region in op.regions:
-            self._live, self.operations = live, ZERO
+            self._live, self.operations = live, 0
             results.append(self.block(region.block, dict(values)))
-            lives = polynomials.apply("maxsi", lives, self._live) if results[1:] else self._live
-            counts = polynomials.apply("maxsi", counts, self.operations)
-        self._live, self.operations = lives, polynomials.add(operations, counts)
+            lives = apply("maximum", lives, self._live) if results[1:] else self._live
+            counts = apply("maximum", counts, self.operations)
+        self._live, self.operations = lives, add(operations, counts)
         return [_either(each) for each in zip(*results, strict=True)]
+
+
+def _dims(items: Sequence[_Item]) -> list[Dim]:
+    return [item for item in items if not isinstance(item, _Memory)]
 
 
 _CASTS = frozenset({"arith.extsi", "arith.extui", "arith.index_cast", "arith.trunci"})
@@ -292,8 +386,8 @@ def _open(item: _Item, name: str, axes: Sequence[int]) -> _Item:
         return item
     sizes = list(item.sizes)
     for axis in axes:
-        sizes[axis] = polynomials.symbol(f"{name}.{axis}")
-    bytes_of = polynomials.product((polynomials.constant(item.element), *sizes))
+        sizes[axis] = _symbol(f"{name}.{axis}")
+    bytes_of = product((item.element, *sizes))
     return _Memory(name, tuple(sizes), bytes_of, item.element)
 
 
@@ -309,30 +403,6 @@ def _either(items: Sequence[_Item]) -> _Item:
     assert isinstance(first, _Memory)
     for other in others:
         assert isinstance(other, _Memory)
-        sizes = [polynomials.apply("maxsi", x, y) for x, y in zip(first.sizes, other.sizes, strict=True)]
-        first = _Memory(first.name, tuple(sizes), polynomials.apply("maxsi", first.bytes, other.bytes), first.element)
+        sizes = [apply("maximum", x, y) for x, y in zip(first.sizes, other.sizes, strict=True)]
+        first = _Memory(first.name, tuple(sizes), apply("maximum", first.bytes, other.bytes), first.element)
     return first
-
-
-def at(cost: Cost, sizes: Mapping[str, int]) -> Cost:
-    """Returns a cost with numbers for sizes; of its points only those that may have the most bytes then."""
-    points: list[Point] = []
-    for point in cost.points:
-        here = point._replace(bytes=polynomials.substitute(point.bytes, sizes))
-        if any(polynomials.is_natural(polynomials.subtract(other.bytes, here.bytes)) for other in points):
-            continue
-        points = [each for each in points if not polynomials.is_natural(polynomials.subtract(here.bytes, each.bytes))]
-        points.append(here)
-    calls = [
-        call._replace(
-            sizes=tuple(tuple(polynomials.substitute(size, sizes) for size in each) for each in call.sizes),
-            operations=polynomials.substitute(call.operations, sizes),
-        )
-        for call in cost.library_calls
-    ]
-    return cost._replace(
-        points=tuple(points),
-        operations=polynomials.substitute(cost.operations, sizes),
-        library_calls=tuple(calls),
-        results=polynomials.substitute(cost.results, sizes),
-    )
