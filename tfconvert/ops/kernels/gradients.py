@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Function, Kernel, Results, typed, wide
+from tfconvert.ops.call import Array, Call, Function, Kernel, Results, typed, wide
 from tfconvert.ops.kernels.windows import channels_first
 
 

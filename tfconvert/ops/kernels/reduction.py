@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import (
+from tfconvert.ops.call import (
     Array,
     Call,
     Dtype,

@@ -1,13 +1,23 @@
-"""Functions that numpy lacks: the error function, its complement and inverse, the logarithm of gamma, Bessel's."""
+"""Exponential, trigonometric and special functions, and the activations made of them.
+
+Numpy lacks the error function, its complement and inverse, the logarithm of gamma, and Bessel functions.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, wide
+from tfconvert.ops.call import Array, Call, Function, Results, typed, wide
+from tfconvert.ops.declaration import OpDeclaration, op, ops_like
+from tfconvert.ops.shape_functions import broadcasting, same
+
+_SELU_SCALE = 1.0507009873554805
+_SELU_ALPHA = 1.7580993408473768
 
 ERF_NUMERATOR = (
     -2.72614225801306e-10,
@@ -150,3 +160,74 @@ def _horner(coefficients: tuple[float, ...], x: Array) -> Array:
         result *= x
         result += coefficient
     return result
+
+
+def sigmoid(x: Array) -> Array:
+    """Returns the logistic function, which overflows nowhere."""
+    if x.dtype.kind == "c":
+        return np.asarray(1 / (1 + np.exp(-x)))
+    decay = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0, np.ones((), x.dtype), decay) / (1 + decay))
+
+
+def _softplus(x: Array) -> Array:
+    return np.asarray(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def _elu(x: Array) -> Array:
+    return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
+
+
+def _selu(x: Array) -> Array:
+    return np.where(x < 0, _SELU_ALPHA * np.expm1(np.minimum(x, 0)), _SELU_SCALE * x)
+
+
+def _leaky_relu(call: Call) -> Results:
+    (x,) = call.inputs
+    return (typed(np.where(x > 0, x, x * typed(call.number("alpha", 0.2), x.dtype)), x.dtype),)
+
+
+def _function(name: str, function: Function, **more: Any) -> OpDeclaration:
+    """Declares a function of one operand, computed in float32 where the dtype is narrower, then rounded once."""
+
+    def compute(call: Call) -> Results:
+        (x,) = call.inputs
+        return (typed(function(wide(x)), x.dtype),)
+
+    return op(name, shape=same, compute=compute, **more)
+
+
+OPS = (
+    _function("Acos", np.arccos),
+    _function("Acosh", np.arccosh),
+    _function("Asin", np.arcsin),
+    _function("Asinh", np.arcsinh),
+    _function("Atan", np.arctan),
+    _function("Atanh", np.arctanh),
+    *ops_like("BesselI0 BesselI1 Digamma Ndtri", shape=same),
+    _function("BesselI0e", partial(bessel_ie, 0)),
+    _function("BesselI1e", partial(bessel_ie, 1)),
+    *ops_like("Betainc Igamma Igammac Polygamma Zeta", shape=broadcasting),
+    _function("Cos", np.cos),
+    _function("Cosh", np.cosh),
+    _function("Elu", _elu),
+    _function("Erf", erf),
+    _function("Erfc", erfc),
+    _function("Erfinv", each(erf_inverse)),
+    _function("Exp", np.exp),
+    _function("Expm1", np.expm1),
+    op("LeakyRelu", shape=same, compute=_leaky_relu),
+    _function("Lgamma", each(log_gamma)),
+    _function("Log", np.log),
+    _function("Log1p", np.log1p),
+    _function("Rsqrt", lambda x: 1 / np.sqrt(x)),
+    _function("Selu", _selu),
+    _function("Sigmoid", sigmoid),
+    _function("Sin", np.sin),
+    _function("Sinh", np.sinh),
+    _function("Softplus", _softplus),
+    _function("Softsign", lambda x: x / (1 + np.abs(x))),
+    _function("Sqrt", np.sqrt),
+    _function("Tan", np.tan),
+    _function("Tanh", np.tanh),
+)

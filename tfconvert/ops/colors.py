@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, typed, wide
+from tfconvert.ops.call import Array, Call, Results, typed, wide
+from tfconvert.ops.declaration import op
+from tfconvert.ops.shape_functions import same
 
 
 def _contrast(call: Call) -> Results:
@@ -61,11 +61,10 @@ def _hue(call: Call) -> Results:
     return (typed(_red_green_blue((hue + delta) % 1, saturation, value), images.dtype),)
 
 
-KERNELS: Mapping[str, Kernel] = {
-    "AdjustContrastv2": _contrast,
-    "AdjustHue": _hue,
-    "AdjustSaturation": _saturation,
-    "HSVToRGB": _to_rgb,
-    "RGBToHSV": _to_hsv,
-}
-"""Op name -> kernel."""
+OPS = (
+    op("AdjustContrastv2", shape=same, compute=_contrast),
+    op("AdjustHue", shape=same, compute=_hue),
+    op("AdjustSaturation", shape=same, compute=_saturation),
+    op("HSVToRGB", shape=same, compute=_to_rgb),
+    op("RGBToHSV", shape=same, compute=_to_hsv),
+)
