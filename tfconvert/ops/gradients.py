@@ -16,6 +16,8 @@ from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, all_equal
 from tfconvert.ops.windows import channels_first
 from tfconvert.schema.dialects.dims import with_rank_at_least
+from tfconvert.schema.dialects.relations.rules import rank_at_least
+from tfconvert.schema.dialects.relations.view import View
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
@@ -106,8 +108,12 @@ def _derivative(name: str, function: Function) -> OpDeclaration:
     return op(name, shape=all_equal, compute=partial(_gradient, function))
 
 
+def _image_rank(view: View) -> None:
+    rank_at_least("out_backprop", 3 if view.string("data_format") == "NCHW" else 2)(view)
+
+
 OPS = (
-    op("BiasAddGrad", shape=_bias_gradient_shape, compute=_of_bias),
+    op("BiasAddGrad", shape=_bias_gradient_shape, compute=_of_bias, relations=(_image_rank,)),
     _derivative("EluGrad", _of_elu),
     _derivative("InvGrad", _of_reciprocal),
     op("LeakyReluGrad", shape=all_equal, compute=_of_leaky_relu),

@@ -10,6 +10,7 @@ from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
 from tfconvert.ops.windows import channels_first
 from tfconvert.schema.dialects.dims import broadcast, merge, merge_all, with_rank
+from tfconvert.schema.dialects.relations.rules import is_vector
 
 
 def _fused_batch_norm_shape(operands: Operands) -> Shapes:
@@ -128,9 +129,13 @@ def _sparse_cross_entropy(call: Call) -> Results:
 
 OPS = (
     op("BatchNormWithGlobalNormalization", shape=_global_batch_norm_shape, compute=_global_batch_norm),
-    *ops_like(
-        "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", shape=_fused_batch_norm_shape, compute=_fused_batch_norm
+    op(
+        "FusedBatchNorm",
+        shape=_fused_batch_norm_shape,
+        compute=_fused_batch_norm,
+        relations=(is_vector("mean", "variance"),),
     ),
+    *ops_like("FusedBatchNormV2 FusedBatchNormV3", shape=_fused_batch_norm_shape, compute=_fused_batch_norm),
     op("LRN", shape=same, compute=_local_response),
     op("LogSoftmax", shape=same_with_rank_at_least(1), compute=_log_softmax),
     op("Softmax", shape=same_with_rank_at_least(1), compute=_softmax),

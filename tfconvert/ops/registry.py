@@ -75,27 +75,15 @@ def infer_shapes(operands: Operands, noted: list[Shape | None]) -> list[Shape | 
     Raises:
         ConversionError: Operands, attributes and result types contradict each other (`shape-mismatch`).
     """
-    try:
-        return merged_shapes(operands, noted)
-    except MismatchError as mismatch:
-        raise _contradiction(operands, str(mismatch)) from None
-
-
-def merged_shapes(operands: Operands, noted: list[Shape | None]) -> list[Shape | None]:
-    """Returns the results' shapes as `infer_shapes` does.
-
-    Raises:
-        MismatchError: Operands, attributes and result types contradict each other.
-    """
     found = declaration(operands.op.name.removeprefix("tf."))
     if found is None or found.shape is None:
         return noted
     try:
         return [merge(*pair) for pair in zip(found.shape(operands), noted, strict=True)]
-    except MismatchError:
-        raise
+    except MismatchError as mismatch:
+        raise _contradiction(operands, str(mismatch)) from None
     except ValueError:
-        raise MismatchError(f"it has {len(noted)} results, which is not what it should have") from None
+        raise _contradiction(operands, f"it has {len(noted)} results, which is not what it should have") from None
 
 
 def infer_values(operands: Operands, shapes: list[Shape | None]) -> list[Partial | None]:

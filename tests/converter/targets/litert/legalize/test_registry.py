@@ -111,7 +111,10 @@ def test_topics_are_loaded_alone() -> None:
     topics = {f"tfconvert.converter.targets.litert.legalize.{topic.module}" for topic in uncommon.TOPICS}
     assert not topics & set(before)
     families = {f"tfconvert.ops.{module}" for module in index.MODULES}
-    assert (topics | families) & set(after) - set(before) == {"tfconvert.converter.targets.litert.legalize.roll", "tfconvert.ops.colors"}
+    assert (topics | families) & set(after) - set(before) == {
+        "tfconvert.converter.targets.litert.legalize.roll",
+        "tfconvert.ops.colors",
+    }
 
 
 def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
