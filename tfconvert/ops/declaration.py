@@ -22,7 +22,9 @@ class OpDeclaration(NamedTuple):
         values: Infers the elements of results that are small integer vectors.
         compute: The numpy kernel.
         decompose: Builds the same from other ops, for targets that lack the op.
-        relations: Checks of the verifier beyond those that `shape` implies.
+        relations: Checks of the verifier.
+        verified: Whether the verifier refuses what `shape` contradicts. TensorFlow's verifier does so for some ops; for
+            all others, an op whose operands don't fit may be in a branch that never runs.
     """
 
     name: str
@@ -31,6 +33,7 @@ class OpDeclaration(NamedTuple):
     compute: Kernel | None = None
     decompose: Decomposition | None = None
     relations: tuple[Rule, ...] = ()
+    verified: bool = False
 
 
 def op(
@@ -41,9 +44,10 @@ def op(
     compute: Kernel | None = None,
     decompose: Decomposition | None = None,
     relations: tuple[Rule, ...] = (),
+    verified: bool = False,
 ) -> OpDeclaration:
     """Declares an op; see `OpDeclaration`."""
-    return OpDeclaration(name, shape, values, compute, decompose, relations)
+    return OpDeclaration(name, shape, values, compute, decompose, relations, verified)
 
 
 def ops_like(names: str, **same: Any) -> tuple[OpDeclaration, ...]:

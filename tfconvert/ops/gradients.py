@@ -105,7 +105,7 @@ def _of_bias(call: Call) -> Results:
 
 
 def _derivative(name: str, function: Function) -> OpDeclaration:
-    return op(name, shape=all_equal, compute=partial(_gradient, function))
+    return op(name, shape=all_equal, compute=partial(_gradient, function), verified=True)
 
 
 def _image_rank(view: View) -> None:
@@ -116,7 +116,7 @@ OPS = (
     op("BiasAddGrad", shape=_bias_gradient_shape, compute=_of_bias, relations=(_image_rank,)),
     _derivative("EluGrad", _of_elu),
     _derivative("InvGrad", _of_reciprocal),
-    op("LeakyReluGrad", shape=all_equal, compute=_of_leaky_relu),
+    op("LeakyReluGrad", shape=all_equal, compute=_of_leaky_relu, verified=True),
     _derivative("ReciprocalGrad", _of_reciprocal),
     _derivative("Relu6Grad", _of_relu6),
     _derivative("ReluGrad", _of_relu),
