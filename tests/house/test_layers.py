@@ -92,7 +92,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.conversion",
     "tfconvert.converter.process.guard",
     "tfconvert.converter.rewrite.lazy_table",
-    "tfconvert.ops.kernels.registry",
+    "tfconvert.ops.registry",
     "tfconvert.converter.targets.litert.optimize.fold_constants",
     "tfconvert.converter.targets.litert.passes.calibrate",
     "tfconvert.converter.targets.litert.passes.fit_kernels",

@@ -15,7 +15,7 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.library import LIBRARY
 from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.arith import operation_of, wrapped

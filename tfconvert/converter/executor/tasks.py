@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tfconvert.converter.ir import tasks
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block

@@ -14,11 +14,11 @@ from tfconvert.converter.targets.stablehlo.buffers.cost import cost_of
 from tfconvert.converter.targets.stablehlo.instruction_fusion import launches
 from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX, Formulas, arguments, results
 from tfconvert.converter.targets.stablehlo.stages import STAGES
-from tfconvert.ops.kernels.call import Results
+from tfconvert.ops.call import Results
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import CallOp, FuncOp, defined_functions
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.options import Options

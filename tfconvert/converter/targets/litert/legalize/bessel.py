@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.formulas import Formula
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.ops.kernels.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
+from tfconvert.ops.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 

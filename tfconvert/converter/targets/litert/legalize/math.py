@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, rank_is_known
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, broadcast_type
-from tfconvert.ops.kernels.special_functions import ERF_DENOMINATOR, ERF_NUMERATOR
+from tfconvert.ops.special_functions import ERF_DENOMINATOR, ERF_NUMERATOR
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

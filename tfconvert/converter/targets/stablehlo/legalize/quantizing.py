@@ -10,7 +10,7 @@ from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, number
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.ops.kernels.fake_quant import HALF_UP, limits
+from tfconvert.ops.fake_quant import HALF_UP, limits
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

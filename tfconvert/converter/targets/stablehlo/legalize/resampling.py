@@ -14,7 +14,7 @@ from tfconvert.converter.targets.stablehlo.legalize.expressions import Expressio
 from tfconvert.converter.targets.stablehlo.legalize.resize import Axis, axes_of, multiplied
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.ops.kernels.resampling import SMALL_SUM, TWO_CUBICS
+from tfconvert.ops.resampling import SMALL_SUM, TWO_CUBICS
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -16,7 +16,7 @@ from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.ops.kernels.resampling import TABLE
+from tfconvert.ops.resampling import TABLE
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
