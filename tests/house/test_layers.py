@@ -69,7 +69,6 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.batch.preload",
     "tfconvert.batch.ray_cluster",
     "tfconvert.batch.zygote",
-    "tfconvert.client.async_client",
     "tfconvert.client.client",
     "tfconvert.cli.batch",
     "tfconvert.cli.cache",

@@ -18,6 +18,7 @@ _LEFT_OUT = (
     "tfconvert.__main__",
     "tfconvert.compat",
     "tfconvert.batch",
+    "tfconvert.client",
     "tfconvert.cli",
     "tfconvert.service",
     "tfconvert.experimental",
