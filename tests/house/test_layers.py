@@ -64,6 +64,7 @@ FLOORS = {
 # tfconvert` itself stays free of imports.
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.api",
+    "tfconvert.batch.cache_key",
     "tfconvert.batch.entries",
     "tfconvert.batch.places",
     "tfconvert.batch.preload",
@@ -71,7 +72,6 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.batch.zygote",
     "tfconvert.client.client",
     "tfconvert.cli.batch",
-    "tfconvert.cli.cache",
     "tfconvert.cli.build",
     "tfconvert.cli.convert_job",
     "tfconvert.cli.completion",
@@ -100,6 +100,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.pipeline.registry",
     "tfconvert.report.report",
     "tfconvert.converter.rewrite.op_info",
+    "tfconvert.converter.targets.iree.runtime_process",
     "tfconvert.converter.targets.stablehlo.artifact_child",
     "tfconvert.converter.target",
     "tfconvert.schema.versions",

@@ -89,8 +89,8 @@ from pathlib import Path
 from tfconvert.tools import bench_process
 bench_process._STATM = Path("nowhere")
 image = numpy.zeros((1, 8, 8, 1), numpy.float32)
-header, _ = bench_process._answer({"file": sys.argv[1], "runs": 2, "threads": 1}, [image])
-assert (header["problem"], len(header["times"]), header["memory"]) == ("", 2, 0), header
+times = bench_process.measured(sys.argv[1], [image], 2, 1)
+assert (len(times.runs), times.memory) == (2, 0), times
 """
 
 

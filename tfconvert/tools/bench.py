@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import tempfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -22,14 +22,15 @@ from tfconvert.converter.targets.litert.failures import failure
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Tensor, outline, read_file
-from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
+from tfconvert.tools.bench_process import Times, measured, tensors
 from tfconvert.tools.cut import Cut, cuts
 
-_PROCESS = "tfconvert.tools.bench_process"
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Latency(NamedTuple):
@@ -101,25 +102,23 @@ def measure(
 
     Args:
         path: The file.
-        runs: How many runs are measured, after a few that are not.
+        runs: The number of measured runs, after a warm-up.
         threads: How many threads LiteRT may use.
-        shapes: The shapes of inputs by name; sizes that are open are 1 otherwise.
+        shapes: The shapes of inputs by name; dynamic sizes are 1 otherwise.
         by_operator: Whether to measure each operator too.
     """
     runtime.require()
     content = read_file(path)
-    tensors = outline(content).inputs
+    arguments = outline(content).inputs
     module = import_tflite(content)
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
         bench = _Bench(Path(folder), module, runs, threads)
-        inputs = [_value(each, shapes or {}) for each in tensors]
+        inputs = [_value(each, shapes or {}) for each in arguments]
         whole = bench.whole(content, inputs)
         operators = tuple(bench.operators(inputs)) if by_operator else ()
-    latency = Latency.of(whole["times"])
-    shown = tuple(str(each._replace(shape=value.shape)) for each, value in zip(tensors, inputs, strict=True))
-    return Measurement(
-        len(content), threads, runs, latency, round(whole["loading"] / 1e6, 6), whole["memory"], shown, operators
-    )
+    shown = tuple(str(each._replace(shape=value.shape)) for each, value in zip(arguments, inputs, strict=True))
+    loading = round(whole.loading / 1e6, 6)
+    return Measurement(len(content), threads, runs, Latency.of(whole.runs), loading, whole.memory, shown, operators)
 
 
 def _value(tensor: Tensor, shapes: Mapping[str, Sequence[int]]) -> Array:
@@ -141,13 +140,12 @@ class _Bench:
     def __init__(self, folder: Path, module: ModuleOp, runs: int, threads: int) -> None:
         self._folder, self._module, self._runs, self._threads = folder, module, runs, threads
 
-    def whole(self, content: bytes, inputs: Sequence[Array]) -> dict[str, Any]:
+    def whole(self, content: bytes, inputs: Sequence[Array]) -> Times:
         """Returns the times of the whole file, and its memory."""
         path = self._folder / "whole.tflite"
         path.write_bytes(content)
-        with Child(_PROCESS) as child:
-            answer, _ = self._ask(child, path, inputs, self._runs)
-        return answer
+        with Child() as child:
+            return Times(*_call(child, measured, str(path), inputs, self._runs, self._threads))
 
     def operators(self, inputs: Sequence[Array]) -> list[OperatorTime]:
         """Returns the time of each operator by itself."""
@@ -156,9 +154,8 @@ class _Bench:
         path = self._folder / "kept.tflite"
         export(self._module, places=places).save(path)
         wanted = sorted({places[value].tensor for cut in found if cut.module is not None for value in cut.inputs})
-        with Child(_PROCESS) as child:
-            answer, arrays = self._ask(child, path, inputs, 0, wanted)
-            values = dict(zip(answer["numbers"], arrays, strict=True))
+        with Child() as child:
+            values = _call(child, tensors, str(path), inputs, wanted)
             return [
                 self._operator(child, cut, [values.get(places[value].tensor) for value in cut.inputs]) for cut in found
             ]
@@ -169,25 +166,17 @@ class _Bench:
         if cut.module is not None and len(known) == len(values):
             path = self._folder / "operator.tflite"
             export(cut.module).save(path)
-            answer, _ = self._ask(child, path, known, self._runs)
-            median = Latency.of(answer["times"]).median
+            times = Times(*_call(child, measured, str(path), known, self._runs, self._threads))
+            median = Latency.of(times.runs).median
         name = cut.op.properties.get("custom_code")
         return OperatorTime(
             cut.op.name.removeprefix("tfl.").upper() if name is None else str(name), node_of(cut.op.location), median
         )
 
-    def _ask(
-        self, child: Child, path: Path, inputs: Sequence[Array], runs: int, wanted: Sequence[int] = ()
-    ) -> tuple[dict[str, Any], list[Array]]:
-        header = {"file": str(path), "threads": self._threads, "runs": runs, "wanted": list(wanted)}
-        try:
-            answer, arrays = child.ask(header, inputs)
-        except ChildError as crash:
-            raise failure(crash, "runtime-error", "the file can't be measured") from crash
-        if answer["problem"]:
-            raise error(
-                "runtime-error",
-                f"the file can't be measured: {answer['problem']}",
-                hint="give open sizes with --input-shape",
-            )
-        return answer, arrays
+
+def _call(child: Child, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    try:
+        return child.call(function, *args, **kwargs)
+    except ChildError as problem:
+        hint = "give dynamic sizes with --input-shape"
+        raise failure(problem, "runtime-error", "the file can't be measured", hint) from problem

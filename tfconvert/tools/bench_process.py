@@ -1,18 +1,18 @@
-"""The process in which files are measured: how long they take to load and to run, and how much memory."""
+"""Measures how long files take to load and to run, and how much memory; in a child process."""
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.process.child_process import Message, serve
+from tfconvert.converter.targets.litert import runtime
 from tfconvert.schema.dialects.boxes import Array
 
 if sys.platform != "win32":
@@ -23,40 +23,38 @@ _WARM_UP = 3
 _STATM = Path("/proc/self/statm")
 
 
-def _answer(header: Mapping[str, Any], arrays: list[Array]) -> Message:
-    try:
-        return _measured(header, arrays) if header["runs"] else _values(header, arrays)
-    except (RuntimeError, ValueError) as problem:
-        return {"problem": str(problem)}, []
+class Times(NamedTuple):
+    """Times of runs in nanoseconds, that of loading, and by how many bytes the process grew."""
+
+    runs: list[int]
+    loading: int
+    memory: int
 
 
-def _measured(header: Mapping[str, Any], arrays: Sequence[Array]) -> Message:
-    """Returns the times of runs in nanoseconds."""
+def measured(path: str, values: Sequence[Array], runs: int, threads: int) -> Times:
+    """Runs a file and returns the times."""
     before, start = _memory(), time.perf_counter_ns()
-    interpreter = _loaded(Interpreter(header["file"], num_threads=header["threads"]), arrays)
+    interpreter = _loaded(runtime.interpreter_of(path, num_threads=threads), values)
     loading = time.perf_counter_ns() - start
     for _ in range(_WARM_UP):
         interpreter.invoke()
     times = []
-    for _ in range(header["runs"]):
+    for _ in range(runs):
         start = time.perf_counter_ns()
         interpreter.invoke()
         times.append(time.perf_counter_ns() - start)
-    return {"problem": "", "times": times, "loading": loading, "memory": _memory() - before}, []
+    return Times(times, loading, _memory() - before)
 
 
-def _values(header: Mapping[str, Any], arrays: Sequence[Array]) -> Message:
-    """Returns tensors of one run; empty arrays for those that have no value."""
-    interpreter = _loaded(Interpreter(header["file"], experimental_preserve_all_tensors=True), arrays)
+def tensors(path: str, values: Sequence[Array], wanted: Sequence[int]) -> dict[int, Array]:
+    """Returns tensors of one run, by their numbers; those without a value are missing."""
+    interpreter = _loaded(runtime.interpreter_of(path, experimental_preserve_all_tensors=True), values)
     interpreter.invoke()
-    numbers, values = [], []
-    for number in header["wanted"]:
-        try:
-            values.append(np.asarray(interpreter.get_tensor(number)))
-        except ValueError:
-            continue
-        numbers.append(number)
-    return {"problem": "", "numbers": numbers}, values
+    found = {}
+    for number in wanted:
+        with contextlib.suppress(ValueError):
+            found[number] = np.asarray(interpreter.get_tensor(number))
+    return found
 
 
 def _loaded(interpreter: Any, arrays: Sequence[Array]) -> Any:
@@ -73,14 +71,10 @@ def _loaded(interpreter: Any, arrays: Sequence[Array]) -> Any:
 
 
 def _memory() -> int:
-    """Returns the memory that the process has; where the system doesn't tell, the most that it has had, or 0."""
+    """Returns the memory that the process has; where the system doesn't tell, its peak, or 0."""
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * mmap.PAGESIZE
     if sys.platform == "win32":
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-if __name__ == "__main__":
-    serve(_answer)

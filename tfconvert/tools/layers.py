@@ -17,7 +17,7 @@ import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
-from tfconvert.converter.process.child_process import Child, ChildError, Message
+from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert.failures import failure
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused
@@ -26,12 +26,13 @@ from tfconvert.converter.validation.wiring import Wires, Wiring, own_wiring
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Operator, Outline, Tensor, outline
 from tfconvert.ops.kernels.call import Array, Results
-from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
+from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.tools.tensors_process import KeptTensors
 
 _NOT_COMPARED = "not compared"
 
@@ -104,8 +105,8 @@ class LayerRuns:
         self.tensors = file.tensors[self._subgraph]
         names = {name for tensor in self.tensors for name in nodes_of(tensor.name)}
         self._names = names | {_base(name) for name in names}
-        self._child = Child("tfconvert.tools.tensors_process")
-        self._is_loaded = False
+        self._child = Child()
+        self._kept: KeptTensors | None = None
 
     def __enter__(self) -> LayerRuns:
         """Returns itself; nothing is started yet."""
@@ -143,22 +144,14 @@ class LayerRuns:
     def got(self, values: Sequence[Array]) -> dict[int, Array]:
         """Returns the tensors of LiteRT's run, as they are stored."""
         wires = self._wires
-        if not self._is_loaded:
-            wanted = sorted({index for operator in self.operators for index in operator.outputs})
-            self._ask({"file": str(self._path), "key": wires.key, "subgraph": self._subgraph, "wanted": wanted})
-            self._is_loaded = True
-        self._ask({"inputs": list(wires.inputs)}, values if wires.key else [values[number] for number in wires.order])
-        answer, arrays = self._ask({"finish": True})
-        return dict(zip(answer["numbers"], arrays, strict=True))
-
-    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> Message:
+        fed = list(values) if wires.key else [values[number] for number in wires.order]
         try:
-            answer, results = self._child.ask(header, arrays)
-        except ChildError as crash:
-            raise failure(crash, "runtime-error", "the layers can't be compared") from crash
-        if answer["problem"]:
-            raise error("runtime-error", f"the layers can't be compared: {answer['problem']}")
-        return answer, results
+            if self._kept is None:
+                wanted = sorted({index for operator in self.operators for index in operator.outputs})
+                self._kept = self._child.call(KeptTensors, str(self._path), wires.key, self._subgraph, wanted)
+            return self._child.call(KeptTensors.run, self._kept, list(wires.inputs), fed)
+        except ChildError as problem:
+            raise failure(problem, "runtime-error", "the layers can't be compared") from problem
 
 
 def _note(runs: LayerRuns, draws: Iterator[Sequence[Array]]) -> Diagnostic:

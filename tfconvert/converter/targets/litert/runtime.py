@@ -36,6 +36,11 @@ def require() -> None:
         )
 
 
+def interpreter_of(path: str, **options: Any) -> Any:
+    """Returns LiteRT's interpreter for a file, with its options."""
+    return Interpreter(path, **options)
+
+
 def run_file(
     content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str], *, as_floats: bool = False
 ) -> list[Array]:
