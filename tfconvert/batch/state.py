@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
 
 from tfconvert.batch import places
+from tfconvert.batch.cache_key import cache_key, is_run
 from tfconvert.batch.entries import Entry
 from tfconvert.batch.job import Ending
+from tfconvert.converter.targets.output_form import form_of
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.versions import own_version
 
 
 class State:
@@ -90,7 +90,7 @@ class State:
 
 
 def fingerprint(entry: Entry) -> str:
-    """Returns what changes when the result of an entry may: names, sizes and times of its files, settings, versions."""
+    """Returns the key of an entry's result, from the names, sizes and times of its files."""
     if places.is_url(entry.model):
         files = places.state_of(entry.model)
     else:
@@ -99,5 +99,5 @@ def fingerprint(entry: Entry) -> str:
             files = " ".join(f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in stats)
         except (OSError, ConversionError):
             files = ""  # Converting tells what is wrong with it.
-    parts = [own_version(), entry.model, entry.output, json.dumps(entry.settings, sort_keys=True), files]
-    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
+    form = form_of("", entry.settings)
+    return cache_key(form, entry.settings, [entry.model, entry.output, files], is_run=is_run(entry.settings))
