@@ -61,14 +61,16 @@ def converted(pool: Pool, tmp_path: Path, data: bytes, name: str, **settings: ob
         return problem.code
     out = attempt / "out"
     out.mkdir()
-    result, *rest = (os.fspath(out / file) for file in ("model.tflite", "report.json", "report.html", "log.txt"))
-    job = Job(os.fspath(model), result, settings, *rest)
+    result, *rest = (f"out/{file}" for file in ("model.tflite", "report.json", "report.html", "log.txt"))
+    job = Job(os.fspath(model.relative_to(attempt)), result, settings, *rest, directory=os.fspath(attempt))
     ending = pool.run(job, LIMITS)
     assert ending.peak < MEMORY + (300 << 20)
     assert ending.seconds < 2 * LIMITS.seconds
     assert not ending.is_lost
     assert others(tmp_path) == before
-    assert all(SECRET not in file.read_bytes() for file in out.rglob("*"))
+    secrets = (SECRET, os.fsencode(attempt))
+    assert not any(secret in file.read_bytes() for file in out.rglob("*") for secret in secrets)
+    assert os.fspath(attempt) not in str(ending.problem)
     assert "Traceback" not in (out / "log.txt").read_text()
     return ending.code
 

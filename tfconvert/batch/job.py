@@ -27,11 +27,12 @@ class Job(NamedTuple):
 
     Attributes:
         model: The path of the model.
-        output: The path of the result; the file appears whole or not at all.
+        output: The path of the result, which is written atomically.
         settings: Keywords of `tfconvert.convert`, as `settings.SETTINGS` has them.
         report: The path of the report as JSON, empty for none.
         page: The path of the report as a page, empty for none.
         log: The path of what the process prints, empty to drop that.
+        directory: The working directory, which relative paths start from; empty for that of the pool.
     """
 
     model: str
@@ -40,6 +41,7 @@ class Job(NamedTuple):
     report: str = ""
     page: str = ""
     log: str = ""
+    directory: str = ""
 
 
 class Ending(NamedTuple):

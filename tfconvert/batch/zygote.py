@@ -154,6 +154,8 @@ def _work(job: Job, limits: JobLimits, pipe: int, parent: int) -> NoReturn:
         die_with(parent)
         os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if job.directory:
+            os.chdir(job.directory)
         _redirect(job.log)
         apply_limits(limits)
         os.write(pipe, json.dumps(_outcome(job, pipe)).encode() + b"\n")

@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file
@@ -242,8 +241,9 @@ def _link(file: Path, place: Path) -> Path:
 
 
 def _damaged(problem: BaseException) -> ConversionError:
-    said: Any = problem if str(problem) else type(problem).__name__
-    return refused(f"the archive is damaged: {' '.join(str(said).split())}")
+    # The text of an error of the system names the file.
+    reason = (problem.strerror if isinstance(problem, OSError) else str(problem)) or type(problem).__name__
+    return refused(f"the archive is damaged: {' '.join(reason.split())}")
 
 
 def _no_samples() -> ConversionError:

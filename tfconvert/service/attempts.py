@@ -1,18 +1,17 @@
-"""An attempt at a job: unpacks the model, completes the settings, and keeps the server's paths out of the output.
+"""An attempt at a job: unpacks the model and completes the settings.
 
-All happens in a folder of the attempt's own; whoever has lost the job by then has not written where somebody else does.
+It works in a directory of its own, so that an attempt that has lost its lease never overwrites another's files. The
+conversion gets paths relative to it: no text shows where the server keeps its files.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tfconvert.batch.job import Ending, Job
+from tfconvert.batch.job import Job
 from tfconvert.service import archives, model_places
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.file_tree import ArchiveLimits
@@ -20,8 +19,6 @@ from tfconvert.service.folders import LOG, PAGE, REPORT, Folders, result_name
 from tfconvert.service.job_state import JobRecord
 from tfconvert.service.result_files import remove
 from tfconvert.service.storage import storing
-
-_TEXTS = (REPORT, PAGE, LOG)
 
 
 class Attempt:
@@ -56,60 +53,36 @@ class Attempt:
         try:
             self._folder.parent.rmdir()
         except OSError:
-            return  # Somebody else is at it, or the janitor will be.
+            return  # Another attempt works there, or the janitor removes it.
 
     def prepare(self) -> Job:
-        """Returns what a process is to do."""
+        """Unpacks the model, and returns the task for a process."""
         limits = ArchiveLimits.of(self._config)
         target = self._folder / "model"
+        out = Path("out")
         job = self._job
         if job.place:
             model = model_places.resolve(job.place, self._config.roots, target, limits)
         else:
             model = archives.unpack(self._folders.model(job.model_sha256), target, limits, job.model_name)
         return Job(
-            os.fspath(model),
-            os.fspath(self._out / result_name(job.settings)),
+            self._relative(model),
+            os.fspath(out / result_name(job.settings)),
             self._settings(limits),
-            os.fspath(self._out / REPORT),
-            os.fspath(self._out / PAGE),
-            os.fspath(self._out / LOG),
+            os.fspath(out / REPORT),
+            os.fspath(out / PAGE),
+            os.fspath(out / LOG),
+            os.fspath(self._folder),
         )
 
     def note(self, text: str) -> None:
-        """Appends a line to the log; without room on the disk it is lost."""
+        """Appends a line to the log; on a full disk it is lost."""
         try:
             if self._log < 0:
                 self._log = os.open(self._out / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             os.write(self._log, f"{text}\n".encode(errors="backslashreplace"))
         except OSError:
             return
-
-    def cleaned(self, ending: Ending) -> Ending:
-        """Takes the paths of this server out of what the attempt has written; returns its ending without them."""
-        for path in (self._out / name for name in _TEXTS):
-            if path.exists():
-                with storing():
-                    text = path.read_bytes()
-                    hidden = self._hidden(text)
-                    if hidden != text:
-                        path.write_bytes(hidden)
-        if ending.problem is None:
-            return ending
-        return ending._replace(problem=json.loads(self._hidden(json.dumps(ending.problem).encode())))
-
-    def _hidden(self, text: bytes) -> bytes:
-        for name in self._names:
-            text = text.replace(name, b"")
-        return text.replace(self._job.model_sha256.encode(), b"model") if self._job.model_sha256 else text
-
-    @cached_property
-    def _names(self) -> list[bytes]:
-        """The names of the server's folders, as text and in JSON, an attempt's before those that it is in."""
-        folders = (self._folder, self._folders.data)
-        plain = [os.fspath(path) for each in folders for path in (each, each.absolute(), each.resolve())]
-        shown = dict.fromkeys(name for path in plain for name in (path, json.dumps(path)[1:-1]))
-        return [name.encode(errors="backslashreplace") + b"/" for name in shown]
 
     def _settings(self, limits: ArchiveLimits) -> Mapping[str, Any]:
         """Returns the settings of the job with what the server adds: its plug-ins, and where the samples are."""
@@ -126,8 +99,13 @@ class Attempt:
             paths = archives.unpack_samples(samples, self._folder / "samples", limits)
             quantize = settings.get("quantize", "int8")
             given = quantize if isinstance(quantize, dict) else {"mode": quantize}
-            settings["quantize"] = {**given, "samples": paths}
+            settings["quantize"] = {**given, "samples": list(map(self._relative, paths))}
         return settings
+
+    def _relative(self, path: str | os.PathLike[str]) -> str:
+        """Returns a path from the attempt's directory on, or as it is if it lies elsewhere."""
+        place = Path(path)
+        return os.fspath(place.relative_to(self._folder) if place.is_relative_to(self._folder) else place)
 
 
 def _absolute(path: str) -> str:

@@ -88,7 +88,7 @@ def recognize(path: Path, name: str = "") -> ModelKind:
         ConversionError: Keras alone can read it (`keras-file`), it is an archive of another kind (`bad-archive`), no
             model that the converter knows (`unknown-model`), or can't be read (`unreadable-file`).
     """
-    head = _head(path)
+    head = _head(path, name)
     kind = _by_signature(head, name) or _by_text(head) or _by_message(head, name)
     if kind is None:
         raise unknown(f"{shown(name)} is neither a model nor an archive of one")
@@ -117,12 +117,12 @@ def shown(name: str) -> str:
     return repr(name) if name else "the file"
 
 
-def _head(path: Path) -> bytes:
+def _head(path: Path, name: str) -> bytes:
     try:
         with os.fdopen(open_file(path), "rb", buffering=0) as file:
             return file.read(_LOOKED_AT)
     except OSError as problem:
-        raise error("unreadable-file", f"can't read {path.name}: {problem.strerror}") from None
+        raise error("unreadable-file", f"can't read {shown(name)}: {problem.strerror}") from None
 
 
 def _by_signature(head: bytes, name: str) -> ModelKind | None:

@@ -335,7 +335,6 @@ class WorkerPool:
             attempt.note(f"{ending.seconds:9.3f} s  failed: {ending.message} [{ending.code}]")
         has_files = False
         with _Caught() as caught:
-            ending = attempt.cleaned(ending)
             result_files.publish(self._folders, job, is_failed=state is not JobState.SUCCEEDED)
             has_files = True
         if caught.problem is not None and state is JobState.SUCCEEDED:

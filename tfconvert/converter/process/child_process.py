@@ -38,7 +38,8 @@ _TIMEOUT = 600.0
 # What is sent itself; results of other types stay in the process.
 _DATA = (type(None), bool, int, float, str, bytes, list, tuple, dict, np.ndarray)
 
-_MAIN = f"from {__name__} import serve; serve()"
+# The child finds modules where this process does, and never in a working directory that holds files of others.
+_MAIN = f"import sys; sys.path[:] = sys.argv[2:]; from {__name__} import serve; serve()"
 
 
 class ChildError(Exception):
@@ -97,7 +98,7 @@ class Child:
         request = (f"{function.__module__}:{function.__qualname__}", list(args), kwargs)
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, str(os.getpid())],
+                [sys.executable, "-P", "-c", _MAIN, str(os.getpid()), *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
