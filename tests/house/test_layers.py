@@ -68,7 +68,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.batch.entries",
     "tfconvert.batch.places",
     "tfconvert.batch.preload",
-    "tfconvert.batch.ray_cluster",
+    "tfconvert.batch.engines",
     "tfconvert.batch.zygote",
     "tfconvert.client.client",
     "tfconvert.cli.batch",

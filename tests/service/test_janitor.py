@@ -11,15 +11,15 @@ import pytest
 from sqlalchemy import update
 
 from tests.batch.models import RELU, UNKNOWN
-from tfconvert.batch.job import Ending
+from tfconvert.batch.task import Outcome
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import JOBS, SERVERS
 from tfconvert.service.events import EventLog
-from tfconvert.service.folders import Folders
 from tfconvert.service.janitor import PATIENCE, Janitor
-from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.leases import Lease
+from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 
 Submit = Callable[..., Submission]
@@ -68,7 +68,7 @@ def finished(store: JobStore, lease: Lease, folders: Folders, state: JobState = 
     assert job is not None
     folders.result(job.id, 1).mkdir(parents=True)
     (folders.result(job.id, 1) / "x").touch()
-    assert store.finish(job, state, Ending(None))
+    assert store.finish(job, state, Outcome(None))
     return store.get(job.id, None)
 
 

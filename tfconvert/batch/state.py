@@ -9,7 +9,7 @@ from pathlib import Path
 from tfconvert.batch import places
 from tfconvert.batch.cache_key import cache_key, is_run
 from tfconvert.batch.entries import Entry
-from tfconvert.batch.job import Ending
+from tfconvert.batch.task import Outcome
 from tfconvert.converter.targets.output_form import form_of
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -27,7 +27,7 @@ class State:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        self._done: dict[str, Ending] = {}
+        self._done: dict[str, Outcome] = {}
         try:
             lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True) if self._path.exists() else []
         except (OSError, UnicodeDecodeError) as problem:
@@ -38,30 +38,30 @@ class State:
             self._learn(line, number)
         self._ends_whole = not lines or lines[-1].endswith("\n")
 
-    def find(self, entry: Entry) -> Ending | None:
+    def find(self, entry: Entry) -> Outcome | None:
         """Returns how an entry ended in a former run, if it went well and nothing has changed since."""
-        ending = self._done.get(fingerprint(entry))
-        if ending is None:
+        outcome = self._done.get(fingerprint(entry))
+        if outcome is None:
             return None
-        files = [places.beside(entry.output, part) for part in (*ending.summary.get("beside", ()), "")]
-        return ending if all(map(places.exists, files)) else None
+        files = [places.beside(entry.output, part) for part in (*outcome.summary.get("beside", ()), "")]
+        return outcome if all(map(places.exists, files)) else None
 
-    def add(self, entry: Entry, ending: Ending) -> None:
+    def add(self, entry: Entry, outcome: Outcome) -> None:
         """Notes that an entry went well.
 
         Raises:
             ConversionError: The file can't be written (`output-not-writable`).
         """
         key = fingerprint(entry)
-        self._done[key] = ending
+        self._done[key] = outcome
         line = json.dumps(
             {
                 "key": key,
                 "name": entry.name,
                 "output": entry.output,
-                "summary": ending.summary,
-                "seconds": round(ending.seconds, 3),
-                "peak": ending.peak,
+                "summary": outcome.summary,
+                "seconds": round(outcome.seconds, 3),
+                "peak": outcome.peak,
             }
         )
         try:
@@ -78,7 +78,7 @@ class State:
             return
         try:
             row = json.loads(line)
-            self._done[row["key"]] = Ending(None, row["summary"], float(row["seconds"]), int(row["peak"]))
+            self._done[row["key"]] = Outcome(None, row["summary"], float(row["seconds"]), int(row["peak"]))
         except (ValueError, KeyError, TypeError):
             if number == 1:
                 raise error(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tfconvert.batch.job import JobLimits
+from tfconvert.batch.task import TaskLimits
 from tfconvert.schema.diagnostics import error
 
 _PREFIX = "TFCONVERT_SERVICE_"
@@ -30,7 +30,7 @@ class ServiceConfig(NamedTuple):
         host: The address to listen on.
         port: The port to listen on.
         workers: How many jobs run at the same time; 0 to run none here.
-        seconds: Wall time that a job may take, as `JobLimits` has it; 0 for no limit, as for the next three.
+        seconds: Wall time that a job may take, as `TaskLimits` has it; 0 for no limit, as for the next three.
         memory: Bytes that a job may allocate.
         files: Files that a job may have open.
         output: Bytes of any file that a job writes.
@@ -82,9 +82,9 @@ class ServiceConfig(NamedTuple):
     admin_token: str = ""
 
     @property
-    def limits(self) -> JobLimits:
+    def limits(self) -> TaskLimits:
         """The limits of a job."""
-        return JobLimits(self.seconds, self.memory, self.files, self.output)
+        return TaskLimits(self.seconds, self.memory, self.files, self.output)
 
     @property
     def is_local(self) -> bool:

@@ -19,10 +19,9 @@ from sqlalchemy import Connection, select
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.tables import JOBS, SERVERS
-from tfconvert.service.folders import Folders
-from tfconvert.service.job_state import JobState
+from tfconvert.service.jobs import JobState
 from tfconvert.service.leases import Lease
-from tfconvert.service.result_files import remove
+from tfconvert.service.storage import Folders, remove
 from tfconvert.service.store import JobStore
 
 PATIENCE = 600.0

@@ -13,8 +13,7 @@ from tfconvert.converter.process.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_folder
 from tfconvert.service import archives
-from tfconvert.service.entry_names import checked_parts
-from tfconvert.service.file_tree import ArchiveLimits, FileTree
+from tfconvert.service.file_tree import ArchiveLimits, FileTree, checked_parts
 from tfconvert.service.model_kinds import recognize, shown
 from tfconvert.service.storage import storing
 

@@ -13,10 +13,10 @@ import uvicorn
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.database.opening import open_database
-from tfconvert.service.folders import Folders
+from tfconvert.service.database.connection import open_database
 from tfconvert.service.http.app import create_app
 from tfconvert.service.http.service import Service
+from tfconvert.service.storage import Folders
 from tfconvert.service.tokens import Role, TokenStore
 
 # The name of the token that is made at the first start, if that is wanted.

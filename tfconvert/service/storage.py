@@ -1,14 +1,26 @@
-"""The service's own storage: a file that can't be written is the server's failure, not the client's."""
+"""The service's files below one directory, which all servers of a database share: uploads and results.
+
+A file that can't be written is the server's failure, not the client's. Each result is published atomically, and nothing
+in it changes afterwards.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+import shutil
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
 
+from tfconvert.converter.targets.output_form import form_of
 from tfconvert.schema.diagnostics import error
+from tfconvert.service.jobs import JobRecord
 
 
 @contextmanager
@@ -34,3 +46,261 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+REPORT = "report.json"
+PAGE = "report.html"
+LOG = "log.txt"
+
+
+def result_name(settings: Mapping[str, Any]) -> str:
+    """Returns the name of a job's result: its ending is that of the target.
+
+    Args:
+        settings: The job's settings.
+    """
+    return f"model{form_of('', settings).ending}"
+
+
+class Folders:
+    """The layout of the data folder.
+
+    Args:
+        data: The folder, created if it is missing; nobody else may look into it.
+
+    Attributes:
+        database: The file of the embedded database.
+        incoming: Uploads that are not complete.
+        models: What was uploaded, named by the SHA-256 of its bytes.
+        jobs: What attempts unpack and write until they end.
+        results: What succeeded: each folder appears whole.
+        events: A file of progress a job.
+        servers: A locked file for each server that lives on this machine.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.database = data / "service.db"
+        self.incoming = data / "incoming"
+        self.models = data / "models"
+        self.jobs = data / "jobs"
+        self.results = data / "results"
+        self.events = data / "events"
+        self.servers = data / "servers"
+
+    def create(self) -> None:
+        """Creates what is missing."""
+        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.incoming, self.models, self.jobs, self.results, self.events, self.servers):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept that a database would have to know."""
+        return not any(any(folder.iterdir()) for folder in (self.models, self.results, self.events))
+
+    def model(self, sha256: str) -> Path:
+        """Returns where an uploaded file is."""
+        return self.models / sha256
+
+    def attempt(self, job: str, attempt: int) -> Path:
+        """Returns where an attempt works: `model/` is unpacked there and `out/` written."""
+        return self.jobs / job / str(attempt)
+
+    def result(self, job: str, attempt: int) -> Path:
+        """Returns the folder of what an attempt made."""
+        return self.results / job / str(attempt)
+
+    def progress(self, job: str) -> Path:
+        """Returns the file of a job's events."""
+        return self.events / f"{job}.jsonl"
+
+    def lock(self, server: str) -> Path:
+        """Returns the file that a server keeps locked while it lives."""
+        return self.servers / f"{server}.lock"
+
+
+# Parts that are written as they are; more are joined first.
+_MAX_PARTS = 64
+
+
+class Upload(NamedTuple):
+    """An uploaded file.
+
+    Attributes:
+        sha256: The digest of its bytes, and its name below `models/`.
+        size: Its bytes.
+    """
+
+    sha256: str
+    size: int
+
+
+class Incoming:
+    """An upload in flight, as a context manager: whatever is not kept is gone afterwards.
+
+    Args:
+        folders: The service's folders.
+        most: Bytes that it may have.
+        what: What it is, for messages.
+    """
+
+    def __init__(self, folders: Folders, most: int, what: str = "model") -> None:
+        self._folders = folders
+        self._folder = folders.incoming / secrets.token_hex(16)
+        self._part = self._folder / f"{what}.part"
+        self._most = most
+        self._what = what
+        self._digest = hashlib.sha256()
+        self._descriptor = -1
+        # A thread may be writing when the upload breaks off; the descriptor's number is somebody else's by then.
+        self._turn = threading.Lock()
+        self.size = 0
+
+    def __enter__(self) -> Incoming:
+        """Creates the file."""
+        with ExitStack() as undo:
+            undo.callback(self.discard)
+            with storing():
+                self._folder.mkdir(0o700)
+                self._descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Removes what was not kept."""
+        self.discard()
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Appends bytes, as they came in.
+
+        Raises:
+            ConversionError: They are too many (`upload-too-large`), or can't be written (`storage-failed`).
+        """
+        self.size += sum(map(len, parts))
+        if self.size > self._most:
+            raise error(
+                "upload-too-large",
+                f"the {self._what} has more than {self._most} bytes",
+                hint="pack it, or name a place that the server can read",
+            )
+        if len(parts) > _MAX_PARTS:
+            parts = [b"".join(parts)]
+        for part in parts:
+            self._digest.update(part)
+        with self._turn, storing():
+            written = os.writev(self._descriptor, parts) if parts else 0
+            for part in parts:
+                rest = memoryview(part)[written:]
+                written = max(written - len(part), 0)
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+
+    def keep(self) -> Upload:
+        """Moves the complete file to where jobs find it, in a way that outlives a loss of power."""
+        upload = Upload(self._digest.hexdigest(), self.size)
+        with self._turn, storing():
+            os.fsync(self._descriptor)
+            # An equal file is replaced: what looks at its age must not take it for one that nobody needs any more.
+            self._part.replace(self._folders.model(upload.sha256))
+            sync(self._folders.models)
+        return upload
+
+    def discard(self) -> None:
+        """Removes what was not kept."""
+        with self._turn:
+            descriptor, self._descriptor = self._descriptor, -1
+            if descriptor >= 0:
+                os.close(descriptor)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> None:
+    """Moves what an attempt has written to where results are.
+
+    Args:
+        folders: The service's folders.
+        job: The job.
+        is_failed: Whether only its log is worth keeping.
+    """
+    out = folders.attempt(job.id, job.attempt) / "out"
+    result = folders.result(job.id, job.attempt)
+    with storing():
+        for path in out.iterdir():
+            if is_failed and path.name != LOG:
+                _remove(path)
+            else:
+                sync(path)
+        sync(out)
+        result.parent.mkdir(mode=0o700, exist_ok=True)
+        remove(result)
+        out.rename(result)
+        sync(result.parent)
+
+
+def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
+    """Gives a job the result of an equal one; returns whether that is there.
+
+    Args:
+        folders: The service's folders.
+        source: The equal job.
+        job: The job's ID.
+        attempt: Which attempt of it gets the result.
+    """
+    result = folders.result(job, attempt)
+    part = result.with_name(f"{attempt}.part")
+    is_there = False
+    try:
+        with storing():
+            try:
+                _copy(folders.result(source.id, source.result_attempt), part)
+                is_there = True
+            except FileNotFoundError:
+                return False
+            remove(result)
+            part.rename(result)
+            sync(result.parent)
+    finally:
+        if not is_there:
+            remove(part)
+    return True
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a folder with all in it, as far as that can be done now."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        _remove(path)
+
+
+def remove_job(folders: Folders, job: str) -> None:
+    """Removes all files of a job that is no more, but for the model."""
+    for path in (folders.results / job, folders.jobs / job, folders.progress(job)):
+        remove(path)
+
+
+def _copy(result: Path, part: Path) -> None:
+    remove(part)
+    part.mkdir(mode=0o700, parents=True)
+    for path in result.iterdir():
+        _link(path, part / path.name)
+
+
+def _link(path: Path, copy: Path) -> None:
+    try:
+        copy.hardlink_to(path)
+    except OSError as problem:
+        if problem.errno not in (errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP):
+            raise
+        shutil.copyfile(path, copy)
+        sync(copy)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # The janitor tries again.

@@ -1,26 +1,34 @@
 """The jobs in the database: the operations of requests and of workers.
 
 Whatever several servers may do at the same time is one statement with a condition, or an exclusive transaction: a
-submission sees whether there is room, an equal result and the upload, and nobody removes those meanwhile.
+submission sees whether the queue is full, an equal result and the upload, and nobody removes those meanwhile.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import secrets
 import time
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Update, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from tfconvert.batch.job import Ending
+from tfconvert.batch import places
+from tfconvert.batch.cache_key import cache_key, is_run
+from tfconvert.batch.task import Outcome
+from tfconvert.converter.targets.output_form import form_of
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service import result_files
-from tfconvert.service.cache_keys import CacheKeys
+from tfconvert.service import storage
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
-from tfconvert.service.database.job_rows import (
+from tfconvert.service.database.tables import JOBS, SERVERS, TOKENS
+from tfconvert.service.events import STATE, EventLog
+from tfconvert.service.jobs import (
     ACTIVE,
     EQUAL_JOB,
     HELD,
@@ -30,6 +38,9 @@ from tfconvert.service.database.job_rows import (
     TAKE,
     TO_CANCEL,
     WAITING,
+    JobRecord,
+    JobState,
+    Submission,
     cursor_of,
     held_by,
     new_record,
@@ -38,10 +49,7 @@ from tfconvert.service.database.job_rows import (
     to_record,
     to_values,
 )
-from tfconvert.service.database.tables import JOBS, SERVERS, TOKENS
-from tfconvert.service.events import STATE, EventLog
-from tfconvert.service.folders import Folders
-from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.storage import Folders
 
 # How often a claim is tried at once that other servers get in the way of.
 _CLAIMS = 20
@@ -82,7 +90,7 @@ class JobStore:
                 return former, False
             job = new_record(identity, submission, key)
             equal = self._equal(connection, key)
-            if equal is not None and result_files.link(self._folders, equal, identity, 1):
+            if equal is not None and storage.link(self._folders, equal, identity, 1):
                 now = time.time()
                 job = job._replace(
                     state=JobState.SUCCEEDED,
@@ -97,7 +105,8 @@ class JobStore:
                 self._check_room(connection, submission.owner)
                 self._check_files(submission)
             connection.execute(insert(JOBS), to_values(job))
-        self._tell(job)
+            # Before the commit, after which a worker may append the next event.
+            self._append_state(job)
         return job, True
 
     def get(self, identity: str, owner: str | None) -> JobRecord:
@@ -148,7 +157,7 @@ class JobStore:
         if not is_done:
             raise _state_error(job, "can't be cancelled any more")
         if job.state is JobState.CANCELLED:
-            self._tell(job)
+            self._append_state(job)
         return job
 
     def retry(self, identity: str, owner: str | None) -> JobRecord:
@@ -179,7 +188,7 @@ class JobStore:
             if not connection.execute(change).rowcount:
                 raise _state_error(job, "only jobs that failed or were cancelled can be tried again")
             job = _found(connection, identity, owner)
-        self._tell(job)
+            self._append_state(job)
         return job
 
     def delete(self, identity: str, owner: str | None) -> None:
@@ -193,7 +202,7 @@ class JobStore:
             gone = delete(JOBS).where(JOBS.c.id == identity, JOBS.c.state != JobState.RUNNING)
             if not connection.execute(gone).rowcount:
                 raise _state_error(job, "it can be deleted once it has ended; cancel it first")
-        result_files.remove_job(self._folders, identity)
+        storage.remove_job(self._folders, identity)
 
     def counts(self) -> Mapping[JobState, int]:
         """Returns how many jobs are in each state."""
@@ -220,7 +229,7 @@ class JobStore:
                     job = _found(connection, identity, None)
             except IntegrityError:
                 continue  # Another server has begun an equal one in this moment.
-            self._tell(job)
+            self._append_state(job)
             return job
         return None
 
@@ -242,7 +251,7 @@ class JobStore:
         self,
         job: JobRecord,
         state: JobState,
-        ending: Ending,
+        outcome: Outcome,
         *,
         is_cached: bool = False,
         has_files: bool = True,
@@ -253,7 +262,7 @@ class JobStore:
         Args:
             job: The job, as it was claimed.
             state: Its state from now on.
-            ending: How it ended.
+            outcome: How it ended.
             is_cached: Whether its result is that of an equal one.
             has_files: Whether the attempt has left files: its result, or a log at least.
             cache_key: The key that it turned out to have, empty for the one that it has.
@@ -261,10 +270,10 @@ class JobStore:
         ended = {
             "state": state,
             "finished": time.time(),
-            "problem": ending.problem,
-            "summary": dict(ending.summary),
-            "seconds": ending.seconds,
-            "peak": ending.peak,
+            "problem": outcome.problem,
+            "summary": dict(outcome.summary),
+            "seconds": outcome.seconds,
+            "peak": outcome.peak,
             "is_cached": is_cached,
             "cache_key": cache_key or job.cache_key,
             "result_attempt": job.attempt if has_files else 0,
@@ -283,7 +292,7 @@ class JobStore:
         """
         if not is_forgiven and self._is_worn_out(job):
             lost = error("server-lost", f"it was begun {job.attempt} times, and each time its processes died")
-            return self.finish(job, JobState.FAILED, Ending(lost.to_dict()), has_files=False)
+            return self.finish(job, JobState.FAILED, Outcome(lost.to_dict()), has_files=False)
         back: dict[str, Any] = {"state": JobState.QUEUED, "server": "", "stage": ""}
         if is_forgiven:
             back["forgiven"] = JOBS.c.forgiven + 1
@@ -308,7 +317,7 @@ class JobStore:
             lost = [to_record(row) for row in connection.execute(query)]
         for job in lost:
             if job.cancel_requested:
-                self.finish(job, JobState.CANCELLED, Ending(None), has_files=False)
+                self.finish(job, JobState.CANCELLED, Outcome(None), has_files=False)
             else:
                 self.release(job, is_forgiven=False)
         return len(lost)
@@ -362,7 +371,7 @@ class JobStore:
             if not self._folders.model(sha256).exists():
                 raise error("upload-lost", "what was uploaded is no longer there", hint="upload it again")
 
-    def _tell(self, job: JobRecord) -> None:
+    def _append_state(self, job: JobRecord) -> None:
         self.events.append(job.id, STATE, job.state)
 
 
@@ -380,3 +389,48 @@ def _owned(statement: Update, identity: str, owner: str | None) -> Update:
 
 def _state_error(job: JobRecord, message: str) -> ConversionError:
     return error("job-state", f"the job has the state {str(job.state)!r}: {message}")
+
+
+class CacheKeys:
+    """Makes keys that are equal if owner, model, settings, plug-ins and versions are.
+
+    Args:
+        config: The server's settings; the files of its plug-ins are read once.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        plugins = [*config.patterns, *config.composites, *filter(None, [config.op_defs])]
+        self._plugins = [_digest_of(path) for path in plugins]
+
+    def key(self, submission: Submission) -> str:
+        """Returns the key of a job; that of a model that can't be read is different each time."""
+        inputs = (
+            self._plugins,
+            submission.owner,
+            submission.model_sha256,
+            # The outcome of a file's name decides how it is read.
+            Path(submission.model_name).suffix if submission.model_sha256 else "",
+            submission.calibration_sha256,
+            submission.place,
+            _state_of(submission.place) if submission.place else "",
+        )
+        settings = submission.settings
+        return cache_key(form_of("", settings), settings, inputs, is_run=is_run(settings))
+
+
+def _state_of(place: str) -> str:
+    """Returns names, sizes and times of the files of a model elsewhere."""
+    try:
+        if places.is_url(place):
+            return places.state_of(place)
+        stats = [(os.fspath(path), path.stat()) for path in Source(place).files()]
+    except (OSError, ConversionError):
+        return os.urandom(16).hex()  # Converting reports what is wrong with it.
+    return " ".join(f"{path}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}" for path, stat in stats)
+
+
+def _digest_of(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return os.urandom(16).hex()

@@ -1,19 +1,27 @@
-"""The way to the database: transactions, and what goes wrong in them as errors with codes."""
+"""The database: transactions, errors with codes, migrations, and the check that it fits the data directory."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.tables import INSTALLATION
+from tfconvert.service.storage import Folders
 
 _BUSY_MILLISECONDS = 10_000
 # The number of PostgreSQL's advisory lock that exclusive transactions hold.
@@ -130,3 +138,88 @@ def _explained(problem: SQLAlchemyError) -> ConversionError:
     if any(sign in message for sign in _DAMAGED):
         return error("bad-database", f"the database is damaged: {message}", hint="restore it from a backup")
     return error("database-away", f"the database can't be used: {message}")
+
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+# The file of the data folder that says which database it belongs to.
+_MARK = "installation"
+
+
+def open_database(config: ServiceConfig, folders: Folders) -> Database:
+    """Returns the database of a server, with all tables.
+
+    Args:
+        config: The server's settings.
+        folders: Its data folder, which is there.
+    """
+    database = Database(config.database or f"sqlite:///{folders.database}")
+    is_opened = False
+    try:
+        with database.write(is_exclusive=True) as connection:
+            if connection.dialect.name == "sqlite":
+                _check(connection)
+            migrate(connection)
+            _match(connection, folders)
+        is_opened = True
+    finally:
+        if not is_opened:
+            database.close()
+    return database
+
+
+def migrate(connection: Connection, revision: str = "head") -> None:
+    """Brings the tables up to date, in the transaction that is under way.
+
+    Args:
+        connection: The connection.
+        revision: Up to which migration.
+
+    Raises:
+        ConversionError: A newer version of the program has changed them (`bad-database`).
+    """
+    config = Config()
+    config.set_main_option("script_location", os.fspath(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, revision)
+    except CommandError as problem:
+        raise error(
+            "bad-database",
+            f"the database was made by another version: {problem}",
+            hint="install the newest version of tfconvert",
+        ) from None
+
+
+def _check(connection: Connection) -> None:
+    found = connection.execute(text("PRAGMA quick_check(1)")).scalar_one()
+    if found != "ok":
+        hint = "restore it from a backup"
+        raise error("bad-database", f"the database is damaged: {' '.join(str(found).split())}", hint=hint)
+
+
+def _match(connection: Connection, folders: Folders) -> None:
+    """Ties the database to the data folder, or sees that they are tied: files of another would seem left over."""
+    mark = folders.data / _MARK
+    known = connection.execute(select(INSTALLATION.c.id)).scalar()
+    try:
+        marked = mark.read_text("ascii").strip() if mark.exists() else ""
+        if known is None and (not marked or folders.is_empty):
+            known = os.urandom(16).hex()
+            connection.execute(insert(INSTALLATION).values(id=known))
+            _write(mark, known)
+        elif known is not None and not marked and folders.is_empty:
+            _write(mark, known)
+        elif known != marked:
+            raise error(
+                "bad-database",
+                f"the database and the folder {folders.data} don't belong together",
+                hint="name the database that was used with this folder, or another folder",
+            )
+    except (OSError, UnicodeDecodeError) as problem:
+        raise error("bad-config", f"the folder {folders.data} can't be used: {problem}") from None
+
+
+def _write(mark: Path, text: str) -> None:
+    part = mark.with_suffix(".part")
+    part.write_text(f"{text}\n", "ascii")
+    part.replace(mark)
