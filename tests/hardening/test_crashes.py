@@ -375,7 +375,7 @@ def test_what_is_used_up_is_told(work: Callable[[], None], code: str) -> None:
 
 
 @pytest.mark.parametrize(("problem", "code"), [(MemoryError(), "out-of-memory"), (RecursionError(), "too-deep")])
-def test_what_is_used_up_is_told_by_every_door(
+def test_every_entry_point_reports_what_is_used_up(
     problem: Exception, code: str, digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -303,7 +303,7 @@ class AsyncJob:
         tag, done, furthest = "", 0, 0
         while True:
             headers = {"Range": f"bytes={done}-", "If-Range": tag} if done and tag else {}
-            response = await self._connection.open(path, retries, headers)
+            response = await self._connection.stream(path, retries, headers)
             if done and response.status_code != 206:
                 target.seek(0)
                 target.truncate()
@@ -328,7 +328,7 @@ class AsyncJob:
         last = ""
         while True:
             headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
-            response = await self._connection.open(_path(self.id, "events"), retries, headers)
+            response = await self._connection.stream(_path(self.id, "events"), retries, headers)
             events = EventReader()
             lost = LostError("the events ended before the job did")
             try:

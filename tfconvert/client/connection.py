@@ -110,7 +110,7 @@ class AsyncConnection:
     def retries(self) -> Retries:
         return Retries(self)
 
-    async def open(self, path: str, retries: Retries, headers: dict[str, str]) -> httpx.Response:
+    async def stream(self, path: str, retries: Retries, headers: dict[str, str]) -> httpx.Response:
         """Returns a response to GET whose body is read by `chunks`, which also closes it."""
         response, _ = await self._exchange("GET", path, retries, is_streamed=True, headers=headers)
         return response

@@ -1,6 +1,6 @@
 """Measures a .tflite file in LiteRT, whole and operator by operator.
 
-LiteRT's Python interpreter doesn't tell how long each operator takes. So each is cut out as a model of its own, which
+LiteRT's Python interpreter doesn't report the time of each operator, so each is cut out as a model of its own, which
 runs on the values that the operator gets in the whole model. That leaves out what a delegate gains by taking several
 operators at once, and adds the cost of one call to each: the sum is not the time of the whole.
 """
@@ -10,24 +10,30 @@ from __future__ import annotations
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from tfconvert.converter.executor import control_flow
+from tfconvert.converter.ir.symbol_table import functions_of
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.failures import failure
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Tensor, outline, read_file
+from tfconvert.schema.dialects import tfl_file, types
 from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
-from tfconvert.tools.bench_process import Times, measured, tensors
-from tfconvert.tools.cut import Cut, cuts
+from tfconvert.tools.litert_child import KeptTensors, Times, measured
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -155,7 +161,8 @@ class _Bench:
         export(self._module, places=places).save(path)
         wanted = sorted({places[value].tensor for cut in found if cut.module is not None for value in cut.inputs})
         with Child() as child:
-            values = _call(child, tensors, str(path), inputs, wanted)
+            kept = _call(child, KeptTensors, str(path), "", 0, wanted)
+            values = _call(child, KeptTensors.run, kept, [], inputs)
             return [
                 self._operator(child, cut, [values.get(places[value].tensor) for value in cut.inputs]) for cut in found
             ]
@@ -180,3 +187,74 @@ def _call(child: Child, function: Callable[P, T], /, *args: P.args, **kwargs: P.
     except ChildError as problem:
         hint = "give dynamic sizes with --input-shape"
         raise failure(problem, "runtime-error", "the file can't be measured", hint) from problem
+
+
+_CONSTANTS = frozenset(("tfl.pseudo_const", "tfl.pseudo_qconst", "tfl.no_value"))
+
+# Operators that compute nothing by themselves.
+_ALONE = frozenset(("tfl.assign_variable", "tfl.call_once", "tfl.read_variable", "tfl.var_handle"))
+
+
+class Cut(NamedTuple):
+    """One operator as a model.
+
+    Attributes:
+        op: The operator in the whole model.
+        inputs: The values that the model takes.
+        module: The model; `None` if the operator can't run by itself, since it works on a variable or a table.
+    """
+
+    op: Operation
+    inputs: tuple[Value, ...]
+    module: ModuleOp | None
+
+
+def cuts(module: ModuleOp) -> Iterator[Cut]:
+    """Yields the operators of a file's first subgraph, in the order in which they run.
+
+    Args:
+        module: The image of a file.
+    """
+    functions = functions_of(module)
+    for op in next(iter(functions.values())).body.block.ops:
+        if isinstance(op, ReturnOp) or _is_constant(op):
+            continue
+        inputs = tuple(dict.fromkeys(value for value in op.operands if not _is_given(value)))
+        is_bound = op.name in _ALONE or any(types.element_of(value.type) == types.RESOURCE for value in op.operands)
+        yield Cut(op, inputs, None if is_bound else _module(module, functions, op, inputs))
+
+
+def _is_constant(op: Operation) -> bool:
+    return op.name in _CONSTANTS or tfl_file.IS_VARIABLE in op.attributes
+
+
+def _is_given(value: Value) -> bool:
+    return isinstance(value.owner, Operation) and _is_constant(value.owner)
+
+
+def _module(module: ModuleOp, functions: Mapping[str, FuncOp], op: Operation, inputs: tuple[Value, ...]) -> ModuleOp:
+    block, copies = Block(), dict[Value, Value]()
+    for number, value in enumerate(inputs):
+        copies[value] = block.insert_arg(value.type, number)
+    for value in op.operands:
+        if value not in copies and isinstance(value.owner, Operation):
+            block.add_op(value.owner.clone(copies))
+    copy = op.clone(copies)
+    block.add_op(copy)
+    block.add_op(ReturnOp.of(list(copy.results)))
+    kind = FunctionType.get([value.type for value in inputs], [value.type for value in copy.results])
+    main = FuncOp.of("main", kind, Region(block))
+    return ModuleOp.of([main, *(functions[name].clone() for name in _called(functions, op))], module.attributes)
+
+
+def _called(functions: Mapping[str, FuncOp], op: Operation) -> list[str]:
+    """Returns the functions that an operator runs, and those that they run."""
+    found = dict.fromkeys(control_flow.callees(op))
+    waiting = list(found)
+    while waiting:
+        for inner in control_flow.all_ops(functions[waiting.pop()]):
+            for name in control_flow.callees(inner):
+                if name not in found:
+                    found[name] = None
+                    waiting.append(name)
+    return list(found)
