@@ -120,7 +120,7 @@ _ALLOWED = {
     ("service.server", "os.fdopen"): "the file of the first token, to write to",
     ("service.server", "os.open"): "the file of the first token, to write to",
     ("converter.pipeline.opened", "source.open"): _OPENS_NO_FILE,
-    ("converter.validation.quantized_forms", "source.open"): _OPENS_NO_FILE,
+    ("converter.validation.quantization_check", "source.open"): _OPENS_NO_FILE,
 }
 """All other calls that may open a file, with the reason why each may."""
 

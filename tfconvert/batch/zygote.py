@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from tfconvert.batch.preload import preload
 from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
-from tfconvert.converter.process.parent_process import die_with
+from tfconvert.converter.process.child_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 # Seconds of CPU time for a second of wall time: some libraries have threads.

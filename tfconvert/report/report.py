@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.converter.pipeline.pass_result import PassResult
     from tfconvert.converter.pipeline.quantization_report import Layer, QuantizationReport
-    from tfconvert.converter.validation.output_error import OutputError
+    from tfconvert.schema.fidelity import OutputError
 
 # How many entries a section of the short text has.
 _FEW = 8

@@ -11,8 +11,7 @@ import numpy as np
 from tfconvert.converter.ir.interface import Interface
 from tfconvert.converter.targets.litert.quantize.figures import range_of
 from tfconvert.converter.validation import result_check
-from tfconvert.converter.validation.result_check import Quantized, Verification
-from tfconvert.converter.validation.wiring import Wires
+from tfconvert.converter.validation.result_check import Quantized, Verification, Wires
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
 from tfconvert.schema.diagnostics import ConversionError, error

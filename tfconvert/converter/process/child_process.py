@@ -10,10 +10,12 @@ in the child: the caller gets a reference, which it can pass to further calls.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -26,8 +28,23 @@ from typing import IO, Any, NamedTuple, ParamSpec, TypeVar
 import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
 import numpy as np
 
-from tfconvert.converter.process.parent_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+
+# Linux: which signal a process gets when its parent ends.
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with(parent: int) -> None:
+    """Has this process end with its parent, whatever it is busy with, on Linux.
+
+    Args:
+        parent: The parent's number: if it ended before this was asked for, so does this process.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit()
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
