@@ -20,7 +20,7 @@ from tfconvert.converter.executor import control_flow
 from tfconvert.converter.ir.symbol_table import functions_of
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Tensor, outline, read_file

@@ -19,8 +19,8 @@ import numpy as np
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.process.child_process import Child, ChildError
-from tfconvert.converter.targets.litert.failures import failure
 from tfconvert.converter.targets.litert.quantize.figures import Figures, Step, layers, range_of
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.converter.targets.litert.stored_values import to_floats
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused

@@ -11,17 +11,16 @@ in the child: the caller gets a reference, which it can pass to further calls.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import json
 import math
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from operator import attrgetter
 from types import TracebackType
 from typing import IO, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -185,8 +184,7 @@ def serve() -> None:
 
 
 def _answer(name: str, args: list[Any], kwargs: dict[str, Any]) -> tuple[str, Any]:
-    module, _, path = name.partition(":")
-    function = attrgetter(path)(importlib.import_module(module))
+    function = pkgutil.resolve_name(name)
     try:
         return "returned", function(*args, **kwargs)
     except ConversionError as problem:

@@ -14,9 +14,8 @@ from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stages import before
 from tfconvert.converter.targets.litert.quantize import comparison
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
-from tfconvert.converter.targets.litert.quantize.entries import entries_of
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
+from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample, entries_of
 from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.converter.targets.litert.tflite_file import export_file
 from tfconvert.converter.validation import inputs, result_check

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.process.child_process import ChildError
 from tfconvert.converter.targets.litert.stored_values import to_floats, to_stored
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 
 try:
@@ -39,6 +40,26 @@ def require() -> None:
 def interpreter_of(path: str, **options: Any) -> Any:
     """Returns LiteRT's interpreter for a file, with its options."""
     return Interpreter(path, **options)
+
+
+def failure(problem: ChildError, code: str, what: str, hint: str = "") -> ConversionError:
+    """Returns the error to raise: `litert-timeout` if the timeout was exceeded, else `code`.
+
+    Args:
+        problem: How the call in the child process failed.
+        code: The code for a refusal or a crash.
+        what: What was to be done, as a sentence.
+        hint: What to do about a refusal.
+    """
+    if problem.refusal:
+        return error(code, f"{what}: {problem.refusal}", hint=hint)
+    if problem.seconds:
+        return error(
+            "litert-timeout",
+            f"{what}: LiteRT has not answered within {problem.seconds:g} s",
+            hint="try smaller inputs; if those hang too, one of LiteRT's kernels does",
+        )
+    return error(code, f"{what}: LiteRT has crashed (status {problem.status})")
 
 
 def run_file(

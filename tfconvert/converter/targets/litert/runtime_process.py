@@ -9,7 +9,7 @@ import numpy as np
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.limits import budget
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.failures import failure
 from tfconvert.converter.targets.litert.quantize.comparison_process import Pair
 from tfconvert.converter.targets.litert.quantize.figures import Measured, Step, layers
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.fidelity import Fidelity, OutputFidelity
 
