@@ -123,7 +123,7 @@ class Packed(NamedTuple):
 
 
 def pack_model(path: str | os.PathLike[str]) -> Packed:
-    """Returns what is sent of a model: a file as it is, the files of a folder as an archive.
+    """Returns what is sent of a model: a file as it is, the files of a directory as an archive.
 
     Raises:
         ConversionError: There is no such model, or its files can't be read (`model-not-found`, `unreadable-file`).

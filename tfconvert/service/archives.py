@@ -61,7 +61,7 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
 
     Args:
         archive: What was uploaded: an archive, or a model of a single file, which is linked to.
-        target: A folder, which must not exist yet; it doesn't exist afterwards if this fails.
+        target: A directory, which must not exist yet; it doesn't exist afterwards if this fails.
         limits: What that may take.
         name: What it was called where it came from.
     """
@@ -108,7 +108,7 @@ def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[s
 
 
 def find_model(folder: Path) -> Path:
-    """Returns the model in an unpacked archive: the folder of a SavedModel, or the only file that is a model.
+    """Returns the model in an unpacked archive: the directory of a SavedModel, or the only file that is a model.
 
     Raises:
         ConversionError: There is none, or several (`unknown-model`), or one that only Keras can read (`keras-file`).
@@ -221,7 +221,7 @@ def _is_npz(path: Path, limits: ArchiveLimits) -> bool:
 
 @contextmanager
 def _new(folder: Path) -> Iterator[None]:
-    """A context in which a folder is filled; it is removed if that fails."""
+    """A context in which a directory is filled; it is removed if that fails."""
     with storing():
         folder.mkdir(0o700, parents=True)
     with ExitStack() as undo:

@@ -25,8 +25,8 @@ class ServiceConfig(NamedTuple):
     """The settings of a server.
 
     Attributes:
-        data: The folder of all that it keeps.
-        database: A URL as SQLAlchemy takes it; empty for a SQLite file in the data folder.
+        data: The directory of all that it keeps.
+        database: A URL as SQLAlchemy takes it; empty for a SQLite file in the data directory.
         host: The address to listen on.
         port: The port to listen on.
         workers: How many jobs run at the same time; 0 to run none here.
@@ -36,7 +36,7 @@ class ServiceConfig(NamedTuple):
         output: Bytes of any file that a job writes.
         most_upload: Bytes of an upload.
         most_unpacked: Bytes of what an archive unpacks to.
-        most_entries: Files and folders in an archive.
+        most_entries: Files and directories in an archive.
         most_ratio: How many times larger than the archive what it unpacks to may be.
         most_queued: Jobs that may wait, of all owners.
         most_active: Jobs of one owner that may wait or run.
@@ -47,7 +47,7 @@ class ServiceConfig(NamedTuple):
         composites: Files of composite functions, likewise.
         op_defs: A file of the OpDefs of custom ops, empty for none.
         require_token: Whether requests need a token; `None`: unless the address is that of this machine alone.
-        attempts: How often a job is begun whose server dies.
+        attempts: How many times a job is begun whose server dies.
         grace: Seconds that running jobs get when the server is asked to end.
         idle: Seconds after which a client is cut off that is silent in the middle of a request.
         admin_token: A file for the token of an administrator, which is created if there is none; empty for no such

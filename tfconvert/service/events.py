@@ -85,7 +85,7 @@ class _Follower:
 
 
 class EventLog:
-    """The events of all jobs of a data folder; used by several threads at once.
+    """The events of all jobs of a data directory; used by several threads at once.
 
     Args:
         folders: The data directory.

@@ -25,7 +25,7 @@ _MAC_FILE = "._"
 
 
 class EntryNames:
-    """The names that were seen so far, and the folders that they imply."""
+    """The names that were seen so far, and the directories that they imply."""
 
     def __init__(self) -> None:
         self._files: set[str] = set()
@@ -33,11 +33,11 @@ class EntryNames:
         self._spelling: dict[str, str] = {}
 
     def add(self, name: str, *, is_folder: bool) -> str:
-        """Returns the path below the folder that an entry goes to; empty if it is left out.
+        """Returns the path below the directory that an entry goes to; empty if it is left out.
 
         Args:
             name: As the archive has it.
-            is_folder: Whether it is a folder's.
+            is_folder: Whether it is a directory's.
         """
         parts = checked_parts(name)
         if not parts or parts[0] == _MAC_FOLDER or parts[-1].startswith(_MAC_FILE):
@@ -63,10 +63,10 @@ class EntryNames:
 
 
 def checked_parts(name: str) -> list[str]:
-    """Returns the folders and the file that a relative path names.
+    """Returns the directories and the file that a relative path names.
 
     Raises:
-        ConversionError: It may lead out of the folder that it is in, or no file can have such a name (`bad-archive`).
+        ConversionError: It may lead out of the directory that it is in, or is no valid name (`bad-archive`).
     """
     if not name.isprintable() or "\\" in name:
         raise refused(f"the entry {name!r} has characters that no name may have")
@@ -105,7 +105,7 @@ class ArchiveLimits(NamedTuple):
 
     Attributes:
         size: Bytes of all files.
-        entries: Files and folders.
+        entries: Files and directories.
         ratio: How many times larger than the archive the files may be.
         seconds: Wall time; 0 for no limit.
     """
@@ -122,10 +122,10 @@ class ArchiveLimits(NamedTuple):
 
 
 class FileTree:
-    """A folder that is filled, and what was spent on it so far.
+    """A directory that is filled, and what was spent on it so far.
 
     Args:
-        folder: The folder, which is there.
+        folder: The directory, which is there.
         limits: What may be spent.
         packed: The archive's bytes; `None` if the files come from elsewhere.
     """
@@ -172,7 +172,7 @@ class FileTree:
             raise _too_large(f"it takes more than {self.limits.seconds:g} s to write")
 
     def make_folder(self, path: Path) -> None:
-        """Creates a folder, and those that it is in."""
+        """Creates a directory, and those that it is in."""
         if path not in self._made:
             self.make_folder(path.parent)
             with storing():

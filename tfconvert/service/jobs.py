@@ -15,7 +15,7 @@ from tfconvert.service.database.tables import JOBS, SERVERS
 
 
 class JobState(StrEnum):
-    """Where a job is on its way."""
+    """The state of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -25,22 +25,22 @@ class JobState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing happens any more, unless somebody asks for it to be tried again."""
+        """Whether only a retry changes it."""
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
 
 class Submission(NamedTuple):
-    """A conversion that somebody asks for.
+    """A request to convert a model.
 
     Attributes:
-        owner: Who asks: the ID of a token, empty for whoever needs none.
+        owner: The ID of the token; empty if the server needs none.
         settings: Keywords of `tfconvert.convert`, checked.
-        model_name: What the model was called where it came from.
-        model_sha256: The digest of what was uploaded, which lies under `models/`; empty if a place is named instead.
+        model_name: The name of the model's file.
+        model_sha256: The digest of the upload, which is in `models/`; empty if a place is named instead.
         calibration_sha256: That of the uploaded samples to calibrate with, empty if there are none.
         place: The path or URL of the model, empty if it was uploaded.
         size_in: Bytes that were uploaded.
-        idempotency_key: By which the owner recognizes the request when it is sent again, empty for none.
+        idempotency_key: Equal for a request that is sent again; empty for none.
     """
 
     owner: str
@@ -59,18 +59,18 @@ class JobRecord(NamedTuple):
     Attributes:
         id: 32 random hexadecimal digits.
         owner: As submitted, like the six attributes after `state`.
-        state: Where it is.
-        cache_key: Equal for jobs whose results are.
+        state: Its state.
+        cache_key: Equal for jobs with equal results.
         server: The ID of the server that runs it, empty if none does.
-        attempt: How often it was begun.
-        stage: Which stage it was last known to be in.
-        problem: What went wrong, as `ConversionError.to_dict` has it.
+        attempt: How many times it was started.
+        stage: The last known stage.
+        problem: The error, as `ConversionError.to_dict` returns it.
         summary: What `batch.job.Outcome.summary` says.
-        result_attempt: The attempt whose result counts, 0 if there is no result.
+        result_attempt: The attempt that made the result; 0 if there is none.
         is_cached: Whether the result is that of an equal job.
-        cancel_requested: Whether the owner wants it to end.
-        seconds: Wall time of the conversion, with all that is around it.
-        peak: The most memory that its process had, in bytes.
+        cancel_requested: Whether the owner has cancelled it while it runs.
+        seconds: Wall time, including the overhead.
+        peak: The peak memory of its process, in bytes.
     """
 
     id: str
@@ -104,14 +104,14 @@ _CREATED = struct.Struct(">d")
 
 
 def select_jobs() -> Select[Any]:
-    """Returns the beginning of a query for rows of which `to_record` makes records."""
+    """Returns the query for rows that `to_record` converts."""
     return select(*_COLUMNS)
 
 
 def _next_job() -> Select[Any]:
-    """Returns the query for the job that has waited longest; equal ones wait until one of them is done.
+    """Returns the query for the job that has waited longest, without those of which an equal one runs.
 
-    It passes over rows that other servers are about to take.
+    It skips rows that other servers have locked.
     """
     running = JOBS.alias("running")
     equal_runs = exists().where(running.c.cache_key == JOBS.c.cache_key, running.c.state == JobState.RUNNING)
@@ -133,12 +133,12 @@ EQUAL_JOB = (
 """A job whose result is that of the jobs of the key `key`."""
 
 WAITING = select(func.count()).where(JOBS.c.state == JobState.QUEUED)
-"""How many jobs wait."""
+"""The number of queued jobs."""
 
 ACTIVE = select(func.count()).where(
     JOBS.c.owner == bindparam("owner"), JOBS.c.state.in_([JobState.QUEUED, JobState.RUNNING])
 )
-"""How many jobs of the owner `owner` wait or run."""
+"""The number of queued and running jobs of the owner `owner`."""
 
 TAKE = (
     update(JOBS)
@@ -155,7 +155,7 @@ TAKE = (
         started=bindparam("now"),
     )
 )
-"""Gives the job `job` to the server `taker`, if it still waits and the server still lives."""
+"""Gives the job `job` to the server `taker`, if it is still queued and the server is registered."""
 
 HELD = (
     JOBS.c.id == bindparam("job"),
@@ -163,13 +163,13 @@ HELD = (
     JOBS.c.server == bindparam("holder"),
     JOBS.c.attempt == bindparam("number"),
 )
-"""That an attempt is still the one that runs: whoever has lost its job changes nothing."""
+"""The condition that an attempt still holds its job: one that has lost it changes nothing."""
 
 SET_STAGE = update(JOBS).where(*HELD).values(stage=bindparam("name"))
-"""Notes that the attempt that `held_by` tells has come to the stage `name`."""
+"""Sets the stage of the attempt in `held_by` to `name`."""
 
 TO_CANCEL = select(JOBS.c.id).where(JOBS.c.id.in_(bindparam("jobs", expanding=True)), JOBS.c.cancel_requested)
-"""Those of the jobs `jobs` that must end."""
+"""Those of the jobs `jobs` that are to be cancelled."""
 
 
 def held_by(job: JobRecord) -> dict[str, Any]:
@@ -184,14 +184,14 @@ def to_record(row: Row[Any]) -> JobRecord:
 
 
 def new_record(identity: str, submission: Submission, cache_key: str) -> JobRecord:
-    """Returns the record of a job that waits."""
+    """Returns the record of a queued job."""
     return JobRecord(
         id=identity, state=JobState.QUEUED, cache_key=cache_key, created=time.time(), **submission._asdict()
     )
 
 
 def to_values(record: JobRecord) -> dict[str, Any]:
-    """Returns what is inserted for a new record."""
+    """Returns a record as the values of a row."""
     values = record._asdict()
     return {
         **values,
@@ -207,10 +207,10 @@ def page_of(owner: str | None, filters: Mapping[str, str | None], before: str | 
     """Returns the query for some jobs, newest first.
 
     Args:
-        owner: Whose they are, `None` for all.
-        filters: The `state` that they have, and a part of their `name`; `None` or empty for any.
+        owner: The owner; `None` for all.
+        filters: Their `state`, and a part of their `name`; `None` or empty for any.
         before: The cursor of the last one of the page before, `None` for the first page.
-        limit: How many.
+        limit: The maximum number.
     """
     query = select_jobs().order_by(JOBS.c.created.desc(), JOBS.c.id.desc()).limit(limit)
     if owner is not None:

@@ -35,7 +35,7 @@ class Lease:
 
     Args:
         database: The database.
-        folders: The data folder.
+        folders: The data directory.
         monotonic: The clock.
 
     Attributes:
@@ -55,7 +55,7 @@ class Lease:
         path = self._folders.lock(self.server)
         part = path.with_suffix(".part")
         with storing():
-            # It is locked before it gets its name, so that nobody finds it free.
+            # It is locked before it gets its name, so that no one finds it free.
             self._descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             part.rename(path)
@@ -110,7 +110,7 @@ class Lease:
         return is_gone
 
     def _is_free(self, server: str) -> bool:
-        """Returns whether nobody holds a server's lock; `False` if its file isn't here."""
+        """Returns whether no one holds a server's lock; `False` if its file isn't here."""
         path = self._folders.lock(server)
         try:
             descriptor = os.open(path, os.O_RDWR)

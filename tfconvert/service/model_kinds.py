@@ -36,7 +36,7 @@ class ModelKind(Enum):
 
     @property
     def is_saved_model(self) -> bool:
-        """Whether it is the graph of a SavedModel, which is a folder."""
+        """Whether it is the graph of a SavedModel, which is a directory."""
         return self in (ModelKind.SAVED_MODEL, ModelKind.SAVED_MODEL_TEXT)
 
 

@@ -29,7 +29,7 @@ class _Place(NamedTuple):
     Attributes:
         scheme: That of a URL, empty for paths.
         host: The host or bucket.
-        parts: The folders and the file.
+        parts: The directories and the file.
     """
 
     scheme: str
@@ -68,7 +68,7 @@ def resolve(place: str, roots: Sequence[str], target: Path, limits: ArchiveLimit
     Args:
         place: What the request names.
         roots: Paths and URLs below which it must be, once links are followed.
-        target: A folder for what is fetched or unpacked, which must not exist yet.
+        target: A directory for what is fetched or unpacked, which must not exist yet.
         limits: What may be fetched and unpacked.
     """
     allowed = check(place, roots)
@@ -129,7 +129,7 @@ def _prepared(path: Path, target: Path, limits: ArchiveLimits) -> Path:
 
 
 def _fetched(url: str, target: Path, limits: ArchiveLimits) -> Path:
-    """Returns a copy of the file or folder at a URL."""
+    """Returns a copy of the file or directory at a URL."""
     with Guard(lambda said: error("unreachable-place", f"{url}: {' '.join(said.split())}")):
         system, path = places.system_of(url)
         with storing():

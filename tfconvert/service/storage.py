@@ -40,7 +40,7 @@ def storing() -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Writes a file, or the names in a folder, to the disk itself."""
+    """Writes a file, or the names in a directory, to the disk itself."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -63,19 +63,19 @@ def result_name(settings: Mapping[str, Any]) -> str:
 
 
 class Folders:
-    """The layout of the data folder.
+    """The layout of the data directory.
 
     Args:
-        data: The folder, created if it is missing; nobody else may look into it.
+        data: The directory, created if it is missing; readable by this user alone.
 
     Attributes:
         database: The file of the embedded database.
         incoming: Uploads that are not complete.
-        models: What was uploaded, named by the SHA-256 of its bytes.
-        jobs: What attempts unpack and write until they end.
-        results: What succeeded: each folder appears whole.
+        models: The uploads, named by the SHA-256 of their contents.
+        jobs: The working directories of attempts.
+        results: The results; each directory is published atomically.
         events: A file of progress a job.
-        servers: A locked file for each server that lives on this machine.
+        servers: A locked file for each server that runs on this machine.
     """
 
     def __init__(self, data: Path) -> None:
@@ -96,7 +96,7 @@ class Folders:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is kept that a database would have to know."""
+        """Whether there is nothing that rows of a database belong to."""
         return not any(any(folder.iterdir()) for folder in (self.models, self.results, self.events))
 
     def model(self, sha256: str) -> Path:
@@ -104,11 +104,11 @@ class Folders:
         return self.models / sha256
 
     def attempt(self, job: str, attempt: int) -> Path:
-        """Returns where an attempt works: `model/` is unpacked there and `out/` written."""
+        """Returns the working directory of an attempt, with `model/` and `out/`."""
         return self.jobs / job / str(attempt)
 
     def result(self, job: str, attempt: int) -> Path:
-        """Returns the folder of what an attempt made."""
+        """Returns the directory of an attempt's result."""
         return self.results / job / str(attempt)
 
     def progress(self, job: str) -> Path:
@@ -116,11 +116,11 @@ class Folders:
         return self.events / f"{job}.jsonl"
 
     def lock(self, server: str) -> Path:
-        """Returns the file that a server keeps locked while it lives."""
+        """Returns the file that a server keeps locked while it runs."""
         return self.servers / f"{server}.lock"
 
 
-# Parts that are written as they are; more are joined first.
+# Maximum number of parts that are written without joining them.
 _MAX_PARTS = 64
 
 
@@ -137,12 +137,12 @@ class Upload(NamedTuple):
 
 
 class Incoming:
-    """An upload in flight, as a context manager: whatever is not kept is gone afterwards.
+    """An upload in progress, as a context manager: its file is removed afterwards unless it is kept.
 
     Args:
-        folders: The service's folders.
-        most: Bytes that it may have.
-        what: What it is, for messages.
+        folders: The service's directories.
+        most: The maximum number of bytes.
+        what: The name of its field, for messages.
     """
 
     def __init__(self, folders: Folders, most: int, what: str = "model") -> None:
@@ -153,7 +153,7 @@ class Incoming:
         self._what = what
         self._digest = hashlib.sha256()
         self._descriptor = -1
-        # A thread may be writing when the upload breaks off; the descriptor's number is somebody else's by then.
+        # A thread may still be writing when the upload breaks off, and the descriptor's number be in use again.
         self._turn = threading.Lock()
         self.size = 0
 
@@ -170,11 +170,11 @@ class Incoming:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Removes what was not kept."""
+        """Removes the file."""
         self.discard()
 
     def write(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Appends bytes, as they came in.
+        """Appends bytes, as they were received.
 
         Raises:
             ConversionError: They are too many (`upload-too-large`), or can't be written (`storage-failed`).
@@ -199,17 +199,17 @@ class Incoming:
                     rest = rest[os.write(self._descriptor, rest) :]
 
     def keep(self) -> Upload:
-        """Moves the complete file to where jobs find it, in a way that outlives a loss of power."""
+        """Moves the complete file to where jobs find it; it survives a loss of power."""
         upload = Upload(self._digest.hexdigest(), self.size)
         with self._turn, storing():
             os.fsync(self._descriptor)
-            # An equal file is replaced: what looks at its age must not take it for one that nobody needs any more.
+            # An equal file is replaced, so that the janitor does not take it for an old one.
             self._part.replace(self._folders.model(upload.sha256))
             sync(self._folders.models)
         return upload
 
     def discard(self) -> None:
-        """Removes what was not kept."""
+        """Removes the file."""
         with self._turn:
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
@@ -218,12 +218,12 @@ class Incoming:
 
 
 def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> None:
-    """Moves what an attempt has written to where results are.
+    """Publishes the files of an attempt.
 
     Args:
-        folders: The service's folders.
+        folders: The service's directories.
         job: The job.
-        is_failed: Whether only its log is worth keeping.
+        is_failed: Whether to publish the log alone.
     """
     out = folders.attempt(job.id, job.attempt) / "out"
     result = folders.result(job.id, job.attempt)
@@ -241,10 +241,10 @@ def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> Non
 
 
 def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
-    """Gives a job the result of an equal one; returns whether that is there.
+    """Links the result of an equal job to a job; returns whether there is one.
 
     Args:
-        folders: The service's folders.
+        folders: The service's directories.
         source: The equal job.
         job: The job's ID.
         attempt: Which attempt of it gets the result.
@@ -269,7 +269,7 @@ def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Removes a file or a folder with all in it, as far as that can be done now."""
+    """Removes a file or a directory with all in it, and ignores failures."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -277,7 +277,7 @@ def remove(path: Path) -> None:
 
 
 def remove_job(folders: Folders, job: str) -> None:
-    """Removes all files of a job that is no more, but for the model."""
+    """Removes all files of a deleted job, except the model."""
     for path in (folders.results / job, folders.jobs / job, folders.progress(job)):
         remove(path)
 

@@ -27,10 +27,10 @@ from tfconvert.service.store import JobStore
 
 
 class Attempt:
-    """The folder of an attempt, as a context manager: it is gone afterwards.
+    """The directory of an attempt, as a context manager: it is gone afterwards.
 
     Args:
-        folders: The data folder.
+        folders: The data directory.
         config: The server's settings.
         job: The job, as it was claimed.
     """
@@ -44,14 +44,14 @@ class Attempt:
         self._log = -1
 
     def __enter__(self) -> Attempt:
-        """Creates the folder."""
+        """Creates the directory."""
         with storing():
             remove(self._folder)
             self._out.mkdir(mode=0o700, parents=True)
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Removes the folder."""
+        """Removes the directory."""
         if self._log >= 0:
             os.close(self._log)
         remove(self._folder)
@@ -192,7 +192,7 @@ class WorkerPool:
 
     Args:
         store: The jobs.
-        folders: The data folder.
+        folders: The data directory.
         config: The server's settings.
         pool: The processes; by default its own.
         retry_seconds: Seconds between attempts while the database refuses.
@@ -237,7 +237,7 @@ class WorkerPool:
         """Removes what a former server has left, and starts to run jobs.
 
         Raises:
-            ConversionError: The database or the data folder can't be used, or processes can't be started.
+            ConversionError: The database or the data directory can't be used, or processes can't be started.
         """
         self._lease.begin()
         self._requeue_lost()

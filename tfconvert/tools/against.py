@@ -114,8 +114,8 @@ def check(
         data: The user's inputs, as `Quantize.samples`; `None` for random ones.
         compare_layers: Whether to find the first operator whose result differs, which a note tells; of a quantized file
             all layers are listed instead.
-        min_snr: Quantized files: the least signal-to-noise ratio of an output that is enough, in dB; `None` for 20.
-        min_agreement: Quantized files: the least share of rows with the same largest element; `None` for 0.9.
+        min_snr: Quantized files: the minimum signal-to-noise ratio of an output that is enough, in dB; `None` for 20.
+        min_agreement: Quantized files: the minimum share of rows with the same largest element; `None` for 0.9.
 
     Raises:
         ConversionError: Either can't be read, they have other signatures, inputs or outputs (`no-such-signature`,

@@ -59,9 +59,9 @@ class Imported(NamedTuple):
     Attributes:
         tensorflow_version: The version that wrote it; empty if it doesn't say.
         signatures: Its signatures; `main` for a graph without.
-        operations: How often each op occurs, but for constants and reads of variables; a function's ops count once,
+        operations: How many times each op occurs, except constants and reads of variables; a function's ops count once,
             however often it is called.
-        control_flow: How often each kind of conditional or loop occurs, those of TensorFlow 1 as their parts.
+        control_flow: How many times each kind of conditional or loop occurs, those of TensorFlow 1 as their parts.
         variables: How many variables are used.
         variable_bytes: The bytes of their values.
         assets: The vocabularies and other files that it reads.
@@ -258,7 +258,7 @@ class _Watch:
 
 
 def _size(path: Path) -> int:
-    """Returns the bytes of a model's files: all in a SavedModel's folder, and a MetaGraph's checkpoint."""
+    """Returns the bytes of a model's files: all in a SavedModel's directory, and a MetaGraph's checkpoint."""
     if is_folder(path):
         return sum(_size_of(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)
     if path.suffix == ".meta":

@@ -36,7 +36,7 @@ _BITS = {"INT4": 4, "UINT4": 4, "INT2": 2}
 
 
 def peak_bytes(subgraph: View, is_constant: Callable[[View], bool]) -> int:
-    """Returns the most bytes of a subgraph's computed tensors that are needed at once, open sizes taken as stored.
+    """Returns the most bytes of a subgraph's computed tensors that are needed at once, dynamic sizes taken as stored.
 
     A tensor is needed from the operator that computes it to the last one that uses it; inputs and outputs are needed
     all the time. The runtime takes at least as much: its kernels may ask for more, for their own use.
@@ -124,7 +124,7 @@ class OperatorUse(NamedTuple):
     Attributes:
         name: Its name, `CONV_2D`; a custom one's own.
         version: The version that the file asks for.
-        calls: How often it is called.
+        calls: How many times it is called.
         is_custom: Whether it is not one of the runtime's builtins.
     """
 
@@ -145,8 +145,8 @@ class LiteRTFile(NamedTuple):
         signatures: Its signatures; the main subgraph if it has none.
         subgraphs: How many there are.
         operators: Its operators, the most frequent first.
-        activations: The least bytes that the runtime needs for computed tensors, for each signature or for `main`,
-            open sizes being taken as they are stored.
+        activations: The minimum bytes that the runtime needs for computed tensors, for each signature or for `main`,
+            dynamic sizes being taken as they are stored.
         constant_types: How many constants there are of each type, `int8 per channel`.
         computed_types: The same of inputs and computed tensors.
         metadata: Sizes of the metadata entries by name.

@@ -21,7 +21,7 @@ again is left: several hundred frames."""
 
 
 def with_room(function: Function) -> Function:
-    """Decorates a function to begin a piece that is large enough for all frames beneath it."""
+    """Decorates a function to begin a piece that is large enough for all frames below it."""
     if isinstance(function, FunctionType):
         function.__code__ = function.__code__.replace(co_stacksize=CLAIM)
     return function

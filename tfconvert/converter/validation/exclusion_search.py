@@ -22,7 +22,7 @@ class Trial(NamedTuple):
     Attributes:
         fidelity: How near it is.
         nodes: The nodes that are integers.
-        layers: Returns its layers, those where most is lost first; seldom called, as that takes long.
+        layers: Returns its layers, those where most is lost first; rarely called, as that takes long.
     """
 
     fidelity: Fidelity

@@ -141,7 +141,7 @@ def _explained(problem: SQLAlchemyError) -> ConversionError:
 
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-# The file of the data folder that says which database it belongs to.
+# The file of the data directory that says which database it belongs to.
 _MARK = "installation"
 
 
@@ -150,7 +150,7 @@ def open_database(config: ServiceConfig, folders: Folders) -> Database:
 
     Args:
         config: The server's settings.
-        folders: Its data folder, which is there.
+        folders: Its data directory, which is there.
     """
     database = Database(config.database or f"sqlite:///{folders.database}")
     is_opened = False
@@ -198,7 +198,7 @@ def _check(connection: Connection) -> None:
 
 
 def _match(connection: Connection, folders: Folders) -> None:
-    """Ties the database to the data folder, or sees that they are tied: files of another would seem left over."""
+    """Ties the database to the data directory, or sees that they are tied: files of another would seem left over."""
     mark = folders.data / _MARK
     known = connection.execute(select(INSTALLATION.c.id)).scalar()
     try:

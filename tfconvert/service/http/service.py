@@ -30,7 +30,7 @@ class Metrics:
     """The measurements of one application.
 
     Args:
-        counts: Returns how many jobs are in each state.
+        counts: Returns the number of jobs in each state.
     """
 
     def __init__(self, counts: Counts) -> None:
@@ -70,17 +70,17 @@ class Metrics:
 
 
 class _Jobs(Collector):
-    """Jobs by state, as the database has them when it is asked."""
+    """The numbers of jobs by state, from the database."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
 
     def describe(self) -> Iterator[Metric]:
-        """Yields what is measured, without asking the database."""
+        """Yields the metric without numbers."""
         yield GaugeMetricFamily("tfconvert_jobs", "Jobs by state.", labels=("state",))
 
     def collect(self) -> Iterator[Metric]:
-        """Yields the numbers; none while the database is away."""
+        """Yields the numbers; none while the database can't be reached."""
         family = GaugeMetricFamily("tfconvert_jobs", "Jobs by state.", labels=("state",))
         try:
             counts = self._counts()
@@ -92,10 +92,10 @@ class _Jobs(Collector):
 
 
 class RateLimiter:
-    """Counts requests; those of a whole minute may come at once.
+    """Limits requests by token buckets, which hold those of a minute.
 
     Args:
-        clock: Seconds that never go back.
+        clock: A monotonic clock.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,11 +104,11 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, owner: str, per_minute: int) -> float:
-        """Returns 0 if a request may go on, else the seconds after which it may be repeated.
+        """Returns 0 if a request is allowed, else the seconds after which it may be sent again.
 
         Args:
-            owner: Whose request it is.
-            per_minute: How many there may be in a minute; 0 for any number.
+            owner: The owner.
+            per_minute: The maximum number in a minute; 0 for any number.
         """
         if per_minute <= 0:
             return 0.0
@@ -125,25 +125,25 @@ class RateLimiter:
 
 
 class Service:
-    """A server without its front.
+    """The parts of a server behind its HTTP interface.
 
     Args:
         config: Its settings.
 
     Attributes:
-        folders: Where it keeps files.
-        database: Where it keeps the rest.
+        folders: Its data directory.
+        database: Its database.
         store: The jobs.
-        tokens: Who may ask.
-        workers: What runs jobs.
-        metrics: What is measured.
-        rates: How many requests there were of each owner.
-        uploads: How many uploads of each owner are under way; of the event loop only.
+        tokens: Its tokens.
+        workers: Its threads that run jobs.
+        metrics: Its metrics.
+        rates: The rate limits of owners.
+        uploads: The number of uploads in progress by owner; used in the event loop only.
         min_free_bytes: Bytes of free disk space below which the server is not ready.
         is_stopping: Whether the server was asked to stop.
 
     Raises:
-        ConversionError: The data folder or the database can't be used.
+        ConversionError: The data directory or the database can't be used.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -169,16 +169,16 @@ class Service:
         self._is_started = False
 
     def start(self) -> None:
-        """Starts to run jobs, unless it has done so."""
+        """Starts to run jobs, unless they run already."""
         if not self._is_started:
             self._is_started = True
             self.workers.start()
 
     def stop(self, grace: float) -> None:
-        """Takes no jobs any more, and ends.
+        """Stops: takes no more jobs.
 
         Args:
-            grace: Seconds that running jobs have to end; then they go back to the queue.
+            grace: Seconds that running jobs get before they go back to the queue.
         """
         self.is_stopping = True
         self.store.events.wake()
@@ -189,7 +189,7 @@ class Service:
         self.database.close()
 
     def check_open(self) -> None:
-        """Looks whether jobs are taken.
+        """Checks that jobs are accepted.
 
         Raises:
             ConversionError: The server was asked to stop (`service-stopping`).

@@ -134,5 +134,5 @@ def create_token(wanted: NewToken, service: The, caller: Admin) -> CreatedToken:
 def revoke_token(
     name: Annotated[str, Path(max_length=100, pattern=r"^[A-Za-z0-9._@-]+$")], service: The, caller: Admin
 ) -> None:
-    """Revoke a token: nobody gets in with it any more."""
+    """Revoke a token: it is refused from then on."""
     service.tokens.revoke(name)
