@@ -1,4 +1,4 @@
-"""The list of what a batch converts: from patterns, list files and manifests, with a place for each result."""
+"""The models of a batch, from patterns, list files and manifests, with a place for each result."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _with_names(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _stem(path: str) -> str:
-    """Returns what a model is called: its directory's or file's name, or for `X/saved_model` the directory above."""
+    """Returns the name of a model: its directory's or file's name, or for `X/saved_model` the directory above."""
     name = places.name_of(path)
     if name in ("saved_model", "saved_model.pb", "1"):
         above = places.name_of(path.rstrip("/")[: -len(name)])

@@ -72,7 +72,7 @@ def beside(place: str, ending: str) -> str:
 
 
 def state_of(url: str) -> str:
-    """Returns what changes when a file or directory at a URL does, as far as its file system tells.
+    """Returns names and versions of the files at a URL, as far as its file system knows them.
 
     Raises:
         ConversionError: It isn't there (`unreachable-place`), or fsspec is missing (`fsspec-missing`).

@@ -8,7 +8,6 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from tfconvert.batch.task import Outcome, Task, TaskLimits
+from tfconvert.converter.process.python_process import python_command
 from tfconvert.schema.diagnostics import ConversionError, error
 
 # Seconds within which the fork server must be ready.
@@ -171,7 +171,7 @@ class Pool:
             raise error("no-workers", "this system can't fork processes", hint="use Linux or macOS")
         # Signals of the terminal are for this process, which then decides what happens to the tasks.
         process = subprocess.Popen(
-            [sys.executable, "-m", "tfconvert.batch.zygote", str(os.getpid())],
+            python_command("tfconvert.batch.zygote", "main"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

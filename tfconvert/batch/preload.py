@@ -147,7 +147,7 @@ def _network(body: _Body, value: str) -> str:
 
 
 def _block(body: _Body, value: str, *, is_gated: bool) -> str:
-    """Adds an inverted bottleneck, with hard swishes and a gate by its channels if it should."""
+    """Adds an inverted bottleneck, with hard swishes and a gate by its channels if `is_gated`."""
     begin = value
     value = body.add(
         "Conv2D",
@@ -197,7 +197,7 @@ def _normalized(body: _Body, value: str) -> str:
 def _activation(body: _Body, value: str, *, is_gated: bool) -> str:
     if not is_gated:
         return body.add("Relu6", value, result="activations")
-    # The sum of two constants is one: what is computed when a model is converted.
+    # The sum of two constants, which the conversion folds.
     three = body.add("AddV2", body.floats(1), body.floats(1), result="z")
     shifted = body.add("Relu6", body.add("AddV2", value, three, result="z"), result="activations")
     return body.add("Mul", value, body.add("Mul", shifted, body.floats(1), result="z"), result="z")

@@ -55,7 +55,7 @@ def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
-    """Returns the two halves of the settings: what to import, and what to make of it."""
+    """Returns the settings as those of the import and those of the conversion."""
     own = Source._fields
     source = Source(model, **{name: value for name, value in settings.items() if name in own})
     rest = {name: value for name, value in settings.items() if name not in own}

@@ -16,13 +16,13 @@ from tfconvert.schema.diagnostics import ConversionError, error
 
 
 class State:
-    """The results of former runs, by what went into them; several threads must not use it at once.
+    """The results of earlier runs, by their keys; not thread-safe.
 
     Args:
         path: The file, which need not exist.
 
     Raises:
-        ConversionError: It can't be read, or is none of ours (`bad-config`).
+        ConversionError: It can't be read, or is not such a file (`bad-config`).
     """
 
     def __init__(self, path: str) -> None:
@@ -34,12 +34,12 @@ class State:
             raise error("bad-config", f"can't read the state {path}: {problem}") from None
         for number, line in enumerate(lines, start=1):
             if not line.endswith("\n"):
-                break  # The last run was ended in the middle of it.
+                break  # The last run was killed while it wrote the line.
             self._learn(line, number)
         self._ends_whole = not lines or lines[-1].endswith("\n")
 
     def find(self, entry: Entry) -> Outcome | None:
-        """Returns how an entry ended in a former run, if it went well and nothing has changed since."""
+        """Returns the outcome of an entry in an earlier run, if it succeeded and nothing has changed since."""
         outcome = self._done.get(fingerprint(entry))
         if outcome is None:
             return None
@@ -47,7 +47,7 @@ class State:
         return outcome if all(map(places.exists, files)) else None
 
     def add(self, entry: Entry, outcome: Outcome) -> None:
-        """Notes that an entry went well.
+        """Records that an entry succeeded.
 
         Raises:
             ConversionError: The file can't be written (`output-not-writable`).
@@ -86,7 +86,7 @@ class State:
                     f"{self._path} is not the state of a batch",
                     hint="name another file with --state, or delete this one",
                 ) from None
-            # A line that a run was ended in the middle of: its model is converted again.
+            # A run was killed while it wrote the line: the model is converted again.
 
 
 def fingerprint(entry: Entry) -> str:

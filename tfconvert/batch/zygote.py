@@ -1,7 +1,5 @@
 """The fork server: a process that has everything loaded and forks one process a task, which starts at once.
 
-    python -m tfconvert.batch.zygote PARENT
-
 Requests and answers are lines of JSON: `{"run": N, "task": [...], "limits": [...]}` and `{"kill": N}` come in, and
 `{"ready": true}`, `{"stage": N, "name": ...}` and `{"ended": N, ...}` go out. It has no threads, so that forking is
 safe, and ends with its parent or when the pipe is closed; its children end with it.
@@ -25,7 +23,7 @@ from typing import Any, NoReturn
 from tfconvert.batch.preload import preload
 from tfconvert.batch.run_task import run_task
 from tfconvert.batch.task import Task, TaskLimits
-from tfconvert.converter.process.child_process import die_with
+from tfconvert.converter.process.python_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 # Seconds of CPU time for a second of wall time: some libraries have threads.
@@ -253,7 +251,3 @@ def main() -> None:
     # The collector never touches frozen objects, so that children keep sharing their pages.
     gc.freeze()
     Zygote().serve()
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ def to_report(data: Mapping[str, Any], source: str) -> Report:
         source: The model as it is called here.
 
     Raises:
-        ConversionError: They are not those of a report (`server-refused`).
+        ConversionError: The data are not those of a report (`server-refused`).
     """
     try:
         return _report(data, source)

@@ -85,7 +85,7 @@ class Node:
     names: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns what is known, as plain data."""
+        """Returns the node as plain data, without empty fields."""
         known = {
             "operands": [each if isinstance(each, dict) else list(each) for each in self.operands],
             "types": self.types,
@@ -280,7 +280,7 @@ def type_bytes(tensor_type: Attribute) -> int:
 
 
 def _live_bytes(ops: Sequence[Operation], returned: Set[Value], sizes: Mapping[Attribute, int]) -> int:
-    """Returns how many bytes of tensors ops need at one time at most, if they run in their order.
+    """Returns the peak memory of the ops' tensors, in bytes, if they run in order.
 
     Args:
         ops: The ops.
@@ -362,7 +362,7 @@ class KeepGraphs(Instrument):
     def before(self, stage: Stage, module: ModuleOp) -> None:
         if self._before or any(isinstance(op, GraphOp) for op in module.walk()):
             return
-        # Inlined as the model itself will be, so that both graphs tell the places of their ops alike.
+        # Inlined as the model itself will be, so that ops have the same locations in both graphs.
         copy = module.clone()
         pass_class("inline")().apply(copy)
         self._before = functions_of(copy)
@@ -372,7 +372,7 @@ class KeepGraphs(Instrument):
         return ()
 
     def graphs(self, result: ModuleOp) -> dict[str, Any]:
-        """Returns the graphs before and after, with what each node of the result came from.
+        """Returns the graphs before and after, with the origin of each node of the result.
 
         Args:
             result: The module at the end.
@@ -395,7 +395,7 @@ class KeepGraphs(Instrument):
 
 
 def _links(before: Sequence[Function], after: Sequence[Function]) -> list[dict[str, dict[str, list[list[int]]]]]:
-    """Returns what the nodes of each function replace, as functions and indices; what is in their constants apart."""
+    """Returns the nodes that those of each function replace, as functions and indices; folded ones apart."""
     places: dict[Location, list[list[int]]] = {}
     for number, function in enumerate(before):
         for index, node in enumerate(function.nodes):

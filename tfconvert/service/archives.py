@@ -29,12 +29,12 @@ from tfconvert.service.storage import storing
 # Bytes of a zip's directory for each entry that it may have.
 _NAME_BYTES = 512
 
-# Bytes that a tar may be filled up with.
+# Maximum padding at the end of a tar, in bytes.
 _PADDING = 1 << 20
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-# Exceptions of Python's readers of archives for some kinds of damage.
+# Exceptions that Python's readers raise for damaged archives.
 _DAMAGED = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -57,13 +57,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -> Path:
-    """Makes the model that was uploaded ready to be converted; returns its path.
+    """Prepares an uploaded model for the conversion; returns its path.
 
     Args:
-        archive: What was uploaded: an archive, or a model of a single file, which is linked to.
+        archive: The upload: an archive, or a model of a single file, which is linked to.
         target: A directory, which must not exist yet; it doesn't exist afterwards if this fails.
-        limits: What that may take.
-        name: What it was called where it came from.
+        limits: The limits.
+        name: The name of the client's file.
     """
     kind = recognize(archive, name)
     with _new(target):
@@ -78,13 +78,13 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
 
 
 def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[str]:
-    """Makes uploaded samples ready to be read; returns the files, as `Quantize.samples` takes them.
+    """Prepares uploaded samples; returns the files, as `Quantize.samples` takes them.
 
     Args:
-        archive: What was uploaded: a `.npz` file, or an archive of `.npz` and `.npy` files. A zip that has nothing but
+        archive: The upload: a `.npz` file, or an archive of `.npz` and `.npy` files. A zip that has nothing but
             arrays beside each other is a `.npz` file.
         target: As `unpack` takes it.
-        limits: What that may take.
+        limits: The limits.
 
     Raises:
         ConversionError: As `unpack` says, but what holds no samples is a `bad-archive`.
@@ -231,7 +231,7 @@ def _new(folder: Path) -> Iterator[None]:
 
 
 def _link(file: Path, place: Path) -> Path:
-    """Gives a file a second name, or copies it where file systems don't have that."""
+    """Links a file, or copies it where file systems have no links."""
     with storing():
         with suppress(OSError):
             os.link(file, place)
@@ -241,7 +241,7 @@ def _link(file: Path, place: Path) -> Path:
 
 
 def _damaged(problem: BaseException) -> ConversionError:
-    # The text of an error of the system names the file.
+    # The text of a system error contains the path.
     reason = (problem.strerror if isinstance(problem, OSError) else str(problem)) or type(problem).__name__
     return refused(f"the archive is damaged: {' '.join(reason.split())}")
 
@@ -255,10 +255,10 @@ def _no_samples() -> ConversionError:
 
 _READ_BYTES = 1 << 15
 _LONGEST_READ = 1 << 20
-# Bytes of all that a tar says of its entries.
+# Maximum bytes of all headers of a tar.
 _MAX_HEADERS = 1 << 26
 
-# zlib's number of the format.
+# The `wbits` of zlib for gzip.
 _GZIP = 31
 
 
@@ -267,11 +267,11 @@ class _Stream(Readable, Protocol):
 
 
 class DirectoryReader(io.RawIOBase):
-    """A zip, whose directory is read at once.
+    """A zip, whose central directory is read at once.
 
     Args:
         file: The file.
-        longest: Bytes that the directory may have.
+        longest: Maximum size of the central directory.
     """
 
     def __init__(self, file: IO[bytes], longest: int) -> None:
@@ -293,19 +293,16 @@ class DirectoryReader(io.RawIOBase):
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Moves to another place, and returns it."""
+        """Moves to a position, and returns it."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Returns the place."""
         return self._file.tell()
 
     def seekable(self) -> bool:
-        """Returns that the place can be chosen."""
         return True
 
     def readable(self) -> bool:
-        """Returns that it can be read."""
         return True
 
 
@@ -313,10 +310,10 @@ class ForwardReader(io.RawIOBase):
     """A tar, which is read forward; its headers are counted.
 
     Args:
-        stream: The file, or what is inflated of it.
+        stream: The file, or its decompressed contents.
 
     Attributes:
-        last: What was read last.
+        last: The last block that was read.
     """
 
     def __init__(self, stream: _Stream) -> None:
@@ -328,7 +325,7 @@ class ForwardReader(io.RawIOBase):
 
     @contextmanager
     def content(self, place: int, size: int) -> Iterator[Readable]:
-        """A context in which a file's bytes are read, straight from the archive, rather than what is said of it.
+        """A context in which the contents of a file are read, which don't count as headers.
 
         Args:
             place: Where they begin.
@@ -358,7 +355,7 @@ class ForwardReader(io.RawIOBase):
         return self.last
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Moves forward, and returns the place.
+        """Moves forward, and returns the position.
 
         Raises:
             ConversionError: The place is behind (`bad-archive`), or too far ahead, where no header can be.
@@ -370,20 +367,17 @@ class ForwardReader(io.RawIOBase):
         return self._stream.tell()
 
     def tell(self) -> int:
-        """Returns the place."""
         return self._stream.tell()
 
     def seekable(self) -> bool:
-        """Returns that a place ahead can be chosen."""
         return True
 
     def readable(self) -> bool:
-        """Returns that it can be read."""
         return True
 
 
 class _Content:
-    """So many of a stream's next bytes."""
+    """The next bytes of a stream, up to a size."""
 
     def __init__(self, stream: Readable, size: int) -> None:
         self._stream = stream
@@ -403,13 +397,13 @@ class _Content:
 
 
 class Inflated:
-    """The inflated contents of a gzip file, read forward.
+    """The decompressed contents of a gzip file, read forward.
 
-    Python's own reader goes through names and empty parts at the beginning for as long as there are some.
+    Python's own reader skips names and empty members at the beginning without a limit.
 
     Args:
         file: The file.
-        spend: Called with 0 for each part of the file that is read, so that the time is looked at.
+        spend: Called with 0 for each block of the file, to check the time.
     """
 
     def __init__(self, file: IO[bytes], spend: Callable[[int], None]) -> None:
@@ -420,11 +414,11 @@ class Inflated:
         self._place = 0
 
     def tell(self) -> int:
-        """Returns how many bytes were read."""
+        """Returns the number of bytes read so far."""
         return self._place
 
     def read(self, size: int, /) -> bytes:
-        """Returns the next bytes, as many as wanted unless there are fewer."""
+        """Returns the next bytes, fewer only at the end."""
         parts = []
         while size and (part := self._part(size)):
             parts.append(part)
@@ -439,7 +433,7 @@ class Inflated:
             if self._decoder.eof and not self._begin_next():
                 return b""
             packed = self._packed or self._file.read(_READ_BYTES)
-            # Without more to read, the decoder may still hold something.
+            # At the end of the file the decoder may still hold data.
             part = self._decoder.decompress(packed, size)
             self._packed = self._decoder.unconsumed_tail
             if part:
@@ -448,7 +442,7 @@ class Inflated:
                 raise EOFError("it ends in the middle")
 
     def _begin_next(self) -> bool:
-        """Goes on to the next part of the file, and returns whether there is one; zeros may be at the end."""
+        """Begins the next member of the file, and returns whether there is one; zeros may follow the last."""
         packed = self._decoder.unused_data.lstrip(b"\0")
         while not packed and (more := self._file.read(_READ_BYTES)):
             self._spend(0)

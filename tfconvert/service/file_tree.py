@@ -14,22 +14,22 @@ from tfconvert.service.config import ServiceConfig
 from tfconvert.service.storage import storing
 
 _MAX_DEPTH = 32
-# Bytes of a name, as file systems have it.
-_LONGEST = 255
+# Maximum bytes of a name in file systems.
+_MAX_NAME = 255
 
-_LONGEST_PATH = 2048
+_MAX_PATH = 2048
 
 _MAC_FOLDER = "__MACOSX"
-# How macOS calls what only it needs.
+# The prefix of files of metadata that macOS adds.
 _MAC_FILE = "._"
 
 
 class EntryNames:
-    """The names that were seen so far, and the directories that they imply."""
+    """The names so far, and the directories in them."""
 
     def __init__(self) -> None:
         self._files: set[str] = set()
-        # A system may take different spellings for the same name.
+        # File systems may take different spellings for the same name.
         self._spelling: dict[str, str] = {}
 
     def add(self, name: str, *, is_folder: bool) -> str:
@@ -37,7 +37,7 @@ class EntryNames:
 
         Args:
             name: As the archive has it.
-            is_folder: Whether it is a directory's.
+            is_folder: Whether it is a directory.
         """
         parts = checked_parts(name)
         if not parts or parts[0] == _MAC_FOLDER or parts[-1].startswith(_MAC_FILE):
@@ -78,18 +78,18 @@ def checked_parts(name: str) -> list[str]:
     if len(parts) > _MAX_DEPTH:
         raise refused(f"an entry is in more than {_MAX_DEPTH} folders")
     lengths = [len(part.encode()) for part in parts]
-    if lengths and (max(lengths) > _LONGEST or sum(lengths) > _LONGEST_PATH):
-        raise refused(f"an entry's name is too long: {name[:_LONGEST]!r}")
+    if lengths and (max(lengths) > _MAX_NAME or sum(lengths) > _MAX_PATH):
+        raise refused(f"an entry's name is too long: {name[:_MAX_NAME]!r}")
     return parts
 
 
 def refused(message: str, hint: str = "pack the model's folder again") -> ConversionError:
-    """Returns the error that an archive can't be unpacked."""
+    """Returns the error for an archive that can't be unpacked."""
     return error("bad-archive", message, hint=hint)
 
 
 _COPY_BYTES = 1 << 18
-# Bytes that anything may unpack to: so little does no harm, whatever it was packed to.
+# Bytes that any archive may unpack to, whatever its size.
 _FREE = 1 << 26
 
 
@@ -106,7 +106,7 @@ class ArchiveLimits(NamedTuple):
     Attributes:
         size: Bytes of all files.
         entries: Files and directories.
-        ratio: How many times larger than the archive the files may be.
+        ratio: Maximum size of the files, relative to the archive.
         seconds: Wall time; 0 for no limit.
     """
 
@@ -117,16 +117,16 @@ class ArchiveLimits(NamedTuple):
 
     @staticmethod
     def of(config: ServiceConfig) -> ArchiveLimits:
-        """Returns a server's."""
+        """Returns the limits of a server."""
         return ArchiveLimits(config.most_unpacked, config.most_entries, config.most_ratio, config.seconds)
 
 
 class FileTree:
-    """A directory that is filled, and what was spent on it so far.
+    """A directory that is filled within limits.
 
     Args:
-        folder: The directory, which is there.
-        limits: What may be spent.
+        folder: The directory, which exists.
+        limits: The limits.
         packed: The archive's bytes; `None` if the files come from elsewhere.
     """
 
@@ -142,7 +142,7 @@ class FileTree:
         self._end = time.monotonic() + limits.seconds if limits.seconds else None
 
     def place(self, name: str, *, is_folder: bool) -> Path | None:
-        """Returns where an entry goes, `None` if it is left out; counts it."""
+        """Returns the path of an entry, or `None` if it is left out; counts it."""
         self.count(1)
         path = self._names.add(name, is_folder=is_folder)
         return self._folder / path if path else None

@@ -298,7 +298,7 @@ def diff(
 
 
 def _latency(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> tuple[float, float]:
-    """Returns the least of several medians of each, measured in turns."""
+    """Returns the minimum of several medians of each, measured in turns."""
     rounds = [
         tuple(measure(path, by_operator=False).latency.median for path in (first, second)) for _ in range(_ROUNDS)
     ]
@@ -379,7 +379,7 @@ class _Pair:
 
 
 def _entry(signature: Signature, signatures: Sequence[Signature]) -> Entry:
-    """Returns what a signature takes, with the other keys of the same subgraph."""
+    """Returns the inputs of a signature, with the other keys of the same subgraph."""
     aliases = tuple(each.key for each in signatures if each.subgraph == signature.subgraph and each != signature)
     inputs = tuple(Input(each.name, _dtype(each.type), each.shape) for each in signature.inputs)
     return Entry(signature.key, inputs, aliases)

@@ -1,4 +1,4 @@
-"""Inspects a model: what it holds, and whether it will convert, which is found out by converting it.
+"""Inspects a model: its contents, and whether it converts, which is found by converting it.
 
 Everything of a conversion runs but reading and writing weights: import, all passes, and the tables of the file. What it
 says is therefore what the conversion will say, for the price of the part that doesn't depend on the weights' size.
@@ -59,7 +59,7 @@ class Imported(NamedTuple):
     Attributes:
         tensorflow_version: The version that wrote it; empty if it doesn't say.
         signatures: Its signatures; `main` for a graph without.
-        operations: How many times each op occurs, except constants and reads of variables; a function's ops count once,
+        operations: The count of each op, except constants and reads of variables; those of a function count once,
             however often it is called.
         control_flow: How many times each kind of conditional or loop occurs, those of TensorFlow 1 as their parts.
         variables: How many variables are used.
@@ -87,7 +87,7 @@ class Imported(NamedTuple):
 
 
 def facts_of(module: ModuleOp) -> Imported:
-    """Returns what is in an imported module."""
+    """Returns the contents of an imported module."""
     names = Counter(op.name for op in walk(module))
     variables = variables_of(module)
     version = module.attributes.get(tf.PRODUCER_VERSION)
@@ -185,7 +185,7 @@ class Inspection(NamedTuple):
 
 @with_room
 def inspect(source: Source, options: Options) -> Inspection:
-    """Returns what is known of a model.
+    """Returns the findings about a model.
 
     Args:
         source: The model, a path.
@@ -212,7 +212,7 @@ def inspect(source: Source, options: Options) -> Inspection:
 
 
 def _tried(known: Inspection, source: Source, options: Options) -> Inspection:
-    """Returns what trying to convert a model adds to what is known of it.
+    """Returns the findings about a model with those of a trial conversion.
 
     Raises:
         ConversionError: It can't be imported.
@@ -233,7 +233,7 @@ def _tried(known: Inspection, source: Source, options: Options) -> Inspection:
 
 
 class _Watch:
-    """Notes what is seen of a module on its way through a conversion.
+    """Records facts about a module on its way through a conversion.
 
     Attributes:
         facts: What was in it after import; `None` before.
@@ -273,8 +273,8 @@ def _size_of(file: Path) -> int:
         return 0
 
 
-# How many rows of a table are shown unless all are asked for.
-_FEW = 12
+# Maximum number of rows of a table without `verbose`.
+_MAX_ROWS = 12
 
 _CONVERTED = "yes: the conversion was run, but for reading and writing weights"
 
@@ -286,7 +286,7 @@ def to_text(inspection: Inspection, *, verbose: bool = False) -> str:
         inspection: What was found out.
         verbose: Whether to list everything instead of the first few.
     """
-    most = None if verbose else _FEW
+    most = None if verbose else _MAX_ROWS
     lines = [_title(inspection)]
     if inspection.converts is not None:
         lines += _verdict(inspection)

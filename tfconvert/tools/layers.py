@@ -138,7 +138,7 @@ class LayerRuns:
         return found
 
     def candidates(self, tensor: Tensor, expected: Mapping[str, Sequence[Array]]) -> list[tuple[str, Array]]:
-        """Returns the values that a tensor may be, with their nodes, from those that `expected` returns."""
+        """Returns the possible values of a tensor, with their nodes, from those that `expected` returns."""
         names = nodes_of(tensor.name)
         found = [(name, each) for name in names for each in expected.get(name, ())]
         # A constant may have taken the node's name, so that a number was added to that of the result.
@@ -248,7 +248,7 @@ _MAX_SAMPLES = 8
 
 
 def layer_table(source: Source, content: bytes, data: Any, wiring: Wiring, ranges: Ranges) -> tuple[LayerFidelity, ...]:
-    """Returns the layers of a file, those where most is lost first.
+    """Returns the layers of a file, those with the largest loss first.
 
     Args:
         source: The model of floats.

@@ -60,7 +60,7 @@ def _loaded(interpreter: Any, arrays: Sequence[Array]) -> Any:
 
 
 def _memory() -> int:
-    """Returns the memory that the process has; where the system doesn't tell, its peak, or 0."""
+    """Returns the memory that the process has; if the system doesn't report it, its peak, or 0."""
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * mmap.PAGESIZE
     if sys.platform == "win32":

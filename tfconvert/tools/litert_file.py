@@ -36,7 +36,7 @@ _BITS = {"INT4": 4, "UINT4": 4, "INT2": 2}
 
 
 def peak_bytes(subgraph: View, is_constant: Callable[[View], bool]) -> int:
-    """Returns the most bytes of a subgraph's computed tensors that are needed at once, dynamic sizes taken as stored.
+    """Returns the peak memory of a subgraph's computed tensors, with dynamic sizes as they are stored.
 
     A tensor is needed from the operator that computes it to the last one that uses it; inputs and outputs are needed
     all the time. The runtime takes at least as much: its kernels may ask for more, for their own use.
@@ -150,7 +150,7 @@ class LiteRTFile(NamedTuple):
         constant_types: How many constants there are of each type, `int8 per channel`.
         computed_types: The same of inputs and computed tensors.
         metadata: Sizes of the metadata entries by name.
-        notes: What its users should know; not part of `to_dict`.
+        notes: Notes for its users; not part of `to_dict`.
     """
 
     size: int
@@ -300,12 +300,12 @@ class _Reader:
         return {view["name"] or "": self._size(view["buffer"]) for view in self._model["metadata"] or ()}
 
     def notes(self) -> tuple[Diagnostic, ...]:
-        """Returns what users of the file should know."""
+        """Returns notes for users of the file."""
         note = compiled_model_note(self.subgraphs, [each.custom or each.name.upper() for each in self._codes])
         return () if note is None else (note,)
 
     def runtime(self) -> str | None:
-        """Returns the release that the file says it needs, `None` if it says nothing."""
+        """Returns the release that the file asks for, or `None`."""
         for view in self._model["metadata"] or () if self._is_whole else ():
             if view["name"] == _RUNTIME and view["buffer"] < len(self._buffers):
                 data = self._buffers[view["buffer"]]["data"]

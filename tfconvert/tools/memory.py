@@ -73,7 +73,7 @@ def _plain(formula: Polynomial) -> int | str:
 
 @with_room
 def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[int]]) -> list[Memory]:
-    """Returns what each of a model's functions takes.
+    """Returns the cost of each of a model's functions.
 
     Args:
         source: The model.

@@ -95,7 +95,7 @@ class OpSupport(NamedTuple):
 
 
 class FunctionSupport(NamedTuple):
-    """A function by the name of what it implements, which is converted as a whole.
+    """A function that is converted as a whole, by the name of its interface.
 
     Attributes:
         interface: The name, `*` for any ending.
@@ -116,7 +116,7 @@ def supported_ops() -> tuple[OpSupport, ...]:
 
 
 def supported_functions() -> tuple[FunctionSupport, ...]:
-    """Returns the functions that are recognised by the name of what they implement."""
+    """Returns the functions that are recognised by the name of their interface."""
     return tuple(FunctionSupport(fusion.interface, fusion.summary) for fusion in FUSIONS)
 
 
@@ -136,14 +136,14 @@ def _support(name: str, entries: Mapping[str, tuple[str, Sequence[Way]]], remove
 
 
 def upgraded(name: str, current: OpSupport) -> OpSupport:
-    """Returns what becomes of an op that is read as another one, from what becomes of that."""
+    """Returns the support of an op that is imported as another one."""
     if current.how in ("builtin", "decomposed", "legalized", "rewritten"):
         return OpSupport(name, "rewritten", current.topic, (Way((f"tf.{current.op}",)),), "import")
     return current._replace(op=name)
 
 
 def without_legalization(name: str, removed: Mapping[str, str]) -> OpSupport | None:
-    """Returns what becomes of an op that is refused, or gone when legalization begins; `None` if it is neither."""
+    """Returns the support of an op that is refused, or removed before legalization; else `None`."""
     why = reason(f"tf.{name}")
     if why:
         return OpSupport(name, "refused", reason=why)
@@ -209,7 +209,7 @@ def rewritten() -> dict[str, str]:
     return {op: name for op, name in found.items() if op not in _KEPT}
 
 
-# Ops of which passes remove only those that do nothing.
+# Passes remove these only where they do nothing.
 _KEPT = frozenset({"Cast"})
 
 
@@ -224,7 +224,7 @@ def _dtypes(text: str) -> tuple[str, ...]:
 
 
 def matching(pattern: str, ops: Iterable[OpSupport]) -> list[OpSupport]:
-    """Returns the ops whose name has a text in it, or matches it if it has `*` or `?`, in whatever case.
+    """Returns the ops whose name contains a string, or matches a pattern with `*` or `?`; case is ignored.
 
     The op that is called so comes first.
     """
@@ -258,7 +258,7 @@ _SHOWN: tuple[How, ...] = ("builtin", "decomposed", "rewritten", "folded", "refu
 
 
 def op_lines(ops: Sequence[OpSupport], meanings: Mapping[How, str] = MEANINGS) -> list[str]:
-    """Returns a line for each op, and what the words in it mean."""
+    """Returns a line for each op, and the meaning of the words in it."""
     width = max((len(each.op) for each in ops), default=0)
     lines = [f"{each.op:<{width}}  {each.how:<10}  {_told(each)}".rstrip() for each in ops]
     used = {each.how for each in ops}

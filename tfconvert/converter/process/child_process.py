@@ -10,12 +10,10 @@ in the child: the caller gets a reference, which it can pass to further calls.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
 import os
 import pkgutil
-import signal
 import subprocess
 import sys
 import threading
@@ -27,23 +25,8 @@ from typing import IO, Any, NamedTuple, ParamSpec, TypeVar
 import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
 import numpy as np
 
+from tfconvert.converter.process.python_process import die_with, python_command
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
-
-# Linux: which signal a process gets when its parent ends.
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with(parent: int) -> None:
-    """Has this process end with its parent, whatever it is busy with, on Linux.
-
-    Args:
-        parent: The parent's number: if it ended before this was asked for, so does this process.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit()
-
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,9 +36,6 @@ _TIMEOUT = 600.0
 
 # What is sent itself; results of other types stay in the process.
 _DATA = (type(None), bool, int, float, str, bytes, list, tuple, dict, np.ndarray)
-
-# The child finds modules where this process does, and never in a working directory that holds files of others.
-_MAIN = f"import sys; sys.path[:] = sys.argv[2:]; from {__name__} import serve; serve()"
 
 
 class ChildError(Exception):
@@ -114,7 +94,7 @@ class Child:
         request = (f"{function.__module__}:{function.__qualname__}", list(args), kwargs)
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _MAIN, str(os.getpid()), *sys.path],
+                python_command(__name__, "serve"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

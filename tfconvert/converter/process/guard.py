@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def diagnosed(work: Callable[[], Result]) -> Result:
-    """Returns what some work returns.
+    """Returns the result of a function.
 
     Raises:
         ConversionError: It needs more memory than there is (`out-of-memory`), or something in the model is nested too
@@ -23,12 +23,12 @@ def diagnosed(work: Callable[[], Result]) -> Result:
         return work()
     except (MemoryError, RecursionError) as problem:
         found = exhausted(problem)
-    # Raised outside of the block, so that the frames of the failed work, and what they hold, are given back.
+    # Raised outside of the block, so that the frames of the failed work are freed.
     raise ConversionError([found])
 
 
 def exhausted(problem: MemoryError | RecursionError) -> Diagnostic:
-    """Returns the diagnostic of an exception that tells that something is used up."""
+    """Returns the diagnostic for exhausted memory or stack."""
     stage = next((f"{note}: " for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
     if isinstance(problem, MemoryError):
         return Diagnostic(
@@ -67,11 +67,11 @@ class Guard:
     ) -> None:
         """Raises the error, whose cause the exception is; `ConversionError`s pass."""
         if isinstance(value, Exception) and not isinstance(value, ConversionError):
-            raise self._error_of(f"fails with {type(value).__name__}: {_told(value, trace)}") from value
+            raise self._error_of(f"fails with {type(value).__name__}: {_message(value, trace)}") from value
 
 
-def _told(problem: Exception, trace: TracebackType | None) -> str:
-    """Returns what an exception says, with the line."""
+def _message(problem: Exception, trace: TracebackType | None) -> str:
+    """Returns the message of an exception, with the line."""
     if isinstance(problem, SyntaxError) and problem.filename is not None:
         return f"{problem.msg} ({problem.filename}:{problem.lineno})"
     return f"{problem}{_line(trace)}"

@@ -56,7 +56,7 @@ class Search:
         self._trials = 0
 
     def run(self, first: Trial) -> Exclusions:
-        """Returns what to exclude.
+        """Returns the layers to exclude.
 
         Args:
             first: The model as it is.

@@ -35,7 +35,7 @@ MAX_ITERATIONS = 2000
 
 
 def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> list[Diagnostic]:
-    """Compares what the exported functions of a module compute before and after a pass.
+    """Compares the results of a module's exported functions before and after a pass.
 
     Args:
         before: The module before the pass.

@@ -175,7 +175,7 @@ class Quantized(NamedTuple):
 def compared(
     source: Source, content: bytes, data: Any = None, wiring: Wiring | None = None, quantized: Quantized | None = None
 ) -> Verification:
-    """Returns how a file compares with a model; as `verify`, but what differs is returned.
+    """Returns how a file compares with a model; as `verify`, but differences are returned, not raised.
 
     Args:
         source: The model.
@@ -225,7 +225,7 @@ def checked(
     name: str = "the executor",
     quantized: Quantized | None = None,
 ) -> Verification:
-    """Returns how what an engine computes compares with a model.
+    """Returns how the results of an engine compare with a model.
 
     Args:
         module: The model.
@@ -302,7 +302,7 @@ def reference_runs(
 
 
 def samples_of(data: Any, entries: Sequence[Entry], number: int) -> Iterator[Sequence[Array]]:
-    """Yields the user's inputs for one function; those of others are not touched, as they may be read only once.
+    """Yields the user's inputs for one function; those of others are not read, since that may be possible only once.
 
     Args:
         data: The user's inputs.
@@ -414,7 +414,7 @@ class _Check:
             self._judge(run, got, wrong)
 
     def fidelity(self) -> list[OutputFidelity]:
-        """Returns how near the outputs are, if that is what is judged."""
+        """Returns the fidelity of a quantized file's outputs, or `None`."""
         return []
 
     def _judge(self, run: Run, got: Sequence[Array], wrong: dict[int, Difference]) -> None:

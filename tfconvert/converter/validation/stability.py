@@ -24,11 +24,11 @@ _NOT_COMPUTED = frozenset(("tf.Const", "tf.ReadVariableOp"))
 # The errors of the runs, in turn: those of sums in another order, and of longer sums.
 _SHARES = (1e-6, 1e-5)
 
-_RUNS = 24
-# How many runs there are at most, and how many that explain nothing more are enough.
+_MAX_RUNS = 24
+# Maximum number of runs in a row that explain nothing more.
 _PATIENCE = 4
 
-# How many times the error that a disturbance made an error may be: few runs don't find the largest.
+# Maximum error, relative to that of disturbed runs: few runs don't find the largest.
 _MARGIN = 10.0
 
 
@@ -58,7 +58,7 @@ def unexplained(
 
 
 def _disturbed(module: ModuleOp, function: str, values: Sequence[Array]) -> Iterator[Sequence[Array]]:
-    for seed in range(_RUNS):
+    for seed in range(_MAX_RUNS):
         shaken = Shaken(module, share=_SHARES[seed % len(_SHARES)], random=np.random.default_rng(seed))
         try:
             yield shaken.run(function, values)
@@ -118,7 +118,7 @@ def _wide(value: Array) -> Array:
 
 @dataclass(slots=True)
 class Shaken(Executor):
-    """Rounds otherwise: every number that is computed is off by a random few units in its last place.
+    """Rounds in another way: every number that is computed is off by a random few units in its last place.
 
     What comes out different is what rounding decides: which of two nearly equal numbers is the greater, small
     differences of large numbers, and all that follows from them.

@@ -45,25 +45,25 @@ class Database:
     def __init__(self, url: str) -> None:
         self.engine = _engine(url)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
-        # Who writes to SQLite waits for others by sleeping; here they wait in a queue.
+        # Writers of SQLite wait for each other by sleeping; a lock has a queue.
         self._writer = threading.Lock()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that only reads."""
-        with _told(), self.engine.connect() as connection:
+        with _translated(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self, *, is_exclusive: bool = False) -> Iterator[Connection]:
-        """A transaction that is committed at its end, and undone if that is an error.
+        """A transaction that is committed at its end, or rolled back after an exception.
 
         Args:
             is_exclusive: Whether no other exclusive transaction of any server may run meanwhile; on SQLite there is
                 never another that writes.
         """
         with (
-            _told(),
+            _translated(),
             self._writer if self._is_sqlite else nullcontext(),
             self.engine.connect().execution_options(writes=True) as connection,
             connection.begin(),
@@ -73,7 +73,7 @@ class Database:
             yield connection
 
     def check(self) -> None:
-        """Asks the database for a sign of life."""
+        """Checks that the database answers."""
         with self.read() as connection:
             connection.execute(text("SELECT 1"))
 
@@ -93,7 +93,7 @@ def _engine(url: str) -> Engine:
             parsed, pool_size=16, max_overflow=48, pool_pre_ping=parsed.get_backend_name() != "sqlite"
         )
     except (ArgumentError, NoSuchModuleError) as problem:
-        # The URL may hold a password, and so may what is said of it.
+        # The URL may contain a password, and so may the message.
         hint = "such as sqlite:///FILE, or postgresql://USER@HOST/NAME"
         is_other = "SQLite" in str(problem)
         what = "it names a database that is not supported" if is_other else "it isn't the URL of a database"
@@ -108,7 +108,7 @@ def _engine(url: str) -> Engine:
 
 
 def _set_up(connection: sqlite3.Connection, record: Any) -> None:
-    # Transactions are begun by us, since a write must begin as one: it could not wait for others later.
+    # Transactions are begun explicitly: one that writes must begin so, since it could not wait for others later.
     connection.isolation_level = None
     for pragma in (f"busy_timeout={_BUSY_MILLISECONDS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
@@ -120,8 +120,8 @@ def _begin(connection: Connection) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turns what the database says into errors of ours; that something must be unique is for who asked."""
+def _translated() -> Iterator[None]:
+    """Turns exceptions of the database into diagnostics; violations of uniqueness are for the caller."""
     try:
         yield
     except IntegrityError:
@@ -141,7 +141,7 @@ def _explained(problem: SQLAlchemyError) -> ConversionError:
 
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-# The file of the data directory that says which database it belongs to.
+# The file of the data directory with the ID of its database.
 _MARK = "installation"
 
 
@@ -150,7 +150,7 @@ def open_database(config: ServiceConfig, folders: Folders) -> Database:
 
     Args:
         config: The server's settings.
-        folders: Its data directory, which is there.
+        folders: Its data directory, which exists.
     """
     database = Database(config.database or f"sqlite:///{folders.database}")
     is_opened = False
@@ -168,11 +168,11 @@ def open_database(config: ServiceConfig, folders: Folders) -> Database:
 
 
 def migrate(connection: Connection, revision: str = "head") -> None:
-    """Brings the tables up to date, in the transaction that is under way.
+    """Migrates the tables, in the current transaction.
 
     Args:
         connection: The connection.
-        revision: Up to which migration.
+        revision: The last migration to apply.
 
     Raises:
         ConversionError: A newer version of the program has changed them (`bad-database`).
@@ -198,7 +198,7 @@ def _check(connection: Connection) -> None:
 
 
 def _match(connection: Connection, folders: Folders) -> None:
-    """Ties the database to the data directory, or sees that they are tied: files of another would seem left over."""
+    """Ties the database to the data directory, or checks that: files of another database would count as left over."""
     mark = folders.data / _MARK
     known = connection.execute(select(INSTALLATION.c.id)).scalar()
     try:

@@ -1,4 +1,4 @@
-"""The page, its files, the policies under which browsers run them, and what the codes of errors mean."""
+"""The page, its files, the policies under which browsers run them, and the meaning of error codes."""
 
 from __future__ import annotations
 
