@@ -14,10 +14,11 @@ import uvicorn
 from sqlalchemy import insert
 
 from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.job_rows import new_record, to_values
 from tfconvert.service.database.tables import JOBS
 from tfconvert.service.http.app import create_app
 from tfconvert.service.http.service import Service
-from tfconvert.service.jobs import JobRecord, JobState, Submission, new_record, to_values
+from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.tokens import Role
 
 

@@ -26,9 +26,7 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service import storage
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
-from tfconvert.service.database.tables import JOBS, SERVERS, TOKENS
-from tfconvert.service.events import STATE, EventLog
-from tfconvert.service.jobs import (
+from tfconvert.service.database.job_rows import (
     ACTIVE,
     EQUAL_JOB,
     HELD,
@@ -38,9 +36,6 @@ from tfconvert.service.jobs import (
     TAKE,
     TO_CANCEL,
     WAITING,
-    JobRecord,
-    JobState,
-    Submission,
     cursor_of,
     held_by,
     new_record,
@@ -49,6 +44,9 @@ from tfconvert.service.jobs import (
     to_record,
     to_values,
 )
+from tfconvert.service.database.tables import JOBS, SERVERS, TOKENS
+from tfconvert.service.events import STATE, EventLog
+from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.storage import Folders
 
 # Maximum number of attempts to claim a job when other servers claim equal ones.
