@@ -71,7 +71,7 @@ def _plain(size: Dim) -> int | str:
 
 @with_room
 def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[int]]) -> list[Memory]:
-    """Returns what each of a model's functions takes.
+    """Returns the cost of each of a model's functions.
 
     Args:
         source: The model.

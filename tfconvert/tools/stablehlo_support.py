@@ -39,7 +39,7 @@ _NOTES: Mapping[str, str] = {
 CONTROL_FLOW = "control flow"
 """The family of branches and loops, which become regions."""
 
-# Op of StableHLO -> all ops that become it, of those that IREE refuses whatever their operands are.
+# Op of StableHLO that IREE refuses with any operands -> all ops that it is the lowering of.
 _BECOMES: Mapping[str, str] = {
     "stablehlo.cholesky": "BatchCholesky Cholesky",
     "stablehlo.triangular_solve": "BatchMatrixTriangularSolve MatrixTriangularSolve",
@@ -91,5 +91,5 @@ def _removed() -> dict[str, str]:
 
 
 def _refused_by_iree() -> dict[str, str]:
-    """Returns the ops that IREE never compiles, each with what it becomes."""
+    """Returns the ops that IREE never compiles, each with the op of StableHLO."""
     return {op: name for name, ops in _BECOMES.items() for op in ops.split()}

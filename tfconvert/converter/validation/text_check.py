@@ -1,4 +1,4 @@
-"""Compares a text of StableHLO with the model that it was made of: the reference executor runs both, at several sizes.
+"""Compares StableHLO text with the model that it was made of: the reference executor runs both, at several sizes.
 
 It runs the text as it is written, weights and all. What the model computes and the text refuses is a defect.
 """

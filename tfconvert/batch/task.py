@@ -1,4 +1,4 @@
-"""Jobs: conversions as plain data, which go to other processes and machines."""
+"""Tasks: conversions as plain data, which are sent to other processes and machines."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-class JobLimits(NamedTuple):
-    """The limits of a job; 0 means no limit.
+class TaskLimits(NamedTuple):
+    """The limits of a task; 0 means no limit.
 
     Attributes:
         seconds: Wall time.
@@ -22,16 +22,17 @@ class JobLimits(NamedTuple):
     output: int = 8 << 30
 
 
-class Job(NamedTuple):
+class Task(NamedTuple):
     """A conversion to a file.
 
     Attributes:
         model: The path of the model.
-        output: The path of the result; the file appears whole or not at all.
-        settings: Keywords of `tfconvert.convert`, as `settings.SETTINGS` has them.
+        output: The path of the result, which is written atomically.
+        settings: Keywords of `tfconvert.convert`, as in `settings.SETTINGS`.
         report: The path of the report as JSON, empty for none.
         page: The path of the report as a page, empty for none.
-        log: The path of what the process prints, empty to drop that.
+        log: The path of the log of what the process prints, empty for none.
+        directory: The working directory, which relative paths start from; empty for that of the pool.
     """
 
     model: str
@@ -40,18 +41,19 @@ class Job(NamedTuple):
     report: str = ""
     page: str = ""
     log: str = ""
+    directory: str = ""
 
 
-class Ending(NamedTuple):
-    """How a job ended.
+class Outcome(NamedTuple):
+    """How a task ended.
 
     Attributes:
-        problem: What went wrong, as `ConversionError.to_dict` has it; `None` if nothing did.
+        problem: The error, as `ConversionError.to_dict` returns it, or `None`.
         summary: The size of the result, its operators and how long the conversion took, and the endings of the files
             beside it (`beside`); empty after a failure.
-        seconds: Wall time, with all that is around the conversion.
-        peak: The most memory that the process had, in bytes; 0 if unknown.
-        is_lost: Whether the process ended before it said anything: trying again may help.
+        seconds: Wall time, including the overhead.
+        peak: The peak memory of the process, in bytes; 0 if unknown.
+        is_lost: Whether the process ended without an answer: a retry may help.
     """
 
     problem: Mapping[str, Any] | None
@@ -62,10 +64,10 @@ class Ending(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The code of what went wrong, empty if nothing did."""
+        """The code of the error; empty if there is none."""
         return str(self.problem["errors"][0]["code"]) if self.problem is not None else ""
 
     @property
     def message(self) -> str:
-        """The error in a sentence, empty if there is none."""
+        """The message of the error; empty if there is none."""
         return str(self.problem["errors"][0]["message"]) if self.problem is not None else ""

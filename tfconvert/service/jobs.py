@@ -1,4 +1,4 @@
-"""The service's record of a job."""
+"""The service's records of jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class JobState(StrEnum):
-    """Where a job is on its way."""
+    """The state of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -18,22 +18,22 @@ class JobState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing happens any more, unless somebody asks for it to be tried again."""
+        """Whether only a retry changes it."""
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
 
 class Submission(NamedTuple):
-    """A conversion that somebody asks for.
+    """A request to convert a model.
 
     Attributes:
-        owner: Who asks: the ID of a token, empty for whoever needs none.
+        owner: The ID of the token; empty if the server needs none.
         settings: Keywords of `tfconvert.convert`, checked.
-        model_name: What the model was called where it came from.
-        model_sha256: The digest of what was uploaded, which lies under `models/`; empty if a place is named instead.
+        model_name: The name of the model's file.
+        model_sha256: The digest of the upload, which is in `models/`; empty if a place is named instead.
         calibration_sha256: That of the uploaded samples to calibrate with, empty if there are none.
         place: The path or URL of the model, empty if it was uploaded.
         size_in: Bytes that were uploaded.
-        idempotency_key: By which the owner recognizes the request when it is sent again, empty for none.
+        idempotency_key: Equal for a request that is sent again; empty for none.
     """
 
     owner: str
@@ -52,18 +52,18 @@ class JobRecord(NamedTuple):
     Attributes:
         id: 32 random hexadecimal digits.
         owner: As submitted, like the six attributes after `state`.
-        state: Where it is.
-        cache_key: Equal for jobs whose results are.
+        state: Its state.
+        cache_key: Equal for jobs with equal results.
         server: The ID of the server that runs it, empty if none does.
-        attempt: How often it was begun.
-        stage: Which stage it was last known to be in.
-        problem: What went wrong, as `ConversionError.to_dict` has it.
-        summary: What `batch.job.Ending.summary` says.
-        result_attempt: The attempt whose result counts, 0 if there is no result.
+        attempt: How many times it was started.
+        stage: The last known stage.
+        problem: The error, as `ConversionError.to_dict` returns it.
+        summary: What `batch.job.Outcome.summary` says.
+        result_attempt: The attempt that made the result; 0 if there is none.
         is_cached: Whether the result is that of an equal job.
-        cancel_requested: Whether the owner wants it to end.
-        seconds: Wall time of the conversion, with all that is around it.
-        peak: The most memory that its process had, in bytes.
+        cancel_requested: Whether the owner has cancelled it while it runs.
+        seconds: Wall time, including the overhead.
+        peak: The peak memory of its process, in bytes.
     """
 
     id: str

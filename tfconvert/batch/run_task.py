@@ -1,4 +1,4 @@
-"""Runs a job in this process."""
+"""Runs a task in this process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tfconvert import api
-from tfconvert.batch.job import Job
 from tfconvert.batch.settings import check_settings
+from tfconvert.batch.task import Task
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import error
@@ -20,27 +20,27 @@ from tfconvert.settings.quantization import Quantize
 from tfconvert.settings.verify_options import Verify, to_verify
 
 
-def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
-    """Converts a model and writes the files; returns the summary of an `Ending`.
+def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
+    """Converts a model and writes the files; returns the summary of an `Outcome`.
 
     Args:
-        job: What to convert, and where to.
+        task: What to convert, and where to.
         on_stage: Called with the name of each stage before it begins.
     """
-    check_settings(job.settings)
-    settings = dict(job.settings)
-    if job.page:
+    check_settings(task.settings)
+    settings = dict(task.settings)
+    if task.page:
         settings["keep_graphs"] = True
-    source, options = _split(job.model, settings)
-    source.check_output(job.output, source.files)
+    source, options = _split(task.model, settings)
+    source.check_output(task.output, source.files)
     model = api.convert_source(source, options, on_stage)
     on_stage("write")
-    model.save(job.output)
+    model.save(task.output)
     report = model.report
-    if job.report:
-        _write_json(job.report, {"output_file": job.output, **report.to_dict()})
-    if job.page:
-        report.save(job.page)
+    if task.report:
+        _write_json(task.report, {"output_file": task.output, **report.to_dict()})
+    if task.page:
+        report.save(task.page)
     beside = list(filter(None, model.parts))
     fidelity = report.quantization.fidelity if report.quantization is not None else None
     return {
@@ -55,7 +55,7 @@ def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
-    """Returns the two halves of the settings: what to import, and what to make of it."""
+    """Returns the settings as those of the import and those of the conversion."""
     own = Source._fields
     source = Source(model, **{name: value for name, value in settings.items() if name in own})
     rest = {name: value for name, value in settings.items() if name not in own}
@@ -82,13 +82,13 @@ def _write_json(path: str, content: Mapping[str, Any]) -> None:
     write_whole(path, write)
 
 
-def check_place(job: Job) -> None:
-    """Creates the folder of a job's result.
+def create_folder_of(task: Task) -> None:
+    """Creates the directory of a task's result.
 
     Raises:
         ConversionError: That can't be done (`output-not-writable`).
     """
     try:
-        Path(job.output).parent.mkdir(parents=True, exist_ok=True)
+        Path(task.output).parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise error("output-not-writable", f"can't create {Path(job.output).parent}: {problem.strerror}") from None
+        raise error("output-not-writable", f"can't create {Path(task.output).parent}: {problem.strerror}") from None
