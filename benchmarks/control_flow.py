@@ -127,7 +127,7 @@ def loops(count: int) -> pb.GraphDef:
 
 
 def body(count: int) -> pb.GraphDef:
-    """Returns one loop of so many nodes."""
+    """Returns one loop with the given number of nodes."""
     graph = Graph()
 
     def chain(value: str) -> str:

@@ -4,8 +4,8 @@
     python -m benchmarks.iree_probe --write
 
 The forms are programs in iree_probe.mlir. Each is compiled as it is by the installed IREE and run, in processes of
-their own, and its results are compared with the reference executor's. A form that is taken and computed right needs
-its rewrite no longer. With `--write` the table iree_probe.tsv is written anew, with which tests compare.
+their own, and its results are compared with the reference executor's. A form that IREE accepts and computes correctly needs
+its rewrite no longer. `--write` rewrites the table iree_probe.tsv, with which tests compare.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def table() -> dict[tuple[str, str], str]:
 def main() -> None:
     """Probes IREE and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the table anew")
+    parser.add_argument("--write", action="store_true", help="rewrite the table")
     parser.add_argument("--run", nargs=3, type=Path, metavar=("PROGRAM", "INPUTS", "RESULTS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run:

@@ -111,7 +111,7 @@ def tree_processor(process: int) -> float:
 
 
 class Rate(NamedTuple):
-    """What a process per job achieves.
+    """The rate that a process per job achieves.
 
     Attributes:
         per_second: Models converted in a second.

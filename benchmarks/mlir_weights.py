@@ -31,7 +31,7 @@ PROGRAMS = 200e6
 """Bytes of memory that our process may take while a program is made."""
 
 SECONDS = 1.5
-"""Seconds of a processor that writing a text of 100 MB of weights may take; it grows with the weights."""
+# Maximum processor seconds for writing 100 MB of weights as text; the time grows with the weights.
 
 _CHILD = """
 import sys
@@ -49,7 +49,7 @@ What the kernel tells a parent is the largest of the process and of those that i
 
 
 class Cost(NamedTuple):
-    """What a conversion costs.
+    """The cost of a conversion.
 
     Attributes:
         seconds: Wall time.

@@ -1,4 +1,4 @@
-"""Models with open batches, lengths and image sizes, each with the inputs of five sizes that it is tried with."""
+"""Models with dynamic batches, lengths and image sizes, each with inputs of five sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OpenModel(NamedTuple):
 
     Attributes:
         build: Returns a module whose function `serve` is the model.
-        shapes: The shapes of its input that it is tried with.
+        shapes: The shapes of its input that the benchmark runs.
         dtype: The input's element type: floats, or integers below 50.
     """
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from benchmarks.architectures import ARCHITECTURES, BENCH_SET, FLAVOURS, Architecture, Flavour
 
 RECIPE = 2
-"""The version of `export_model`'s models, incremented so that old ones are created anew."""
+"""The version of `export_model`'s models, incremented so that old ones are created again."""
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 QUIET_TENSORFLOW = {

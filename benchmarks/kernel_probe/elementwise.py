@@ -79,7 +79,7 @@ def _unary() -> Iterator[Case]:
     for seed, (name, low, high, least, greatest, options) in enumerate(_UNARY):
         value = random(seed).uniform(low, high, SHAPE)
         if low < 0:
-            # The least and the greatest integer: the negative of the former is none of the type's.
+            # The minimum and the maximum integer: the type cannot represent the negative of the former.
             value[0, 0, 0, :2] = 10 * low, 10 * high
         for kind in KINDS:
             x = within(kind, value, low, high)

@@ -29,14 +29,14 @@ Measure = Callable[[Case, Answer, Answer], float]
 
 
 class Found:
-    """What became of a case.
+    """The outcome of a case.
 
     Attributes:
         case: The case.
         builtin: Its outcome with the builtin kernels, one of `kernels.OUTCOMES`.
         xnnpack: Its outcome with XNNPACK.
-        errors: How far the results are off, in units of what is allowed; NaN where there are none.
-        problems: Why there are none.
+        errors: How far the results are off, in units of what is allowed; NaN without results.
+        problems: Why there are no results.
     """
 
     __slots__ = ("builtin", "case", "errors", "problems", "xnnpack")

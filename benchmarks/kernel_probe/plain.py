@@ -65,7 +65,7 @@ def cases(family: Family, kind: str, rank: int) -> Iterator[Case]:
 
 
 def _special(plan: Plan) -> Plan:
-    """Returns a call with infinite numbers among its operands, and such that are none."""
+    """Returns a call with infinities and NaN among its operands."""
     draw, operands = random(1), list[Tensor | None]()
     for operand in plan.operands:
         if operand is not None and operand.type == "f32":

@@ -106,7 +106,7 @@ def _second(name: str, d: Draw, shape: tuple[int, ...]) -> Tensor:
     if name in _DIVIDE:
         y = d.x(shape)
         y.value[y.value == 0] = 1
-        # No -1, since the least integer divided by it is none of the type, which ends the process in TensorFlow too.
+        # No -1: dividing the minimum integer by it overflows, which ends the process in TensorFlow too.
         if not d.type.startswith("u"):
             y.value[y.value == -1] = 3
         return y

@@ -33,7 +33,7 @@ from benchmarks.architectures import ARCHITECTURES
 from benchmarks.samples import images, load_samples
 
 RECIPE: Final = 1
-"""The version of the models and samples, incremented so that old ones are created anew."""
+"""The version of the models and samples, incremented so that old ones are created again."""
 
 IMAGE: Final = (224, 224, 3)
 """The shape of the large networks' inputs."""
@@ -41,7 +41,7 @@ IMAGE: Final = (224, 224, 3)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a model is made from.
+    """The recipe of a model.
 
     Attributes:
         name: Its name.

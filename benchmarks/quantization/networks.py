@@ -30,7 +30,7 @@ LABELS: Final = "sparse_categorical_crossentropy"
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What a network learns from, and what it has not seen."""
+    """The training data of a network, and data that it has not seen."""
 
     inputs: np.ndarray
     answers: np.ndarray

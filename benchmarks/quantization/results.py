@@ -20,7 +20,7 @@ from benchmarks.quantization.run import KERNELS, Kernels, answers, operators_on_
 from benchmarks.zoo import REPOSITORY
 
 RECIPE: Final = 1
-"""The version of the figures, incremented so that kept ones are measured anew."""
+"""The version of the figures, incremented so that kept ones are measured again."""
 
 MAX_SNR: Final = 200.0
 """The ratio that answers without any error are said to have, in dB."""

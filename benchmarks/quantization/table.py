@@ -1,4 +1,4 @@
-"""What a quantized file has to be to be good enough, and the table of all of them."""
+"""Criteria that a quantized file has to meet, and the table of all files."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ class Row:
         return self.official.snr.get(kernels, aim)
 
     def _counted(self, figures: Figures) -> int:
-        """Returns the operators that count: weights that are turned to floats once are none that run."""
+        """Returns the number of operators that run with every call; weights are dequantized only once."""
         return figures.operators - (figures.folded if self.mode.quantize == "dynamic" else 0)
 
     def shortcomings(self) -> list[str]:
-        """Returns in what our result is not good enough."""
+        """Returns the criteria that our result misses."""
         ours, official = self.ours, self.official
         if ours.problem:
             return ["no file"]

@@ -39,7 +39,7 @@ def _sample(cases: list[Case]) -> list[Case]:
 
 
 def test_litert_does_what_the_table_says(cases: list[Case]) -> None:
-    """Where this fails, LiteRT has changed: `python -m benchmarks.kernel_probe` writes the table anew."""
+    """Where this fails, LiteRT has changed: `python -m benchmarks.kernel_probe` rewrites the table."""
     found = judge.probe(_sample(cases))
     assert len(found) == SAMPLE
     wrong = []

@@ -33,7 +33,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def _no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
-        raise error("iree-missing", "there is none", hint="pip install 'tfconvert[iree]'")
+        raise error("iree-missing", "not installed", hint="pip install 'tfconvert[iree]'")
 
     monkeypatch.setattr(compiler, "find", missing)
 

@@ -67,7 +67,7 @@ class Rated(NamedTuple):
     Attributes:
         text: The message; empty if the model is converted.
         what: Whether it names what is to blame: the op, or the file, node or name.
-        where: Whether it names the node; `None` if there is none.
+        where: Whether it names the node, or `None` without a node.
         line: Whether it names the line of source; `None` if the model doesn't hold it.
         types: Whether it tells the types of the op's operands; `None` if no op is to blame.
         step: Whether it tells a next step.

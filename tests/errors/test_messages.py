@@ -1,4 +1,4 @@
-"""The text of every error of the corpus; `TFCONVERT_UPDATE_GOLDENS=1 pytest tests/errors` writes them anew."""
+"""The text of every error of the corpus; `TFCONVERT_UPDATE_GOLDENS=1 pytest tests/errors` writes them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files, texts and settings get wrong is an error that says so, and never an exception of Python's own."""
+"""Invalid files, texts and settings raise a tfconvert error, never another Python exception."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tfconvert.schema.tflite import operators
 
 
 def _code(model: Any, **settings: Any) -> str:
-    """Returns the code of the error that a conversion ends in; empty if there is none."""
+    """Returns the code of the error that a conversion ends in; empty otherwise."""
     try:
         tfconvert.convert(model, **settings)
     except ConversionError as problem:
@@ -347,7 +347,7 @@ def test_a_model_can_not_define_tensorflow_s_ops_anew() -> None:
 
 
 def test_handles_are_compared_by_what_they_are() -> None:
-    """What they refer to may be arrays, which have no single truth."""
+    """They may refer to arrays, which have no single truth value."""
     one, other = (np.array([np.arange(2), b"x"], object) for _ in range(2))
     assert not compare(one, other).what
     other[1] = b"y"

@@ -1,4 +1,4 @@
-"""What a model may read is a file in its own folder: nothing of another's comes out in a result or an error."""
+"""A model may read only files in its own directory: no other file's contents appear in a result or an error."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_a_checkpoint_of_its_own_has_its_own_folder(model: Path) -> None:
 @pytest.mark.parametrize("kind", ["fifo", "zero", "socket", "folder", "circle"])
 @pytest.mark.parametrize("part", [*_PARTS[:1], *_PARTS[2:]])
 def test_only_files_are_read(model: Path, part: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe would wait for ever, a device never end."""
+    """Reading a pipe would block indefinitely, and a device has no end."""
     _replace(model / part, kind, monkeypatch)
     assert _code(model) in ("unreadable-file", "not-a-saved-model", "outside-model")
     assert _code(model, follow_links=True) in ("unreadable-file", "not-a-saved-model")

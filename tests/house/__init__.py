@@ -1,1 +1,1 @@
-"""What must hold of the whole repository: floors, sizes, docstrings, pages, releases."""
+"""Tests of the whole repository: layers, sizes, docstrings, pages, releases."""

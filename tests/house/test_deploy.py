@@ -1,4 +1,4 @@
-"""What is there to deploy the service starts the service that there is."""
+"""The files for deployment start the current service."""
 
 from __future__ import annotations
 

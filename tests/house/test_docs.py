@@ -1,4 +1,4 @@
-"""What the pages of docs/ tell people to do works as pasted; the site has all pages, and its links lead somewhere."""
+"""Commands and code in docs/ work as pasted; the site has all pages, and its links resolve."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _edges(files: tuple[SourceFile, ...], *, with_typing: bool) -> Mapping[str, 
 
 
 def _circle(edges: Mapping[str, set[str]]) -> list[str]:
-    """Returns a circle among the edges, its first module repeated at its end; empty if there is none."""
+    """Returns a cycle among the edges, with its first module repeated at its end; empty without a cycle."""
     done: set[str] = set()
     for start in sorted(edges):
         path: list[str] = []

@@ -23,7 +23,7 @@ _LONGEST = 1 << 16
 
 
 class Pool:
-    """What models hold, by type: pieces that may be put into another place or another model.
+    """The parts of models, by type, which may be moved to another position or another model.
 
     Args:
         messages: The models.

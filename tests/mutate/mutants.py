@@ -44,7 +44,7 @@ class Mutant(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What `convert` is given beside the path."""
+        """The keyword arguments of `convert`."""
         return {**SETTINGS[self.settings][1], **({} if self.seed.outputs is None else {"outputs": self.seed.outputs})}
 
 

@@ -118,7 +118,7 @@ def _outputs_file(folder: Path) -> Path:
 
 
 def find_seeds(folder: Path, models: Collection[str] = ()) -> Seeds:
-    """Returns the seeds in a folder, and makes them if there are none.
+    """Returns the seeds in a folder, and creates them if the directory has none.
 
     They are made in a process of their own, so that names that TensorFlow counts up are the same each time.
 

@@ -31,7 +31,7 @@ NOT_EXPLAINED = frozenset({"internal-error"})
 
 
 class Outcome(NamedTuple):
-    """What came of a mutant.
+    """The outcome of a mutant.
 
     Attributes:
         number: The mutant.

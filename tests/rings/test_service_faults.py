@@ -36,11 +36,11 @@ OWN_REASONS = {"worker-lost", "server-lost"}
 
 
 class Clients:
-    """What sends jobs, again and again until they are accepted.
+    """Clients that send jobs, each until it is accepted.
 
     Args:
-        servers: To any of which they are sent.
-        http: What sends them.
+        servers: The servers, any of which may receive a job.
+        http: The HTTP client.
 
     Attributes:
         accepted: Names of models by the IDs of their jobs.

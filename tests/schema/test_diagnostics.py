@@ -32,10 +32,10 @@ def test_the_layer_of_a_node_in_a_called_function_is_that_of_the_call() -> None:
 
 def test_a_repeated_hint_is_told_once() -> None:
     other = _PROBLEM._replace(op="tf.Y")
-    first, second, third = texts_of([_PROBLEM, other, _PROBLEM._replace(hint="write it anew")])
+    first, second, third = texts_of([_PROBLEM, other, _PROBLEM._replace(hint="write it again")])
     assert "hint" not in first
     assert "hint: leave it out" in second
-    assert "hint: write it anew" in third
+    assert "hint: write it again" in third
 
 
 def test_advice_about_several_follows_them() -> None:

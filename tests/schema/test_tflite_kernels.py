@@ -1,4 +1,4 @@
-"""What is known of LiteRT's kernels: forms, conditions and the lookup in the table."""
+"""The table of LiteRT's kernels: forms, conditions and lookups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody needs is removed, and nothing else, not even what is about to be needed."""
+"""The janitor removes only files that nothing needs, now or soon."""
 
 from __future__ import annotations
 

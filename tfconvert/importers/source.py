@@ -83,7 +83,7 @@ class Source(NamedTuple):
 
     @property
     def tensors(self) -> Mapping[str, Mapping[str, str]]:
-        """What the own graph of a function in memory calls its outputs, by signature and name, in the graph's order."""
+        """The names of outputs in the graph of a function in memory, by signature and name, in the graph's order."""
         return self.temporary.tensors if self.temporary is not None else {}
 
     def on_disk(self) -> Source:

@@ -111,7 +111,7 @@ def find_model(folder: Path) -> Path:
     """Returns the model in an unpacked archive: the directory of a SavedModel, or the only file that is a model.
 
     Raises:
-        ConversionError: There is none, or several (`unknown-model`), or one that only Keras can read (`keras-file`).
+        ConversionError: There is not exactly one model (`unknown-model`), or only Keras can read it (`keras-file`).
     """
     while True:
         entries = sorted(folder.iterdir())

@@ -50,7 +50,7 @@ class ServiceConfig(NamedTuple):
         attempts: Maximum number of attempts at a job whose server dies.
         grace: Seconds that running jobs get when the server is asked to stop.
         idle: Seconds after which a client that is silent in the middle of a request is cut off.
-        admin_token: A file for the token of an administrator, which is created if there is none; empty for no such
+        admin_token: A file for the token of an administrator, which is created if missing; empty for no such
             file.
     """
 

@@ -30,7 +30,7 @@ class Submission(NamedTuple):
         settings: Keywords of `tfconvert.convert`, checked.
         model_name: The name of the model's file.
         model_sha256: The digest of the upload, which is in `models/`; empty if a place is named instead.
-        calibration_sha256: That of the uploaded samples to calibrate with, empty if there are none.
+        calibration_sha256: That of the uploaded calibration samples; empty without samples.
         place: The path or URL of the model, empty if it was uploaded.
         size_in: Bytes that were uploaded.
         idempotency_key: Equal for a request that is sent again; empty for none.
@@ -59,7 +59,7 @@ class JobRecord(NamedTuple):
         stage: The last known stage.
         problem: The error, as `ConversionError.to_dict` returns it.
         summary: What `batch.job.Outcome.summary` says.
-        result_attempt: The attempt that made the result; 0 if there is none.
+        result_attempt: The attempt that made the result; 0 without a result.
         is_cached: Whether the result is that of an equal job.
         cancel_requested: Whether the owner has cancelled it while it runs.
         seconds: Wall time, including the overhead.

@@ -1,4 +1,4 @@
-"""A server: the application on a socket, until it is asked to stop."""
+"""A server: runs the application on a socket until it is told to stop."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class JobStore:
         before: str | None = None,
         limit: int = 50,
     ) -> tuple[list[JobRecord], str | None]:
-        """Returns jobs, newest first, and the cursor of the next page, `None` if there is none.
+        """Returns jobs, newest first, and the cursor of the next page, or `None` on the last page.
 
         Args:
             owner: Their owner; `None` for all.
@@ -144,7 +144,7 @@ class JobStore:
         """Cancels a job, a running one with some delay; returns it.
 
         Raises:
-            ConversionError: There is none, or it has ended (`job-not-found`, `job-state`).
+            ConversionError: The job does not exist or has ended (`job-not-found`, `job-state`).
         """
         mine = _owned(update(JOBS), identity, owner)
         ended = mine.where(JOBS.c.state == JobState.QUEUED).values(state=JobState.CANCELLED, finished=time.time())
@@ -162,8 +162,8 @@ class JobStore:
         """Puts a job that failed or was cancelled into the queue again, and returns it.
 
         Raises:
-            ConversionError: There is none, it is in another state, there are too many, or what was uploaded is gone
-                (`job-not-found`, `job-state`, `queue-full`, `too-many-jobs`, `upload-lost`).
+            ConversionError: The job does not exist or is in another state, there are too many jobs, or the upload is
+                gone (`job-not-found`, `job-state`, `queue-full`, `too-many-jobs`, `upload-lost`).
         """
         again = {
             "state": JobState.QUEUED,
@@ -193,7 +193,7 @@ class JobStore:
         """Deletes a job that doesn't run, with its results.
 
         Raises:
-            ConversionError: There is none, or it runs (`job-not-found`, `job-state`).
+            ConversionError: The job does not exist or is running (`job-not-found`, `job-state`).
         """
         with self.database.write() as connection:
             job = _found(connection, identity, owner)

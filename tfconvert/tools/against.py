@@ -35,7 +35,7 @@ class Matching:
         """Returns the file's signature for a function of the model.
 
         Raises:
-            ConversionError: There is none (`no-such-signature`).
+            ConversionError: The file has none (`no-such-signature`).
         """
         keys = {each.key: each for each in self._signatures}
         for key in interface.keys:

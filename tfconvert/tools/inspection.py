@@ -147,7 +147,7 @@ class Inspection(NamedTuple):
         notes: What the conversion notes; what users of a LiteRT file should know.
         model: What is in it; `None` for a LiteRT file, or if it can't be imported.
         mutable_variables: How many variables stay variables; `None` if that was not found out.
-        litert: The LiteRT file that it is, or will be; `None` if there is none.
+        litert: The LiteRT file that it is or becomes, or `None`.
     """
 
     source: str

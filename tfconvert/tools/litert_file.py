@@ -252,7 +252,7 @@ class _Reader:
         for view in self._model["signature_defs"] or ():
             index = view["subgraph_index"]
             if index >= len(self.subgraphs):
-                raise malformed(f"a signature is of subgraph {index}, but there is none")
+                raise malformed(f"a signature refers to subgraph {index}, which does not exist")
             inputs, outputs = (
                 tuple(self._tensor(index, each["tensor_index"], each["name"] or "") for each in view[side] or ())
                 for side in ("inputs", "outputs")

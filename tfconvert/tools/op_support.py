@@ -59,7 +59,7 @@ class Way(NamedTuple):
         becomes: LiteRT's operators (`CONV_2D`), and ops that are converted in turn (`tf.Mul`); empty if only its
             operand is left.
         dtypes: The element types of the operand that decides, by numpy's names; empty if any will do.
-        note: The note for the user where it is used; empty if there is none.
+        note: The note for users of the op; may be empty.
     """
 
     becomes: tuple[str, ...]
@@ -163,7 +163,7 @@ def is_folded(name: str) -> bool:
 
 
 def _twin(name: str) -> str:
-    """Returns the op on handles that import puts in the place of an op on references; empty if there is none."""
+    """Returns the op on handles that import puts in the place of an op on references; empty otherwise."""
     op_def = op_defs.lookup(name)
     takes_reference = op_def is not None and any(operand.is_ref for operand in op_def.input_arg)
     return f"Resource{name}" if takes_reference else ""

@@ -1,4 +1,4 @@
-"""What the builder infers: types, folded numbers, and the dialect of what it creates."""
+"""The builder infers types, folds numbers, and creates ops of the right dialect."""
 
 from __future__ import annotations
 

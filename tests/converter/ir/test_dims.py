@@ -81,7 +81,7 @@ def test_broadcasting_known_shapes_is_numpys(first: tuple[int, ...], second: tup
 def test_forgetting_dimensions_never_says_something_else(
     first: tuple[int, ...], second: tuple[int, ...], data: st.DataObject
 ) -> None:
-    """What is inferred from less is either the same or unknown."""
+    """With less information the inferred result is either the same or unknown."""
     try:
         expected = np.broadcast_shapes(first, second)
     except ValueError:

@@ -75,7 +75,7 @@ def _notes(model: tfconvert.Model) -> list[str]:
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        (rule("none", tfl.cumsum(X, value("y")), X), ["'none' never matched: there is no tfl.cumsum when it is tried"]),
+        (rule("none", tfl.cumsum(X, value("y")), X), ["'none' never matched: there is no tfl.cumsum at that stage"]),
         (
             rule("far", tfl.gelu(tfl.add(tfl.mul(X, value("y")), value("z"))), X),
             [

@@ -1,4 +1,4 @@
-"""What can't be compared is told in a note, what rounding decides is not held against a file, and the rest fails."""
+"""Results that can't be compared become a note, rounding differences are tolerated, and all others fail."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _DISTURBANCE = {"float32": 3e-6, "float64": 3e-6, "float16": 2e-3, "bfloat16": 2
 
 
 class Verdict(NamedTuple):
-    """What came of a program.
+    """The outcome of a program.
 
     Attributes:
         kind: `SAME`, `REFUSED`, `DIFFERS`, `UNSTABLE` or `INVALID`.

@@ -86,7 +86,7 @@ KNOWN: tuple[Difference, ...] = (
 def known_difference(
     program: Program, verdict: Verdict, differs_with_ordinary_numbers: Callable[[], bool]
 ) -> Difference | None:
-    """Returns the difference that a program shows, `None` if it is none of LiteRT's.
+    """Returns the known difference of LiteRT that a program shows, or `None`.
 
     Args:
         program: The program.

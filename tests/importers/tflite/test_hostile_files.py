@@ -88,7 +88,7 @@ CONTRADICTIONS: dict[str, dict[str, Any]] = {
     },
     "ABS has version 77": {"codes": [{"builtin_code": 101, "version": 77}]},
 }
-"""What is read as it is written, but can't be run."""
+# Operators that can be read, but not run.
 
 
 @pytest.mark.parametrize("message", CONTRADICTIONS)
@@ -157,7 +157,7 @@ def test_shared_tables_do_not_multiply() -> None:
 
 
 def _vectors_of(content: bytearray, count: int) -> list[int]:
-    """Returns the places of the vectors of so many tables; a table comes after the vector that refers to it."""
+    """Returns the offsets of the vectors of `count` tables; a table comes after the vector that refers to it."""
     numbers = struct.unpack_from(f"<{len(content) // 4}I", content)
     return [
         4 * index

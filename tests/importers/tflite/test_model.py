@@ -1,4 +1,4 @@
-"""Files with every feature of the format, most of which converters seldom use."""
+"""Files with every feature of the format, most of which converters rarely use."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         How often each pattern was applied.
 
     Raises:
-        ConversionError: The patterns undo each other for ever (`rewrite-cycle`).
+        ConversionError: The patterns undo each other indefinitely (`rewrite-cycle`).
     """
     worklist = _Worklist(region, patterns)
     limit = _REWRITES_PER_OP * worklist.size + 1024

@@ -115,7 +115,7 @@ class Watched:
         name, root = self._original.name, self._original.root
         if not self._started and not self._missed:
             return Diagnostic(
-                UNUSED, f"the pattern {name!r} never matched: there is no {root} when it is tried", severity=NOTE
+                UNUSED, f"the pattern {name!r} never matched: there is no {root} at that stage", severity=NOTE
             )
         nearest = sorted(dict.fromkeys(self._missed), key=lambda miss: -miss.passed)
         by_reason: dict[str, Miss] = {}

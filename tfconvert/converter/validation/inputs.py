@@ -81,7 +81,7 @@ def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Arr
         seed: Distinguishes runs.
 
     Returns:
-        The value; `None` if there is none: a handle of a resource, a variant.
+        The value, or `None` for a handle of a resource or a variant.
     """
     element = types.element_of(tensor_type)
     entry = types.from_mlir(element)

@@ -204,7 +204,7 @@ def check(
 def _samples(
     module: ModuleOp, functions: Sequence[FuncOp], entries: Sequence[Entry], given: Any
 ) -> tuple[Iterable[Sample], bool]:
-    """Returns inputs for the signatures, and whether they are random since there are none of the user's."""
+    """Returns inputs for the signatures, and whether they are random because the user gave none."""
     own = _given(entries, given() if callable(given) else given)
     first = next(own, None)
     return (_random(module, functions), True) if first is None else (chain([first], own), False)

@@ -418,7 +418,7 @@ class _Check:
         return []
 
     def _judge(self, run: Run, got: Sequence[Array], wrong: dict[int, Difference]) -> None:
-        """Tells differences that rounding explains from those that nothing does."""
+        """Separates differences that rounding explains from all others."""
         left = unexplained(self._module, self._function.sym_name, run, got, list(wrong))
         for number, difference in wrong.items():
             name = self._interface.outputs[number].name

@@ -71,10 +71,10 @@ def fitted(entries: Sequence[EntryPoint], wishes: Wishes) -> list[EntryPoint]:
 
 
 def check_batch(batch: Any) -> None:
-    """Checks that a batch is a number of examples.
+    """Checks that a batch is a positive integer.
 
     Raises:
-        ConversionError: It is none (`wrong-option`).
+        ConversionError: It is not (`wrong-option`).
     """
     if not isinstance(batch, int) or batch < 1:
         raise error("wrong-option", f"the batch is {batch}", hint="give a number from 1 on")

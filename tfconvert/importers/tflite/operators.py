@@ -181,7 +181,7 @@ class Properties:
         indices = value.tolist() if isinstance(value, np.ndarray) else [value]
         for index in indices:
             if not 0 <= index < len(self._symbols):
-                raise malformed(f"subgraph {index} is called, but there is none", op=operator.shown)
+                raise malformed(f"the called subgraph {index} does not exist", op=operator.shown)
         calls += indices
         symbols = [attrs.symbol(self._symbols[index]) for index in indices]
         return ArrayAttr.get(symbols) if isinstance(value, np.ndarray) else symbols[0]

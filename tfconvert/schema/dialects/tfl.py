@@ -253,7 +253,7 @@ def is_known(name: str) -> bool:
 
 
 def class_of(name: str) -> type[TFLOp] | None:
-    """Returns the class of the ops of a full name (`tfl.conv_2d`), `None` if there are none."""
+    """Returns the class of the ops of a full name (`tfl.conv_2d`), or `None`."""
     return TFLOp if is_known(name[len(PREFIX) :]) else None
 
 

@@ -31,8 +31,8 @@ class Operation:
         NAME: The full name of all ops of a class; empty where a class is for ops of many names.
         PROPERTIES: The names of the properties of a class, which the generic form may have among the attributes.
         TRAITS: The traits of the class.
-        HAS_ASSEMBLY: Whether a class has a text of its own: methods `print(printer)`, for what follows the op's name,
-            and `parse(parser)`, a class method that reads the same.
+        HAS_ASSEMBLY: Whether a class has a custom assembly format: a method `print(printer)` for what follows the op's
+            name, and a class method `parse(parser)` that reads the same.
         name: The full name, `tf.Relu`.
         operands: Its operands; `set_operand` and `set_operands` change them.
         results: The values that it defines.

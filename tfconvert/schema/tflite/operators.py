@@ -116,7 +116,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def lookup(name: str) -> Operator | None:
-    """Returns the operator of a name in lower case, `None` if there is none."""
+    """Returns the operator of a name in lower case, or `None`."""
     row = _rows().get(name)
     if row is None:
         return None

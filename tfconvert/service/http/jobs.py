@@ -72,7 +72,7 @@ def list_jobs(
 ) -> JobPage:
     """List jobs, the newest first."""
     if name is not None and "\0" in name:
-        raise error("bad-request", "'name' has a character that is none")
+        raise error("bad-request", "'name' contains an invalid character")
     jobs, following = service.store.list(caller.sees, state, name, cursor, limit)
     return JobPage(jobs=[JobView.of(job) for job in jobs], next=following)
 

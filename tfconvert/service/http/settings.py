@@ -59,4 +59,4 @@ def _check_values(settings: dict[str, Any]) -> None:
 
 def _check_text(text: str) -> None:
     if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
-        raise error("bad-config", "'options' has a text with a character that is none")
+        raise error("bad-config", "'options' has a string with an invalid character")

@@ -30,9 +30,9 @@ class ArtifactFile:
         size: The bytes of the artifact, once it is serialized.
         operators: How many ops of each name the text has.
         bytes_by_operator: The bytes of constants, by the op that makes them.
-        versions: Versions of ops: there are none.
+        versions: Versions of ops; always empty.
         min_runtime_version: The first release of LiteRT that reads it: none does.
-        custom_operators: Operators that an app must register: there are none.
+        custom_operators: Operators that an app must register; always empty.
 
     Args:
         module: The module that the pipeline has made.

@@ -1,7 +1,7 @@
 """The cost of a program on buffers: the most bytes that live at a time, and its operations, as formulas of sizes.
 
 A multiplication is one operation, and so is an addition. An elementwise op is one for each element of its result, a
-reduction one for each element that it reads; moving elements around is none. Of fusions the result counts, or what
+reduction one for each element that it reads; moving elements around is free. Of fusions the result counts, or what
 they reduce.
 """
 

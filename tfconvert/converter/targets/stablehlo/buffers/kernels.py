@@ -24,7 +24,7 @@ from tfconvert.schema.ir.values import Value
 KERNEL = "dhlo.kernel"
 """The attribute of kernels: what they are made of, one op or a fusion of some kind."""
 
-# Constants of so many elements are inside of kernels.
+# Maximum number of elements of constants inside kernels.
 _INLINE = 16
 
 

@@ -90,7 +90,7 @@ _ROWS: Mapping[str, Callable[[Operation], Routine | None]] = {
 
 
 def routine_of(kernel: FuncOp) -> Routine | None:
-    """Returns the routine that does what a kernel does, `None` if there is none."""
+    """Returns the routine that computes the same as a kernel, or `None`."""
     if KERNEL not in kernel.attributes or any(not isinstance(arg.type, MemRefType) for arg in kernel.args):
         return None
     computed = [op for op in kernel.body.block.ops if op.dialect == "stablehlo"]
