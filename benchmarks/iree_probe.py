@@ -34,11 +34,11 @@ from tfconvert.settings.iree_options import IreeOptions
 
 FORMS = Path(__file__).with_suffix(".mlir")
 TABLE = Path(__file__).with_suffix(".tsv")
+# How long a program may be compiled, and how long it may run.
 SECONDS = 60.0
-"""How long a program may be compiled, and how long it may run."""
 
+# The outcome of a form that is compiled, and computes what it should.
 TAKEN = "taken"
-"""The outcome of a form that is compiled, and computes what it should."""
 
 _DTYPES = {"f32": "float32", "i32": "int32"}
 _INPUT = re.compile(r"(f32|i32)(?:\[([\d,]*)\]|=(\S+))")

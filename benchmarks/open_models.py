@@ -170,6 +170,7 @@ def _remembering(tf: ModuleType) -> Any:
 _LENGTHS = ((1, 1, 6), (2, 7, 6), (3, 4, 6), (1, 20, 6), (5, 3, 6))
 _BATCHES = (1, 2, 3, 5, 8)
 
+# The models, by what they are.
 MODELS: Mapping[str, OpenModel] = {
     "MobileNetV2, dynamic batch": OpenModel(
         _network(_mobile_net, (None, 96, 96, 3)), [(size, 96, 96, 3) for size in _BATCHES]
@@ -191,4 +192,3 @@ MODELS: Mapping[str, OpenModel] = {
     ),
     "attention over a cache, dynamic length": OpenModel(_remembering, ((3, 8), (1, 8), (8, 8), (2, 8), (20, 8))),
 }
-"""The models, by what they are."""

@@ -41,8 +41,8 @@ from benchmarks.zoo import QUIET_TENSORFLOW
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.settings.options import RECURRENT
 
+# The number of runs of each input.
 RUNS = 2
-"""The number of runs of each input."""
 
 Result = TypeVar("Result")
 

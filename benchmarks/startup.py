@@ -82,12 +82,12 @@ def module_times(model: str, runs: int) -> Mapping[str, int]:
 
 
 def module_table(times: Mapping[str, int]) -> list[str]:
-    """Returns a table of packages, ours by room, with their modules, milliseconds and slowest modules."""
+    """Returns a table of packages, ours by subpackage, with their modules, milliseconds and slowest modules."""
     groups: dict[str, list[tuple[int, str]]] = {}
     for name, taken in times.items():
         top, *inner = name.split(".")
-        room = ".".join([top, *inner[:2]]) if top == "tfconvert" and len(inner) > 2 else ".".join([top, *inner[:1]])
-        groups.setdefault(room if top == "tfconvert" else top, []).append((taken, name))
+        part = ".".join([top, *inner[:2]]) if top == "tfconvert" and len(inner) > 2 else ".".join([top, *inner[:1]])
+        groups.setdefault(part if top == "tfconvert" else top, []).append((taken, name))
     total = {group: sum(taken for taken, _ in members) for group, members in groups.items()}
     lines = ["| what | modules | time | the slowest |", "| --- | ---: | ---: | --- |"]
     shown = [group for group in sorted(total, key=lambda group: -total[group]) if total[group] >= _SHOWN]
@@ -103,8 +103,8 @@ def module_table(times: Mapping[str, int]) -> list[str]:
     return lines
 
 
+# Packages that take at least this many microseconds have a line of their own.
 _SHOWN = 1000
-"""Microseconds from which on a package or room has a line of its own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -131,12 +131,12 @@ def _theirs(program: Path) -> Callable[[Any], Any]:
     return lambda x: loaded[name](x).to_host()
 
 
+# The ways, by what they are; each returns what went wrong.
 WAYS: Mapping[str, Callable[[ModuleType, Any, OpenModel, Path], str]] = {
     "tfconvert": _converted,
     "TensorFlow's export of SavedModels": _exported,
     "`experimental_get_compiler_ir`": _traced,
 }
-"""The ways, by what they are; each returns what went wrong."""
 
 
 def table(tf: ModuleType) -> str:

@@ -21,8 +21,8 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.versions import Call
 
+# Operators whose result represents the same numbers as their operand: floats have no such operators.
 COPIES = ("QUANTIZE", "DEQUANTIZE")
-"""Operators whose result represents the same numbers as their operand: floats have no such operators."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ NO_OPTIONS: Mapping[str, Any] = {}
 NO_ACTIVATION = {"fused_activation_function": "NONE"}
 
 
+# Which of two operands are constants.
 CONSTANTS: Sequence[Collection[int]] = ((), (1,), (0,))
-"""Which of two operands are constants."""
 
 
 class Unary(NamedTuple):

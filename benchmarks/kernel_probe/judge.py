@@ -12,20 +12,20 @@ from benchmarks.kernel_probe.child import CRASH, Answer, Job, run
 from benchmarks.kernel_probe.tensors import LIMITS, Array, Tensor
 from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG
 
+# By how many of its steps a quantized result may be off; a narrow one has too few for that.
 STEPS = 4
-"""By how many of its steps a quantized result may be off; a narrow one has too few for that."""
 NARROW_STEPS = 0.4
 _NARROW = frozenset(("i4", "i2"))
 
+# By which part of the greatest number a float result may be off.
 PART = 0.06
-"""By which part of the greatest number a float result may be off."""
 
+# Which part of other results may differ: a comparison of two close numbers may go either way.
 DIFFERENT = 0.02
-"""Which part of other results may differ: a comparison of two close numbers may go either way."""
 
 
+# Returns how far a case's answer is from the expected one, in units of what is allowed.
 Measure = Callable[[Case, Answer, Answer], float]
-"""Returns how far a case's answer is from the expected one, in units of what is allowed."""
 
 
 class Found:

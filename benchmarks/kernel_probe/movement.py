@@ -94,8 +94,8 @@ _MOVES = (
 )
 
 
+# The shapes of results that are not real numbers.
 _INDICES: Mapping[str, Sequence[int]] = {"TOPK_V2": (4, 3), "SHAPE": (2,)}
-"""The shapes of results that are not real numbers."""
 
 
 def _spread(kind: str, value: Array, most: float = 1, *, is_constant: bool = False) -> Tensor:

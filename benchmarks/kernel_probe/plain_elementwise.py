@@ -185,6 +185,7 @@ _PARTS = {"complex64": "f32", "complex128": "f64"}
 
 Plans = Callable[[Draw], Iterator[Plan]]
 
+# The operators.
 FAMILIES: tuple[Family, ...] = (
     *(
         Family(name, partial(_unary, name, options), (*NUMBERS, *_COMPLEX.get(name, ())), range(name in _ALONG_ROWS, 9))
@@ -207,4 +208,3 @@ FAMILIES: tuple[Family, ...] = (
         for target in targets.split()
     ),
 )
-"""The operators."""

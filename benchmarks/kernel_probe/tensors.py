@@ -41,8 +41,8 @@ ELEMENTS = {
     **{short: types.from_dtype(np.dtype(getattr(ml_dtypes, name, name))).mlir for short, name in _NAMES.items()},
 }
 
+# The least and the greatest integer of a type.
 LIMITS = {"i2": (-2, 1), "i4": (-8, 7), "i8": (-128, 127), "u8": (0, 255), "i16": (-32768, 32767)}
-"""The least and the greatest integer of a type."""
 
 _WIDE = {"i32": 2**31, "i64": 2**62}
 

@@ -20,8 +20,8 @@ import tf_keras
 
 SEED: Final = 7
 CLASSES: Final = 10
+# How many of the digits the networks learn from; the others are for comparing.
 TRAINED_ON: Final = 1297
-"""How many of the digits the networks learn from; the others are for comparing."""
 
 BATCH: Final = 64
 RATE: Final = 2e-3

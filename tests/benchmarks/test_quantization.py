@@ -36,8 +36,8 @@ from benchmarks.samples import Sample, save_samples
 from benchmarks.zoo import Entry
 
 CACHE = Path("cache")
+# The input of the example's network.
 INPUT = "pixels"
-"""The input of the example's network."""
 
 GOOD = Figures(
     size=900,

@@ -49,8 +49,8 @@ def _int8(steps: int) -> tfconvert.Quantize:
 
 
 ZEROS = '%z = "tf.Const"() <{value = dense<0.0> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>'
+# An LSTM whose states begin with zeros, as the kernel of integers needs it.
 FROM_ZEROS = lstm_loop().replace("%0:6 =", f"{ZEROS}\n%0:6 =").replace("%x, %s0, %s1) <{cond", "%x, %z, %z) <{cond")
-"""An LSTM whose states begin with zeros, as the kernel of integers needs it."""
 
 CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "lstm": (lstm_loop(), {"recurrent": "fused"}, ["variable tensors", "UNIDIRECTIONAL_SEQUENCE_LSTM"]),

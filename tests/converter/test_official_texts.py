@@ -102,6 +102,7 @@ def test_logic(tmp_path: Path, run_tflite: RunTFLite, kind: str, name: str, func
     np.testing.assert_array_equal(got, function(*inputs))
 
 
+# A loop that adds its input thrice, and a conditional that makes the sum positive.
 LOOP = """
   %n = arith.constant dense<3> : tensor<i32>
   %z = arith.constant dense<0> : tensor<i32>
@@ -128,7 +129,6 @@ LOOP = """
     "tfl.yield"(%8) : (tensor<2xf32>) -> ()
   }) : (tensor<i1>) -> tensor<2xf32>
 """
-"""A loop that adds its input thrice, and a conditional that makes the sum positive."""
 
 
 @pytest.mark.parametrize(("rest", "last"), [(", %y: tensor<2xf32>", "y"), ("", "a")], ids=["inside", "outlined"])

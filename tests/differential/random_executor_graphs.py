@@ -13,8 +13,8 @@ from random import Random
 
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# The element types of all values; all values are scalars.
 INT, BOOL = pb.DT_INT32, pb.DT_BOOL
-"""The element types of all values; all values are scalars."""
 
 _MAX_LOOP_DEPTH = 2
 

@@ -11,8 +11,8 @@ from tests.differential.recurrent_draws import Draws
 
 Tensor = Any
 
+# Of a row of each sequence, the states and the number of the step: the new states.
 Step = Callable[[list[Tensor], list[Tensor], Tensor], list[Tensor]]
-"""Of a row of each sequence, the states and the number of the step: the new states."""
 
 
 @dataclass(slots=True)

@@ -27,12 +27,12 @@ def test_a_model_fails_with_this_text(
     assert text == golden.read_text("utf-8")
 
 
+# The keyword arguments with which texts say that a model converts.
 ADVISED = {
     name: found[1]
     for name in CORPUS
     if (found := re.search(r"or cut it off: --.* \((\w+=\[.*\])\)", (GOLDENS / f"{name}.txt").read_text("utf-8")))
 }
-"""The keyword arguments with which texts say that a model converts."""
 
 
 @pytest.mark.parametrize("name", ADVISED)

@@ -194,6 +194,7 @@ def _mlir(*counts: int) -> str:
 
 GIB = 1 << 30
 
+# Case -> the model, and the code of the error or the warning that it ends with.
 CASES: Mapping[str, tuple[Callable[[], Any], str]] = {
     "bomb_inline_laughs": (lambda: _laughs(30), "too-many-copies"),
     "bomb_if_laughs": (lambda: _laughs_through_if(30), "too-many-copies"),
@@ -213,7 +214,6 @@ CASES: Mapping[str, tuple[Callable[[], Any], str]] = {
     "mlir_splat_1g": (lambda: _mlir(GIB // 4, GIB // 4), "too-large-constants"),
     "mlir_splat": (lambda: _mlir(GIB // 16), ""),
 }
-"""Case -> the model, and the code of the error or the warning that it ends with."""
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from tfconvert.importers.keras import check_config, check_hdf5
 from tfconvert.schema import files
 from tfconvert.schema.diagnostics import ConversionError
 
+# Names of functions that read a file, or return one.
 _OPENING = frozenset(
     {
         "File",
@@ -46,14 +47,14 @@ _OPENING = frozenset(
         "unpack_archive",
     }
 )
-"""Names of functions that read a file, or return one."""
 
+# The only functions that open a model's files, all in `tfconvert.schema.files`: regular ones only, of bounded size.
 _OPENERS = frozenset({"InputFile", "files.open_file", "files.read_file", "open_file", "read_file"})
-"""The only functions that open a model's files, all in `tfconvert.schema.files`: regular ones only, of bounded size."""
 
 _NAMED_BY_THE_USER = "the path is the user's own, not the model's"
 _OURS = "the file is the package's own"
 _OPENS_NO_FILE = "what is called so opens no file here"
+# All other calls that may open a file, with the reason why each may.
 _ALLOWED = {
     ("importers.containment", "self.open"): "the method of `Folder` that calls `open_file`",
     ("importers.keras", "archive.open"): "a part of an archive, of bounded size",
@@ -122,7 +123,6 @@ _ALLOWED = {
     ("converter.pipeline.opened", "source.open"): _OPENS_NO_FILE,
     ("converter.validation.quantization_check", "source.open"): _OPENS_NO_FILE,
 }
-"""All other calls that may open a file, with the reason why each may."""
 
 
 def _calls(file: SourceFile) -> Iterator[tuple[str, str]]:

@@ -58,8 +58,8 @@ _REGISTRY = OpRegistry()
 
 BOUND = "tf_saved_model.bound_input"
 
+# A node and the kind of its op: a NextIteration is two ops.
 Key = tuple[str, str]
-"""A node and the kind of its op: a NextIteration is two ops."""
 
 
 class DifferenceError(Exception):

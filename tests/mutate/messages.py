@@ -18,8 +18,8 @@ _RANGES = {
     FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
 }
+# Bytes; what is longer is data, and isn't part of the pool.
 _LONGEST = 1 << 16
-"""Bytes; what is longer is data, and isn't part of the pool."""
 
 
 class Pool:

@@ -37,18 +37,18 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.settings.options import Options
 
 OFFICIAL = sorted(set(official_models.MODELS) - {"two_signatures"})
+# The folders of the seeds, by format.
 FORMATS = ("saved_model", "graph_def", "meta_graph", "mlir", "tflite")
-"""The folders of the seeds, by format."""
 
+# After which passes the text of a model becomes a seed.
 _STAGES = ("import", "executor-to-functional", "shape-inference", "legalize", "separate-results")
-"""After which passes the text of a model becomes a seed."""
 _PROGRAMS = 6
+# Bytes of text; longer ones are mostly weights.
 _LONGEST = 1 << 16
-"""Bytes of text; longer ones are mostly weights."""
 
 
+# The environment in which seeds are made.
 _FIXED = {"PYTHONHASHSEED": "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
-"""The environment in which seeds are made."""
 
 
 class Seed(NamedTuple):

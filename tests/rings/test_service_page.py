@@ -21,6 +21,7 @@ axe_core = pytest.importorskip("axe_core_python")
 AXE = (Path(axe_core.__path__[0]) / "axe.min.js").read_text("utf-8")
 HOSTILE = "<img src=x onerror=window.hurt=1>"
 
+# Drops a folder: scripts can't make entries of real folders, so these answer as such entries do, one at a time.
 _DROP = """([name, files]) => {
   const file = (path, text) => ({ isFile: true, isDirectory: false, name: path.split("/").pop(),
     file: (done) => done(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], path.split("/").pop())) });
@@ -40,7 +41,6 @@ _DROP = """([name, files]) => {
   event.dataTransfer = { items: [{ webkitGetAsEntry: () => folder(name, files) }] };
   document.getElementById("drop").dispatchEvent(event);
 }"""
-"""Drops a folder: scripts can't make entries of real folders, so these answer as such entries do, one at a time."""
 
 Open = Callable[..., Any]
 

@@ -26,8 +26,8 @@ from tfconvert.schema.ir.types import TensorType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
+# A handle and what its value should be.
 Pair = tuple[TensorData, Array]
-"""A handle and what its value should be."""
 
 DTYPES = [np.dtype(name) for name in ("float32", "float64", "int8", "int32", "float16")] + [
     np.dtype(ml_dtypes.bfloat16)

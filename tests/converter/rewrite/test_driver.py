@@ -239,6 +239,7 @@ def test_cancelling_is_complete(names: list[str]) -> None:
     assert left == expected
 
 
+# Rules that always end, each taking an op away or a step down, and whose order doesn't matter.
 SIMPLIFIED = (
     rule("double-negation", tfl.neg(tfl.neg(X)), X),
     rule("abs-of-neg", tfl.abs(tfl.neg(X)), tfl.abs(X)),
@@ -250,7 +251,6 @@ SIMPLIFIED = (
     rule("minus-minus", tfl.sub(X, tfl.neg(Y)), tfl.add(X, Y)),
     rule("minus", tfl.add(X, tfl.neg(Y)).commutative(), tfl.sub(X, Y)),
 )
-"""Rules that always end, each taking an op away or a step down, and whose order doesn't matter."""
 
 UNARY, BINARY = ("neg", "abs", "relu", "square"), ("add", "sub", "mul")
 

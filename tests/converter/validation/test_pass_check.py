@@ -191,12 +191,12 @@ def test_a_missing_runtime_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 Layer = Callable[[Any], Any]
 
+# Layers of Keras's two generations, and the passes that make operators of them.
 LAYERS: Mapping[str, tuple[str, Layer, str]] = {
     "keras lstm": ("keras", lambda layers: layers.LSTM(4), "fuse-recurrent-loops"),
     "keras simple rnn, unrolled": ("keras", lambda layers: layers.SimpleRNN(4, unroll=True), "fuse-unrolled-layers"),
     "tf_keras lstm": ("tf_keras", lambda layers: layers.LSTM(4), "prepare-composite-functions"),
 }
-"""Layers of Keras's two generations, and the passes that make operators of them."""
 
 
 @pytest.fixture(scope="module")

@@ -46,6 +46,7 @@ def _is_odd(program: Program, differs_with_ordinary_numbers: Callable[[], bool])
     return not differs_with_ordinary_numbers()
 
 
+# The differences.
 KNOWN: tuple[Difference, ...] = (
     Difference(".*", "LiteRT: ", "kernels refuse tensors without elements", _is_empty),
     Difference(
@@ -80,7 +81,6 @@ KNOWN: tuple[Difference, ...] = (
     ),
     Difference(".*", "(values|shape|LiteRT: )", "NaN, infinities, denormals and huge numbers in kernels", _is_odd),
 )
-"""The differences."""
 
 
 def known_difference(

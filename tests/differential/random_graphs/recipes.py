@@ -156,6 +156,7 @@ def _gradient(op: str, build: Builder) -> None:
 
 _GRADIENTS = "ReluGrad Relu6Grad SigmoidGrad TanhGrad SqrtGrad RsqrtGrad ReciprocalGrad"
 
+# Recipes by name; the op's name comes first, then the types if there are several recipes.
 ELEMENTWISE: dict[str, Recipe] = {
     **{f"{op}.{types[0]}": partial(_unary, op, types) for types, ops in _UNARY.items() for op in ops.split()},
     **{f"{op}.{types[0]}": partial(_binary, op, types) for types, ops in _BINARY.items() for op in ops.split()},
@@ -171,4 +172,3 @@ ELEMENTWISE: dict[str, Recipe] = {
     "FakeQuantWithMinMaxArgs": _fake_quant,
     "LogicalNot": _logical_not,
 }
-"""Recipes by name; the op's name comes first, then the types if there are several recipes."""

@@ -16,8 +16,8 @@ from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# The producer of graphs in which TensorFlow still takes the oldest ops.
 BEFORE_DEPRECATION = 6
-"""The producer of graphs in which TensorFlow still takes the oldest ops."""
 
 
 def vector(name: str, *values: float) -> pb.NodeDef:

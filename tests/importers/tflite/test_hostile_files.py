@@ -71,6 +71,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 }
 
 
+# Operators that can be read, but not run.
 CONTRADICTIONS: dict[str, dict[str, Any]] = {
     "'input' must have rank 4": {"codes": ["MAX_POOL_2D"]},
     "'stride_h' must be positive": {
@@ -88,7 +89,6 @@ CONTRADICTIONS: dict[str, dict[str, Any]] = {
     },
     "ABS has version 77": {"codes": [{"builtin_code": 101, "version": 77}]},
 }
-# Operators that can be read, but not run.
 
 
 @pytest.mark.parametrize("message", CONTRADICTIONS)

@@ -50,7 +50,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.types import TensorType
 
 POLYMORPHIC = "jax.uses_shape_polymorphism"
-# The attribute of modules with dynamic sizes, which XLA infers again from the arguments' sizes.
+"""The attribute of modules with dynamic sizes, which XLA infers again from the arguments' sizes."""
 
 MAIN = "main"
 

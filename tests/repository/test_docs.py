@@ -22,6 +22,7 @@ import tfconvert
 from docs.site_pages import PAGES, adapted, figures, loaded_from_network
 from tfconvert.converter.pipeline.registry import pass_names
 
+# Pages whose code is run here; others have tests of their own beside what they are about.
 RUN = (
     "build_systems.md",
     "custom_ops.md",
@@ -31,10 +32,9 @@ RUN = (
     "quick_start.md",
     "tflite_converter.md",
 )
-"""Pages whose code is run here; others have tests of their own beside what they are about."""
 
+# Beginnings of Python that runs only where a package is installed.
 NEEDS = {"import ai_edge_quantizer": "ai_edge_quantizer", "from ai_edge_quantizer": "ai_edge_quantizer"}
-"""Beginnings of Python that runs only where a package is installed."""
 
 _BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
