@@ -3,9 +3,9 @@
     python -m benchmarks.iree_probe
     python -m benchmarks.iree_probe --write
 
-The forms are programs in iree_probe.mlir. Each is compiled as it is by the installed IREE and run, in processes of
-their own, and its results are compared with the reference executor's. A form that IREE accepts and computes correctly needs
-its rewrite no longer. `--write` rewrites the table iree_probe.tsv, with which tests compare.
+The forms are programs in iree_probe.mlir. The installed IREE compiles and runs each in a separate process, and the
+results are compared with the reference executor's. A form that IREE accepts and computes correctly no longer needs its
+rewrite. `--write` rewrites the table iree_probe.tsv, with which tests compare.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def module_times(model: str, runs: int) -> Mapping[str, int]:
     """
     script = "import sys, tfconvert; tfconvert.convert(sys.argv[1])"
     command = [sys.executable, "-X", "importtime", "-c", script, str(Path(model).resolve())]
-    least: dict[str, int] = {}
+    minimum: dict[str, int] = {}
     for _ in range(runs):
         done = subprocess.run(
             command, cwd=REPOSITORY, env=child_environment(), capture_output=True, text=True, check=False
@@ -77,8 +77,8 @@ def module_times(model: str, runs: int) -> Mapping[str, int]:
         if done.returncode:
             raise RuntimeError(last_line(done.stderr))
         for taken, name in _IMPORT_TIME.findall(done.stderr):
-            least[name] = min(int(taken), least.get(name, int(taken)))
-    return least
+            minimum[name] = min(int(taken), minimum.get(name, int(taken)))
+    return minimum
 
 
 def module_table(times: Mapping[str, int]) -> list[str]:
@@ -127,9 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         median = statistics.median(run.seconds for run in runs)
         peak = max(run.peak for run in runs)
-        least = min(run.seconds for run in runs)
+        minimum = min(run.seconds for run in runs)
         budget = f"{case.budget:.2f} s" if case.budget else ""
-        print(f"| {case.name} | {median:.3f} s | {least:.3f} s | {peak / 1e6:.0f} MB | {budget} |", flush=True)
+        print(f"| {case.name} | {median:.3f} s | {minimum:.3f} s | {peak / 1e6:.0f} MB | {budget} |", flush=True)
         over |= bool(case.budget) and median > case.budget
     return 1 if over else 0
 

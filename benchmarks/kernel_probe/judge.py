@@ -17,7 +17,7 @@ STEPS = 4
 NARROW_STEPS = 0.4
 _NARROW = frozenset(("i4", "i2"))
 
-# By which part of the greatest number a float result may be off.
+# By which part of the maximum number a float result may be off.
 PART = 0.06
 
 # Which part of other results may differ: a comparison of two close numbers may go either way.
@@ -71,9 +71,9 @@ def error_of(case: Case, answer: Answer, expected: Answer) -> float:
 def _error(result: Tensor, found: Array, wanted: Array) -> float:
     if result.scales:
         low, high = LIMITS.get(result.type, (-(2**31), 2**31 - 1))
-        real, least, greatest = (result.to_real(np.array(each)) for each in (found, low, high))
+        real, minimum, maximum = (result.to_real(np.array(each)) for each in (found, low, high))
         # Numbers that the result can't express saturate, which is not an error.
-        error = np.abs(real - np.clip(wanted, least, greatest)).max(initial=0) / result.scales[0]
+        error = np.abs(real - np.clip(wanted, minimum, maximum)).max(initial=0) / result.scales[0]
         return float(error / (NARROW_STEPS if result.type in _NARROW else STEPS))
     if result.type in ("f32", "f16"):
         error = np.abs(found.astype(np.float64) - wanted).max(initial=0)

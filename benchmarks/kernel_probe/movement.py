@@ -40,7 +40,7 @@ class Move(NamedTuple):
         others: The operands behind it.
         options: The options.
         before: The operands before it.
-        most: The greatest number of a result, if the operand's is 1.
+        most: The maximum number of a result, if the operand's is 1.
     """
 
     name: str

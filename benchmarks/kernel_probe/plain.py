@@ -21,7 +21,7 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.kernels import OK, WRONG
 
-# By which part of the greatest number, or of one, a result may be off.
+# By which part of the maximum number, or of one, a result may be off.
 TOLERANCE: Mapping[str, float] = {
     "f32": 3e-5,
     "f16": 6e-3,

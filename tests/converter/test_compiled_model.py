@@ -139,7 +139,7 @@ def _used_by_nothing(subgraph: dict[str, Any]) -> None:
         "unused",
     ],
 )
-def test_what_is_refused(change: Callable[[dict[str, Any]], None], words: str, tmp_path: Path) -> None:
+def test_invalid_models_are_rejected(change: Callable[[dict[str, Any]], None], words: str, tmp_path: Path) -> None:
     tables: dict[str, Any] = copy.deepcopy(PLAIN)
     change(tables["subgraphs"][0])
     content = TFLiteFile(tables, []).to_bytes()

@@ -80,7 +80,7 @@ BODIES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("body", "expected"), BODIES)
-def test_what_ops_of_other_dialects_compute(
+def test_results_of_ops_of_other_dialects(
     tmp_path: Path, run_tflite: RunTFLite, body: str, expected: Sequence[float]
 ) -> None:
     (got,) = run_tflite(convert(tmp_path, body), [X])

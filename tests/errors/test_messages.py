@@ -76,7 +76,7 @@ def test_texts_are_short_and_name_no_rules(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CORPUS.keys() - {"damaged-mlir"}))
-def test_every_text_tells_a_next_step(name: str) -> None:
+def test_every_text_names_a_next_step(name: str) -> None:
     assert "  hint: " in (GOLDENS / f"{name}.txt").read_text("utf-8")
 
 

@@ -179,7 +179,7 @@ def test_each_output_has_its_own(two: Path, labels: Path) -> None:
         ({"name": 1}, "name must be a text"),
     ],
 )
-def test_what_is_wrong_is_told(two: Path, metadata: Any, message: str) -> None:
+def test_invalid_metadata_is_reported(two: Path, metadata: Any, message: str) -> None:
     with pytest.raises(ConversionError, match=message) as caught:
         tfconvert.convert(two, metadata=metadata)
     assert caught.value.code == "bad-metadata"

@@ -242,7 +242,7 @@ def _replace(place: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         place.symlink_to(place.name)
 
 
-def test_what_takes_a_file_s_place_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replaced_files_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look at a path and its opening there may be time."""
     place = tmp_path / "file"
     place.write_bytes(b"content")
@@ -254,7 +254,7 @@ def test_what_takes_a_file_s_place_is_seen(tmp_path: Path, monkeypatch: pytest.M
         files.open_file(place)
 
 
-def test_files_are_not_read_beyond_what_is_bearable(tmp_path: Path) -> None:
+def test_files_are_read_only_up_to_a_limit(tmp_path: Path) -> None:
     large = tmp_path / "large.pb"
     with large.open("wb") as file:
         file.truncate(files.LARGEST + 1)

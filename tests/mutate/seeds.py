@@ -44,7 +44,7 @@ FORMATS = ("saved_model", "graph_def", "meta_graph", "mlir", "tflite")
 _STAGES = ("import", "executor-to-functional", "shape-inference", "legalize", "separate-results")
 _PROGRAMS = 6
 # Bytes of text; longer ones are mostly weights.
-_LONGEST = 1 << 16
+_MAX_TEXT_BYTES = 1 << 16
 
 
 # The environment in which seeds are made.
@@ -170,7 +170,7 @@ def _make_texts(folder: Path, name: str, model: Path) -> None:
     def write(module: ModuleOp, stage: str) -> None:
         text = StringIO()
         print_module(module, text, elide=None, locations=False)
-        if text.tell() > _LONGEST:
+        if text.tell() > _MAX_TEXT_BYTES:
             return
         place = folder / f"{name}-{stage}"
         place.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ def test_drawing_is_deterministic(drawn: str, code: Code) -> None:
         ('<text x="1">20 lines', '<text x="2">20 lines', True),
     ],
 )
-def test_what_counts_as_a_difference(old: str, new: str, expected: bool) -> None:
+def test_differences_of_pictures(old: str, new: str, expected: bool) -> None:
     assert _differ(old, new) is expected
 
 

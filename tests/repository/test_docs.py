@@ -249,5 +249,5 @@ def test_figures_are_those_of_the_readme(root: Path) -> None:
         ('<script src="assets/x.js"></script><link href="assets/x.css">', []),
     ],
 )
-def test_what_a_page_loads_from_a_network_is_found(html: str, expected: list[str]) -> None:
+def test_network_resources_of_a_page_are_found(html: str, expected: list[str]) -> None:
     assert loaded_from_network(html) == expected

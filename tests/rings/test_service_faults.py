@@ -247,7 +247,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, http: httpx.Client) -> None:
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
-def test_a_damaged_database_is_told_and_left_alone(tmp_path: Path, http: httpx.Client) -> None:
+def test_a_damaged_database_is_reported_and_not_changed(tmp_path: Path, http: httpx.Client) -> None:
     server = Server(tmp_path / "data")
     server.start()
     Clients([server], http).submit(0)

@@ -21,12 +21,12 @@ from tfconvert.importers.graph.entry_points import (
 )
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import as_graph, import_callees
+from tfconvert.importers.graph.import_options import AS_WRITTEN, ImportOptions, fitted
 from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import needed_nodes, unused_nodes
 from tfconvert.importers.graph.variables import check_values
-from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.files import read_file
@@ -44,7 +44,7 @@ def import_graph_def(
     outputs: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     *,
-    wishes: Wishes = AS_WRITTEN,
+    options: ImportOptions = AS_WRITTEN,
     is_raw: bool = False,
     functional: bool = False,
 ) -> ModuleOp:
@@ -56,12 +56,12 @@ def import_graph_def(
             placeholder with a default is only fed if it is named.
         outputs: Tensors to fetch; the nodes that nothing uses by default.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
-        wishes: What else the user wants of inputs and outputs.
+        options: Other options of the inputs and outputs.
         is_raw: Whether to import the graph as it is, legacy ops and variables without values included.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
     return import_graph(
-        read_graph_def(path), inputs, outputs, input_shapes, wishes=wishes, is_raw=is_raw, functional=functional
+        read_graph_def(path), inputs, outputs, input_shapes, options=options, is_raw=is_raw, functional=functional
     )
 
 
@@ -71,7 +71,7 @@ def import_graph(
     outputs: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     *,
-    wishes: Wishes = AS_WRITTEN,
+    options: ImportOptions = AS_WRITTEN,
     is_raw: bool = False,
     functional: bool = False,
 ) -> ModuleOp:
@@ -89,16 +89,16 @@ def import_graph(
         nodes = function.nodes
         inputs = function.inputs if inputs is None else inputs
         outputs = function.outputs if outputs is None and function.outputs else outputs
-    is_raw = is_raw or wishes.is_raw
+    is_raw = is_raw or options.is_raw
     context = ImportContext(
-        OpRegistry(wishes.op_defs), FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional
+        OpRegistry(options.op_defs), FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional
     )
-    if wishes.is_raw and outputs is None:
+    if options.is_raw and outputs is None:
         entry = _whole_entry(nodes, context, inputs)
     else:
         output_names = list(outputs) if outputs is not None else _sinks(nodes, context)
         entry = named_entry(nodes, context, inputs, output_names, input_shapes)
-    functions = import_entries(nodes, context, fitted([entry], wishes))
+    functions = import_entries(nodes, context, fitted([entry], options))
     if not is_raw:
         check_values(functions)
     module = ModuleOp.of([*functions, *import_callees(context)])

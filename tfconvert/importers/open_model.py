@@ -15,7 +15,7 @@ from tfconvert.schema.files import is_folder, is_missing, open_file
 from tfconvert.settings.options import ORDERS
 
 if TYPE_CHECKING:
-    from tfconvert.importers.graph.wishes import Wishes
+    from tfconvert.importers.graph.import_options import ImportOptions
     from tfconvert.importers.temporary_model import TemporaryModel
     from tfconvert.schema.ir.builtin import ModuleOp
     from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import OpDef
@@ -170,14 +170,25 @@ def _import_message(message: object, options: Selection, *, functional: bool) ->
 
         _refuse(options, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef only has nodes")
         return import_graph(
-            model, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
+            model,
+            options.inputs,
+            options.outputs,
+            options.input_shapes,
+            options=_import_options(options),
+            functional=functional,
         )
     from tfconvert.importers.saved_model import Files, import_message
 
     checkpoint = None if options.checkpoint is None else Path(options.checkpoint)
     files = Files(None, checkpoint)
     return import_message(
-        model, files, options.signatures, options.tags, options.input_shapes, _wishes(options), functional=functional
+        model,
+        files,
+        options.signatures,
+        options.tags,
+        options.input_shapes,
+        _import_options(options),
+        functional=functional,
     )
 
 
@@ -190,13 +201,23 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
         _refuse(options, ("asset_root",), "is the folder of files named by MLIR text; models have their own")
     if is_saved_model(path):
         return import_saved_model(
-            path, options.signatures, options.tags, options.input_shapes, _wishes(options), functional=functional
+            path,
+            options.signatures,
+            options.tags,
+            options.input_shapes,
+            _import_options(options),
+            functional=functional,
         )
     if path.suffix in (".pb", ".pbtxt", ".prototxt") and not is_missing(path):
         from tfconvert.importers.graph_def import import_graph_def
 
         return import_graph_def(
-            path, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
+            path,
+            options.inputs,
+            options.outputs,
+            options.input_shapes,
+            options=_import_options(options),
+            functional=functional,
         )
     if path.suffix in IR_FILES:
         _refuse(
@@ -216,11 +237,11 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
             options.outputs,
             options.input_shapes,
             options.signatures,
-            _wishes(options),
+            _import_options(options),
             functional=functional,
         )
     if is_folder(path) or is_missing(path):
-        return import_saved_model(path, wishes=_wishes(options))
+        return import_saved_model(path, options=_import_options(options))
     try:
         os.close(open_file(path))
     except OSError as problem:
@@ -232,15 +253,15 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
     )
 
 
-def _wishes(options: Selection) -> Wishes:
-    from tfconvert.importers.graph.wishes import Wishes
+def _import_options(options: Selection) -> ImportOptions:
+    from tfconvert.importers.graph.import_options import ImportOptions
 
     if options.order not in ORDERS:
         raise error("wrong-option", f"there is no order {options.order!r}", hint=f"choose from {', '.join(ORDERS)}")
     for name in ("inputs", "outputs"):
         if isinstance(given := getattr(options, name), str):
             raise error("wrong-option", f"{name} can't be {given!r}", hint=f'give a list: {name}=["{given}"]')
-    wishes = Wishes(
+    result = ImportOptions(
         None,
         options.results,
         options.batch,
@@ -255,12 +276,12 @@ def _wishes(options: Selection) -> Wishes:
         from tfconvert.importers.graph.entry_points import tensor_of
         from tfconvert.importers.graph.signature_order import by_fingerprint, label_v1
 
-        wishes = wishes._replace(sort_key=by_fingerprint, second_names=_SECOND_NAMES)
-        return wishes if options.order == "official" else wishes._replace(sort_key=tensor_of, label=label_v1)
+        result = result._replace(sort_key=by_fingerprint, second_names=_SECOND_NAMES)
+        return result if options.order == "official" else result._replace(sort_key=tensor_of, label=label_v1)
     if options.order == "flattened":
         results = {key: list(names) for key, names in options.tensors.items()}
-        return wishes._replace(results=results, tensors=options.tensors)
-    return wishes
+        return result._replace(results=results, tensors=options.tensors)
+    return result
 
 
 def _op_defs(options: Selection) -> Sequence[OpDef]:

@@ -31,12 +31,12 @@ from tfconvert.importers.graph.entry_points import (
 )
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
+from tfconvert.importers.graph.import_options import AS_WRITTEN, ImportOptions, fitted
 from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.signature_order import call_order, output_names
 from tfconvert.importers.graph.variables import INITIALIZER, import_table_initializers, import_variables
-from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types
@@ -145,7 +145,7 @@ def import_saved_model(
     signatures: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    wishes: Wishes = AS_WRITTEN,
+    options: ImportOptions = AS_WRITTEN,
     *,
     functional: bool = False,
 ) -> ModuleOp:
@@ -156,12 +156,12 @@ def import_saved_model(
         signatures: The signatures to export, every one by default.
         tags: The tags of the MetaGraph; `serve` by default, or the only MetaGraph there is.
         input_shapes: Shapes of inputs by name, for every signature that has the input.
-        wishes: What else the user wants of inputs and outputs.
+        options: Other options of the inputs and outputs.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
-    folder = Folder(Path(path), wishes.follow_links)
+    folder = Folder(Path(path), options.follow_links)
     return import_message(
-        _read(folder), Files.of(folder), signatures, tags, input_shapes, wishes, functional=functional
+        _read(folder), Files.of(folder), signatures, tags, input_shapes, options, functional=functional
     )
 
 
@@ -171,7 +171,7 @@ def import_message(
     signatures: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    wishes: Wishes = AS_WRITTEN,
+    options: ImportOptions = AS_WRITTEN,
     *,
     functional: bool = False,
 ) -> ModuleOp:
@@ -183,18 +183,18 @@ def import_message(
         signatures: The signatures to export.
         tags: The tags of the MetaGraph.
         input_shapes: Shapes of inputs by name.
-        wishes: What else the user wants of inputs and outputs.
+        options: Other options of the inputs and outputs.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
     meta_graph = _meta_graph(saved_model, tags)
     graph = meta_graph.graph_def
     nodes = {node.name: node for node in graph.node}
     check_versions(graph.versions)
-    registry = OpRegistry((*wishes.op_defs, *meta_graph.meta_info_def.stripped_op_list.op))
-    if not wishes.results and any(len(each.outputs) > 1 for each in meta_graph.signature_def.values()):
+    registry = OpRegistry((*options.op_defs, *meta_graph.meta_info_def.stripped_op_list.op))
+    if not options.results and any(len(each.outputs) > 1 for each in meta_graph.signature_def.values()):
         names = output_names(files.folder, meta_graph)
-        wishes = wishes._replace(results=dict.fromkeys(meta_graph.signature_def, names) if names else {})
-    entries = signature_entries(meta_graph, nodes, signatures, input_shapes, wishes)
+        options = options._replace(results=dict.fromkeys(meta_graph.signature_def, names) if names else {})
+    entries = signature_entries(meta_graph, nodes, signatures, input_shapes, options)
     source_of = no_source if files.folder is None else load_debug_info(files.folder)
     context = ImportContext(registry, FunctionLibrary(graph.library), source_of, is_functional=functional)
     functions = import_entries(nodes, context, entries)
@@ -248,7 +248,7 @@ def signature_entries(
     nodes: Mapping[str, pb.NodeDef],
     wanted: Sequence[str] | None,
     input_shapes: Mapping[str, Sequence[int | None]] | None,
-    wishes: Wishes = AS_WRITTEN,
+    options: ImportOptions = AS_WRITTEN,
 ) -> list[EntryPoint]:
     """Returns an entry point for each chosen signature; equal ones become one with several exported names.
 
@@ -259,7 +259,7 @@ def signature_entries(
         nodes: Its nodes by name.
         wanted: The signatures, every one by default.
         input_shapes: Shapes of inputs by name, for every signature that has the input.
-        wishes: What else the user wants of inputs and outputs.
+        options: Other options of the inputs and outputs.
 
     Raises:
         ConversionError: There is no such signature or input, or a signature is damaged.
@@ -286,8 +286,8 @@ def signature_entries(
     used: set[str] = set()
     for key in keys:
         entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
-        _sort(entry, nodes, library, wishes)
-        entry = _labelled(entry, wishes)
+        _sort(entry, nodes, library, options)
+        entry = _labelled(entry, options)
         meaning = _meaning(entry, nodes, library)
         same = by_meaning.setdefault(meaning, entry)
         own = tensors.setdefault(same.symbol, {})
@@ -300,8 +300,8 @@ def signature_entries(
             # A signature that is called without a name has the labels of its own tensors.
             by_meaning[meaning] = entry._replace(symbol=same.symbol, exported_names=same.exported_names)
     entries = list(by_meaning.values())
-    if wishes.inputs is not None or wishes.outputs is not None:
-        cuts = Cuts(wishes.inputs, wishes.outputs, input_shapes, wishes.batch)
+    if options.inputs is not None or options.outputs is not None:
+        cuts = Cuts(options.inputs, options.outputs, input_shapes, options.batch)
         used |= {key for key in input_shapes if cut_name(key) in cuts.pinned}
         entries = with_cuts(entries, nodes, tensors, cuts)
     if unknown := sorted(input_shapes.keys() - used):
@@ -311,12 +311,12 @@ def signature_entries(
             f"no chosen signature has an input {', '.join(unknown)}",
             hint=f"the inputs are: {', '.join(known)}",
         )
-    return fitted(entries if wanted is not None else [_named_once(each, wishes) for each in entries], wishes)
+    return fitted(entries if wanted is not None else [_named_once(each, options) for each in entries], options)
 
 
-def _named_once(entry: EntryPoint, wishes: Wishes) -> EntryPoint:
+def _named_once(entry: EntryPoint, options: ImportOptions) -> EntryPoint:
     """Returns an entry point without the names that say nothing more than `serving_default`, if it has that."""
-    names, second = entry.exported_names, wishes.second_names
+    names, second = entry.exported_names, options.second_names
     others = [name for name in names if name != _DEFAULT and (second is None or name in second)]
     if _DEFAULT not in names or not others:
         return entry
@@ -364,12 +364,12 @@ def _tensor_name(key: str, name: str, info: pb.TensorInfo) -> str:
 
 
 def _sort(
-    entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef], wishes: Wishes
+    entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef], options: ImportOptions
 ) -> None:
     """Returns an entry point, sorted by the names of inputs and outputs, in the requested order."""
-    if wishes.sort_key is not None:
-        entry.inputs.sort(key=wishes.sort_key)
-        entry.outputs.sort(key=wishes.sort_key)
+    if options.sort_key is not None:
+        entry.inputs.sort(key=options.sort_key)
+        entry.outputs.sort(key=options.sort_key)
         return
     called = {output.tensor.node for output in entry.outputs}
     order = call_order(nodes.get(next(iter(called))), library) if len(called) == 1 else None
@@ -377,17 +377,18 @@ def _sort(
         last = len(order.arguments)
         entry.inputs.sort(key=lambda each: order.arguments.get(each.tensor.node, last))
         entry.outputs.sort(key=lambda each: order.results.get(each.tensor.position, each.tensor.position))
-    told = {name: index for index, name in enumerate(wishes.results.get(entry.symbol, ()))}
+    told = {name: index for index, name in enumerate(options.results.get(entry.symbol, ()))}
     entry.outputs.sort(key=lambda each: told.get(each.name, len(told)))
 
 
-def _labelled(entry: EntryPoint, wishes: Wishes) -> EntryPoint:
+def _labelled(entry: EntryPoint, options: ImportOptions) -> EntryPoint:
     """Returns an entry point with the labels of its tensors."""
-    own = wishes.tensors.get(entry.symbol)
+    own = options.tensors.get(entry.symbol)
     return entry._replace(
-        inputs=[each._replace(label=each.name if own is not None else wishes.label(each)) for each in entry.inputs],
+        inputs=[each._replace(label=each.name if own is not None else options.label(each)) for each in entry.inputs],
         outputs=[
-            each._replace(label=wishes.label(each) if own is None else own.get(each.name, "")) for each in entry.outputs
+            each._replace(label=options.label(each) if own is None else own.get(each.name, ""))
+            for each in entry.outputs
         ],
     )
 

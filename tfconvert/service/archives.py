@@ -254,7 +254,7 @@ def _no_samples() -> ConversionError:
 
 
 _READ_BYTES = 1 << 15
-_LONGEST_READ = 1 << 20
+_MAX_READ = 1 << 20
 # Maximum bytes of all headers of a tar.
 _MAX_HEADERS = 1 << 26
 
@@ -277,7 +277,7 @@ class DirectoryReader(io.RawIOBase):
     def __init__(self, file: IO[bytes], longest: int) -> None:
         super().__init__()
         self._file = file
-        self._longest = max(longest, _LONGEST_READ)
+        self._max_read = max(longest, _MAX_READ)
 
     def read(self, size: int = -1) -> bytes:
         """Returns the next bytes.
@@ -285,10 +285,10 @@ class DirectoryReader(io.RawIOBase):
         Raises:
             ConversionError: These are more than are read at once (`bad-archive`).
         """
-        if size > self._longest:
+        if size > self._max_read:
             raise _too_much()
-        data = self._file.read(size if size >= 0 else self._longest + 1)
-        if len(data) > self._longest:
+        data = self._file.read(size if size >= 0 else self._max_read + 1)
+        if len(data) > self._max_read:
             raise _too_much()
         return data
 
@@ -345,7 +345,7 @@ class ForwardReader(io.RawIOBase):
         Raises:
             ConversionError: These are more than are read at once, or of headers at all (`bad-archive`).
         """
-        if not 0 <= size <= _LONGEST_READ:
+        if not 0 <= size <= _MAX_READ:
             raise _too_much()
         if not self._is_content:
             self._headers += size

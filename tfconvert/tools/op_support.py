@@ -260,7 +260,7 @@ _SHOWN: tuple[How, ...] = ("builtin", "decomposed", "rewritten", "folded", "refu
 def op_lines(ops: Sequence[OpSupport], meanings: Mapping[How, str] = MEANINGS) -> list[str]:
     """Returns a line for each op, and the meaning of the words in it."""
     width = max((len(each.op) for each in ops), default=0)
-    lines = [f"{each.op:<{width}}  {each.how:<10}  {_told(each)}".rstrip() for each in ops]
+    lines = [f"{each.op:<{width}}  {each.how:<10}  {_details(each)}".rstrip() for each in ops]
     used = {each.how for each in ops}
     return [*lines, "", *(f"{how}: {meaning}" for how, meaning in MEANINGS.items() if how in used)]
 
@@ -288,11 +288,11 @@ def _tables(ops: Sequence[OpSupport], meanings: Mapping[How, str], shown: Sequen
     for how in shown:
         listed = [each for each in ops if each.how == how]
         lines += ["", f"## {how.capitalize()}: {meanings[how]}", "", "| op | |", "|---|---|"]
-        lines += [f"| `{each.op}` | {_told(each, '`')} |" for each in listed]
+        lines += [f"| `{each.op}` | {_details(each, '`')} |" for each in listed]
     return lines
 
 
-def _told(op: OpSupport, quote: str = "") -> str:
+def _details(op: OpSupport, quote: str = "") -> str:
     parts = [_way(way, quote) for way in op.ways]
     if op.how == "legalized":
         parts = [op.topic]

@@ -170,7 +170,7 @@ def test_ops_in_regions_are_rewritten_and_see_what_is_around_them() -> None:
     ]
 
 
-def test_what_only_a_dead_region_uses_is_dead() -> None:
+def test_values_used_only_in_a_dead_region_are_dead() -> None:
     function = parse_region("x")
     rewrite_greedily(function.body, PatternSet([]), lambda op: op.name in ("tf.Yield", "func.return"))
     assert [op.name for op in function.body.block.ops] == ["func.return"]
@@ -216,7 +216,7 @@ def test_two_patterns_of_one_name_are_refused() -> None:
         PatternSet([rename("Relu", "Elu"), rename("Relu", "Elu")])
 
 
-def test_a_pattern_set_tells_why_it_declined() -> None:
+def test_a_pattern_set_reports_why_it_declined() -> None:
     _, region = chain("Neg")
     op = region.block.first_op
     assert op is not None

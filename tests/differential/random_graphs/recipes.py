@@ -112,7 +112,7 @@ def _leaky(build: Builder) -> None:
     build.op("LeakyRelu", features=build.pick(FLOATS), alpha=build.random.choice((0.2, 0.0, 1.0, 2.0, -0.5)))
 
 
-def _many(build: Builder) -> None:
+def _add_n(build: Builder) -> None:
     one = build.pick(NUMBERS)
     count = build.random.randint(1, 4)
     shape = build.array(one).shape
@@ -166,7 +166,7 @@ ELEMENTWISE: dict[str, Recipe] = {
     "Cast": _cast,
     "Bitcast": _bitcast,
     "LeakyRelu": _leaky,
-    "AddN": _many,
+    "AddN": _add_n,
     "BiasAdd": _bias,
     "Bucketize": _bucketize,
     "FakeQuantWithMinMaxArgs": _fake_quant,

@@ -189,7 +189,7 @@ def test_no_object_graph(plain: Path) -> None:
     assert Checkpoint(plain).object_graph() is None
 
 
-def test_object_graph_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_object_graph(tmp_path: Path) -> None:
     import tensorflow as tf
 
     tf.raw_ops.SaveV2(

@@ -111,7 +111,7 @@ def test_control_inputs_stay() -> None:
     assert list(upgraded["y"].input) == ["x", "gamma", "beta", "mean", "variance", "^other"]
 
 
-def test_graphs_without_legacy_ops_are_left_alone() -> None:
+def test_graphs_without_legacy_ops_are_unchanged() -> None:
     nodes = {each.name: each for each in v1_graphs.loop().node}
     assert upgrade_legacy_ops(nodes) is nodes
 

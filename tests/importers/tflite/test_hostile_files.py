@@ -169,7 +169,7 @@ def _vectors_of(content: bytearray, count: int) -> list[int]:
 @pytest.mark.parametrize(
     "content", [b"", b"TFL3", b"\0" * 64, b"\x10\0\0\0TFL3", b"\xff\xff\xff\xffTFL3" + b"\xff" * 64]
 )
-def test_what_is_not_a_model(content: bytes, tmp_path: Path) -> None:
+def test_invalid_models(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(content)
     for source in (content, path):

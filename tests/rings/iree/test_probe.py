@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks import iree_probe
 
 
-def test_iree_makes_of_each_form_what_the_table_says() -> None:
+def test_iree_treats_each_form_as_the_table_says() -> None:
     known, found = iree_probe.table(), iree_probe.probe()
     needless = sorted(each for each, outcome in found.items() if iree_probe.TAKEN == outcome != known.get(each))
     needed = sorted(each for each, outcome in found.items() if iree_probe.TAKEN == known.get(each) != outcome)

@@ -100,8 +100,8 @@ def _words(pattern: Pattern[Any]) -> list[tuple[list[tuple[Question, Iterable[An
         asked = [
             (Question(QuestionKind.PRODUCER, (index,)), names) for index, names in sorted(pattern.producers.items())
         ]
-        least = max(pattern.producers, default=-1) + 1
-        return [([(Question(QuestionKind.AT_LEAST, (), least), (True,)), *asked] if asked else [], None)]
+        minimum = max(pattern.producers, default=-1) + 1
+        return [([(Question(QuestionKind.AT_LEAST, (), minimum), (True,)), *asked] if asked else [], None)]
     return [([(asked[0], asked[1]) for asked in program.asked], program) for program in pattern.declaration.programs]
 
 

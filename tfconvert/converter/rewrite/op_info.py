@@ -63,8 +63,8 @@ class Signature(NamedTuple):
     """The signature of an op.
 
     Attributes:
-        operands: The least and the most operands.
-        results: The least and the most results.
+        operands: The minimum and maximum number of operands.
+        results: The minimum and maximum number of results.
         attributes: Names of its attributes; `None` if any name will do.
         derived: Attributes that operands and results determine, which the IR doesn't keep.
     """

@@ -185,7 +185,7 @@ def _uses_once(op: Operation) -> bool:
 
 _OF_OP: Mapping[QuestionKind, Callable[[int, Any, Mapping[Path, int]], Ask]] = {
     QuestionKind.ARITY: lambda slot, _, __: lambda found: len(found[slot].operands),
-    QuestionKind.AT_LEAST: lambda slot, least, _: lambda found: len(found[slot].operands) >= least,
+    QuestionKind.AT_LEAST: lambda slot, minimum, _: lambda found: len(found[slot].operands) >= minimum,
     QuestionKind.ATTRIBUTE: _attribute,
     QuestionKind.SAME_ATTRIBUTE: _same_attribute,
     QuestionKind.ALL_ONCE: lambda slot, _, __: lambda found: _uses_once(found[slot]),

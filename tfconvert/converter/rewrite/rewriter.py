@@ -41,8 +41,8 @@ def ops_within(op: Operation) -> Iterator[Operation]:
     """Yields the ops in the regions of an op, at any depth, each before the op that holds it."""
     pending = [(op, False)]
     while pending:
-        current, is_left = pending.pop()
-        if is_left:
+        current, is_exit = pending.pop()
+        if is_exit:
             if current is not op:
                 yield current
         elif current.regions or current is op:

@@ -10,7 +10,7 @@ from tfconvert.converter.rewrite.dsl import Op, Result
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.program import ops_of
-from tfconvert.converter.rewrite.watched import CUSTOM, Watched, custom_code, not_allowed
+from tfconvert.converter.rewrite.tracked_pattern import CUSTOM, TrackedPattern, custom_code, not_allowed
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.operation import Operation
@@ -71,7 +71,7 @@ def _custom_codes(pattern: Pattern[Any]) -> Iterator[str]:
 
 def watched(
     patterns: Sequence[Pattern[Any]], dialect: str, module: Operation, *, allow_custom_ops: bool
-) -> list[Watched]:
+) -> list[TrackedPattern]:
     """Returns the patterns that start at ops of a dialect, to be applied to a module.
 
     Args:
@@ -86,7 +86,7 @@ def watched(
     chosen = of_dialect(patterns, dialect)
     ops = list(module.walk()) if chosen else []
     codes = None if allow_custom_ops else frozenset(map(custom_code, ops))
-    return [Watched(pattern, ops, codes) for pattern in chosen]
+    return [TrackedPattern(pattern, ops, codes) for pattern in chosen]
 
 
 def joined(own: PatternSet, patterns: Sequence[Pattern[Any]]) -> PatternSet:

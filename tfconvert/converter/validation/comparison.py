@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 SAME = Difference("")
 
 
-def compare(was: Array, now: Array, least: float = _TINY) -> Difference:
+def compare(was: Array, now: Array, minimum: float = _TINY) -> Difference:
     """Returns how one value differs from another.
 
     Integers, booleans and strings have to be equal; floats to a tolerance relative to the largest of them. NaN equals
@@ -42,7 +42,7 @@ def compare(was: Array, now: Array, least: float = _TINY) -> Difference:
     Args:
         was: The expected value.
         now: The other one.
-        least: Floats that differ by no more agree, however small they are.
+        minimum: Floats that differ by no more agree, however small they are.
     """
     if was.shape != now.shape:
         return _unlike(f"has shape {list(now.shape)}, not {list(was.shape)}")
@@ -64,7 +64,7 @@ def compare(was: Array, now: Array, least: float = _TINY) -> Difference:
         count = int(np.count_nonzero(~same))
         what = f"differs in {count} of {was.size} numbers, by up to {largest:g}"
         return Difference(what, largest, relative)
-    if largest <= tolerance(was.dtype) * scale or largest <= least:
+    if largest <= tolerance(was.dtype) * scale or largest <= minimum:
         return Difference("", largest, relative)
     return Difference(f"differs by up to {largest:.3g}; the largest number is {scale:.3g}", largest, relative)
 

@@ -38,7 +38,7 @@ class Domain(NamedTuple):
             to `high` itself; `permutation`: different numbers below `high`; `shape`: sizes whose product is `high`;
             `numerals`: texts that are numbers; `keys`: some of `keys`.
         high: The limit.
-        low: The least value.
+        low: The minimum value.
         keys: What there is to choose from.
     """
 

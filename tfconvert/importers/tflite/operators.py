@@ -92,11 +92,11 @@ def check_arity(operator: Code, inputs: Sequence[int], outputs: Sequence[int]) -
     """
     builtin = operators.lookup(operator.name)
     assert builtin is not None
-    for what, indices, values, (least, most) in (
+    for what, indices, values, (minimum, maximum) in (
         ("operands", inputs, builtin.operands, builtin.operand_range),
         ("results", outputs, builtin.results, builtin.result_range),
     ):
-        if not least <= len(indices) <= most:
+        if not minimum <= len(indices) <= maximum:
             raise malformed(f"an operator has {len(indices)} {what}, which is not possible", op=operator.shown)
         if -1 in indices and what == "operands":
             for index, value in zip(indices, values, strict=False):

@@ -286,7 +286,7 @@ class _Cloning:
         self._branches: list[Operation] = []
 
     def clone(self, op: Op) -> Op:
-        clone = self._shell(op)
+        clone = self._clone_without_regions(op)
         pending: list[tuple[Operation, Operation]] = [(op, clone)] if op.regions else []
         while pending:
             original, copy = pending.pop()
@@ -295,13 +295,13 @@ class _Cloning:
                     new_region.add_block(self._empty(block))
                 for block, new_block in zip(region.blocks, new_region.blocks, strict=True):
                     for inner in block.ops:
-                        new_block.add_op(new := self._shell(inner))
+                        new_block.add_op(new := self._clone_without_regions(inner))
                         if inner.regions:
                             pending.append((inner, new))
-        self._mend()
+        self._resolve_operands()
         return clone
 
-    def _shell(self, op: Op) -> Op:
+    def _clone_without_regions(self, op: Op) -> Op:
         values = self.values
         clone = op.copy_without_regions(values)
         for index, operand in enumerate(op.operands):
@@ -322,7 +322,7 @@ class _Cloning:
         self._blocks[block] = new
         return new
 
-    def _mend(self) -> None:
+    def _resolve_operands(self) -> None:
         """Replaces operands that were copied only after the ops that use them, and the blocks of branches."""
         for clone, index, operand in self._unmapped:
             new = self.values.get(operand)

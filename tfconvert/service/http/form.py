@@ -22,7 +22,7 @@ _MAX_HEADER = 1 << 13
 # Bytes that are collected before they are written.
 _BATCH = 1 << 20
 
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
 class ReceivedFile(NamedTuple):
@@ -92,7 +92,7 @@ class FormReader:
             )
         boundary = options.get(b"boundary", b"")
         if not 0 < len(boundary) <= 200:
-            raise _bad("its header names no boundary")
+            raise _bad_request("its header names no boundary")
         self._new_file = new_file
         self._stack = stack
         self._form = Form({}, {})
@@ -126,10 +126,10 @@ class FormReader:
             try:
                 self._parser.write(data)
             except FormParserError as problem:
-                raise _bad(str(problem)) from None
+                raise _bad_request(str(problem)) from None
             await self._settle()
         if not self._is_ended:
-            raise _bad("it ends in the middle")
+            raise _bad_request("it ends in the middle")
         return self._form
 
     async def _settle(self) -> None:
@@ -151,7 +151,7 @@ class FormReader:
     def _on_header(self, index: int, data: bytes) -> None:
         self._header_size += len(data)
         if self._header_size > _MAX_HEADER:
-            raise _bad("a part's headers are too long")
+            raise _bad_request("a part's headers are too long")
         self._header[index] += data
 
     def _on_header_end(self) -> None:
@@ -164,9 +164,9 @@ class FormReader:
         _, options = parse_options_header(self._disposition)
         field = options.get(b"name", b"").decode("utf-8", "replace")
         if field not in _FILES and field not in _TEXTS:
-            raise _bad(f"the field {field[:100]!r} is not known", f"known are: {', '.join((*_FILES, *_TEXTS))}")
+            raise _bad_request(f"the field {field[:100]!r} is not known", f"known are: {', '.join((*_FILES, *_TEXTS))}")
         if field in self._form.files or field in self._form.texts:
-            raise _bad(f"the field {field!r} is there twice")
+            raise _bad_request(f"the field {field!r} is there twice")
         self._part = _Part(field, _clean(options.get(b"filename", b"")) or field)
         if field in _FILES:
             incoming = self._stack.enter_context(self._new_file(field))
@@ -197,15 +197,15 @@ class FormReader:
 def _clean(name: bytes) -> str:
     """Returns a file's name as one line without folders and without what isn't seen."""
     text = name.decode("utf-8", "replace").replace("\\", "/").rstrip("/")
-    return "".join(each for each in posixpath.basename(text) if each.isprintable())[:_LONGEST_NAME].strip()
+    return "".join(each for each in posixpath.basename(text) if each.isprintable())[:_MAX_NAME].strip()
 
 
 def _decoded(part: _Part) -> str:
     try:
         return b"".join(part.data).decode("utf-8")
     except UnicodeDecodeError:
-        raise _bad(f"the field {part.field!r} is not UTF-8") from None
+        raise _bad_request(f"the field {part.field!r} is not UTF-8") from None
 
 
-def _bad(message: str, hint: str = "") -> ConversionError:
+def _bad_request(message: str, hint: str = "") -> ConversionError:
     return error("bad-request", f"the form can't be used: {message}", hint=hint)

@@ -127,18 +127,18 @@ def _slot(service: Service, caller: Caller) -> Iterator[None]:
 
 def _check(form: Form, settings: Mapping[str, Any], place: str, service: Service) -> None:
     if ("model" in form.files) == bool(place):
-        raise _wrong("either 'model' or 'place' must be there", "send a file as 'model'")
+        raise _bad_request("either 'model' or 'place' must be there", "send a file as 'model'")
     if "model" in form.files and not form.files["model"].incoming.size:
-        raise _wrong("'model' is empty", "with curl: -F model=@saved_model.tar.gz")
+        raise _bad_request("'model' is empty", "with curl: -F model=@saved_model.tar.gz")
     if "calibration" in form.files and _OWN not in settings:
-        raise _wrong("'calibration' is for models that are quantized", 'say how: options={"quantize": "int8"}')
+        raise _bad_request("'calibration' is for models that are quantized", 'say how: options={"quantize": "int8"}')
     if place:
         if any(not each.isprintable() for each in place):
-            raise _wrong("'place' has a character that isn't seen")
+            raise _bad_request("'place' has a character that isn't seen")
         check_place(place, service.config.roots)
 
 
-def _wrong(message: str, hint: str = "") -> ConversionError:
+def _bad_request(message: str, hint: str = "") -> ConversionError:
     return error("bad-request", message, hint=hint)
 
 

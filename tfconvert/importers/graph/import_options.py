@@ -1,4 +1,4 @@
-"""The user's wishes for the inputs and outputs of a model: their order, names and batch."""
+"""Options of the inputs and outputs of a model: their order, names and batch."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tfconvert.schema.dialects.cut import End
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
-class Wishes(NamedTuple):
-    """The user's wishes.
+class ImportOptions(NamedTuple):
+    """The options of an import.
 
     Attributes:
         sort_key: What the inputs and the outputs of a signature are sorted by; `None` for the order of the function's
             arguments and results.
-        results: Names of outputs by signature, in the order of the function's results, where the graph doesn't tell.
+        results: Names of outputs by signature, in the order of the function's results, if the graph doesn't have them.
         batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
         rename: New names of inputs and outputs.
-        follow_links: Whether links may lead out of the model's folder.
-        op_defs: Definitions of ops that neither the model nor TensorFlow's registry has; the model's own go before.
-        is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
+        follow_links: Whether links may point outside the model's directory.
+        op_defs: Definitions of ops that neither the model nor TensorFlow's registry has; the model's take precedence.
+        is_raw: GraphDefs: whether to import every node unchanged, even if it can't be converted.
         inputs: Signatures: the tensors that become inputs instead of the signature's own; `None` leaves those.
         outputs: Signatures: the tensors that become outputs.
-        label: Returns what TensorFlow's own converter calls an input or output of a signature.
-        tensors: The labels of outputs by signature and name, where they are others; inputs are then called by name.
-        second_names: Names that a function of a SavedModel has only if it isn't `serving_default`, too, or if they are
-            asked for; `None` for any.
+        label: Returns the name that TensorFlow's own converter gives an input or output of a signature.
+        tensors: The labels of outputs by signature and name, if they differ; inputs are then labelled by name.
+        second_names: Names that a function of a SavedModel has only if it isn't also `serving_default`, or if the user
+            selects them; `None` for any.
     """
 
     sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
@@ -46,27 +46,26 @@ class Wishes(NamedTuple):
     second_names: Container[str] | None = None
 
 
-AS_WRITTEN = Wishes()
-"""Nothing in particular."""
+AS_WRITTEN = ImportOptions()
 
 
-def fitted(entries: Sequence[EntryPoint], wishes: Wishes) -> list[EntryPoint]:
-    """Returns entry points with the batch and the names that the user wants.
+def fitted(entries: Sequence[EntryPoint], options: ImportOptions) -> list[EntryPoint]:
+    """Returns entry points with the batch and the names of the options.
 
     Args:
         entries: The entry points.
-        wishes: What the user wants.
+        options: The options.
     """
     result = list(entries)
-    if wishes.batch is not None:
-        check_batch(wishes.batch)
+    if options.batch is not None:
+        check_batch(options.batch)
         # What is cut has other inputs in the end.
         result = [
-            each._replace(inputs=_batched(each.inputs, wishes.batch)) if each.cut is None else each for each in result
+            each._replace(inputs=_batched(each.inputs, options.batch)) if each.cut is None else each for each in result
         ]
-    if wishes.rename:
-        _check_names(result, wishes.rename)
-        result = [_renamed(each, wishes.rename) for each in result]
+    if options.rename:
+        _check_names(result, options.rename)
+        result = [_renamed(each, options.rename) for each in result]
     return result
 
 

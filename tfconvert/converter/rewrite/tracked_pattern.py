@@ -55,7 +55,7 @@ class Miss(NamedTuple):
     reason: str
 
 
-class Watched:
+class TrackedPattern:
     """A pattern of the user's.
 
     Args:
@@ -122,18 +122,18 @@ class Watched:
         for miss in nearest:
             by_reason.setdefault(miss.reason, miss)
         counts = Counter(miss.reason for miss in nearest)
-        told = [_told(miss, counts[miss.reason], self._questions()) for miss in by_reason.values()]
-        taken = "" if told else "; another pattern went first wherever it fits: give it a higher benefit"
-        text = "; ".join(told[:_NEAREST])
+        reasons = [_description(miss, counts[miss.reason], self._questions()) for miss in by_reason.values()]
+        taken = "" if reasons else "; another pattern went first wherever it fits: give it a higher benefit"
+        text = "; ".join(reasons[:_NEAREST])
         return Diagnostic(
-            UNUSED, f"the pattern {name!r} never matched{taken}{', nearest: ' + text if told else ''}", severity=NOTE
+            UNUSED, f"the pattern {name!r} never matched{taken}{', nearest: ' + text if reasons else ''}", severity=NOTE
         )
 
     def _questions(self) -> int:
         return max((len(program.asked) for program in self.programs), default=0)
 
 
-def _told(miss: Miss, count: int, questions: int) -> str:
+def _description(miss: Miss, count: int, questions: int) -> str:
     where = f"at {miss.node}" if miss.node else "at an op without a name"
     more = f" and {count - 1} more" if count > 1 else ""
     share = f" ({miss.passed} of {questions} conditions on its form hold)" if miss.passed < questions else ""
@@ -154,7 +154,7 @@ def _forms(declaration: Declaration, ops: Iterable[Operation]) -> Iterable[Miss]
             yield best
 
 
-def unused(watched: Iterable[Watched], applied: Mapping[str, int]) -> list[Diagnostic]:
+def unused(watched: Iterable[TrackedPattern], applied: Mapping[str, int]) -> list[Diagnostic]:
     """Returns notes about patterns that were never applied.
 
     Args:
