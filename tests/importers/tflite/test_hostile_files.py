@@ -50,7 +50,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "codes": ["IF"],
         "operators": [{**CALL, "builtin_options": SELF}],
     },
-    "subgraph 8 is called": {
+    "the called subgraph 8 does not exist": {
         "codes": ["CALL"],
         "operators": [{**CALL, "builtin_options": ("CallOptions", {"subgraph": 8})}],
     },
@@ -58,8 +58,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "codes": ["CONV_2D"],
         "operators": [{**CALL, "builtin_options": ("Conv2DOptions", {"padding": 77})}],
     },
-    "signature 'f' is of subgraph 3": {"signature_defs": [{"signature_key": "f", "subgraph_index": 3}]},
-    "none of its subgraph's inputs": {
+    "signature 'f' refers to subgraph 3": {"signature_defs": [{"signature_key": "f", "subgraph_index": 3}]},
+    "not one of its subgraph's inputs": {
         "signature_defs": [{"signature_key": "f", "inputs": [{"name": "x", "tensor_index": 1}]}]
     },
     "longer than the file": {"subgraphs": None, "buffers_": [{"offset": 64, "size": 10**9}]},

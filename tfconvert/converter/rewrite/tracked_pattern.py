@@ -1,4 +1,4 @@
-"""The user's patterns while a pass applies them: their mistakes name them, and what they decline is remembered."""
+"""The user's patterns while a pass applies them: errors name the pattern, and the ops that it declines are recorded."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 
 BAD, UNUSED = "bad-pattern", "unused-pattern"
-"""Codes: a mistake in a pattern's functions, and a pattern that has never matched."""
+"""Codes: an error in a pattern's functions, and a pattern that never matched."""
 
-# How many of the nearest misses the note about a pattern tells.
+# Maximum number of nearest misses in the note about a pattern.
 _NEAREST = 3
 
 
 CUSTOM = f"{tfl.PREFIX}{tfl.CUSTOM}"
-"""The op that calls an operator of the user's own."""
+"""The op that calls a user's custom operator."""
 
 
 def custom_code(op: Operation) -> str:
-    """Returns the name of the custom operator that an op calls; empty if it calls none."""
+    """Returns the name of the custom operator that an op calls, or an empty string."""
     code = op.properties.get(tfl.CUSTOM_CODE) if op.name == CUSTOM else None
     return code.data if isinstance(code, StringAttr) else ""
 
@@ -45,7 +45,7 @@ class Miss(NamedTuple):
     """An op that a pattern declines.
 
     Attributes:
-        passed: How many of the pattern's questions were answered right.
+        passed: The number of the pattern's questions with accepted answers.
         node: The op's node.
         reason: Why it declines.
     """
@@ -56,12 +56,12 @@ class Miss(NamedTuple):
 
 
 class TrackedPattern:
-    """A pattern of the user's.
+    """A user's pattern.
 
     Args:
         pattern: The pattern.
-        ops: The ops that it could start at, before anything is rewritten.
-        codes: The custom operators that it may make; `None` if it may make any.
+        ops: The ops that it could start at before any rewrite.
+        codes: The custom operators that it may create; `None` for any.
     """
 
     __slots__ = ("_codes", "_declaration", "_missed", "_original", "_started", "pattern")
@@ -111,7 +111,7 @@ class TrackedPattern:
         return error_at(op, BAD, f"the pattern {self._original.name!r} {problem}", hint)
 
     def unused(self) -> Diagnostic:
-        """Returns the note about a pattern that was never applied: how far the ops got that came nearest."""
+        """Returns the note about a pattern that was never applied, with the nearest misses."""
         name, root = self._original.name, self._original.root
         if not self._started and not self._missed:
             return Diagnostic(
@@ -141,7 +141,7 @@ def _description(miss: Miss, count: int, questions: int) -> str:
 
 
 def _forms(declaration: Declaration, ops: Iterable[Operation]) -> Iterable[Miss]:
-    """Yields the ops that have another form than a pattern; no function of the user's is called."""
+    """Yields the ops whose form differs from a pattern's, without calling functions of the user."""
     for op in ops:
         best = Miss(-1, "", "")
         for program in declaration.programs:
@@ -159,6 +159,6 @@ def unused(watched: Iterable[TrackedPattern], applied: Mapping[str, int]) -> lis
 
     Args:
         watched: The patterns.
-        applied: How often patterns were applied, by name.
+        applied: The number of times that patterns were applied, by name.
     """
     return [each.unused() for each in watched if not applied.get(each.pattern.name)]

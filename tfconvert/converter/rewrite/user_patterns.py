@@ -1,4 +1,4 @@
-"""The user's patterns, beside the converter's own."""
+"""The user's patterns, which are applied together with the converter's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def of_dialect(patterns: Sequence[Pattern[Any]], dialect: str) -> tuple[Pattern[
 
 
 def check_custom(patterns: Sequence[Pattern[Any]], allow_custom_ops: bool) -> None:
-    """Checks that patterns make custom operators only where the user allows them.
+    """Checks that patterns create custom operators only if the user allows them.
 
     Raises:
         ConversionError: One makes a custom operator although they aren't allowed (`wrong-option`).
@@ -78,7 +78,7 @@ def watched(
         patterns: All of the user's patterns.
         dialect: One of `DIALECTS`.
         module: The module.
-        allow_custom_ops: Whether they may make custom operators that the module doesn't have.
+        allow_custom_ops: Whether they may create custom operators that the module doesn't have.
 
     Raises:
         ConversionError: Something isn't a pattern, or starts at an op of another dialect (`wrong-option`).
@@ -90,7 +90,7 @@ def watched(
 
 
 def joined(own: PatternSet, patterns: Sequence[Pattern[Any]]) -> PatternSet:
-    """Returns a pass's patterns and the user's, who come first where benefits are equal.
+    """Returns a pass's patterns and the user's, which come first if benefits are equal.
 
     Raises:
         ConversionError: Two patterns have the same name (`wrong-option`).

@@ -25,11 +25,11 @@ from tfconvert.converter.rewrite.pattern import PatternError
 from tfconvert.converter.rewrite.program import ops_of
 
 _MAX_OPS = 64
-# More commutative ops than this would need a program for each of a hundred orders.
+# Maximum number of commutative ops; each order of operands needs a program.
 _MAX_COMMUTING = 6
 
 ROOT = "root"
-"""The name of the op that a pattern starts at, in functions' parameters."""
+"""The parameter name of the op that a pattern starts at."""
 
 
 def check_rule(
@@ -248,7 +248,7 @@ class _Results:
                 self._check_term(term, reachable)
 
     def _reachable(self, op: Op) -> set[Any]:
-        """Returns what the result of an op may use: the captures and ops that the op itself is computed from."""
+        """Returns the captures and ops that an op depends on, which its replacement may use."""
         below = set(in_order(op)) - {op}
         return below | {name for inner in (*below, op) for name, _, _ in _captures_of(inner)}
 

@@ -10,7 +10,7 @@ import numpy as np
 from tfconvert.ops.call import Array
 
 _TOLERANCE: Mapping[str, float] = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-6, "complex128": 1e-6}
-# Largest difference, relative to a result's largest value, that rounding explains: sums may be in another order.
+# Largest difference, relative to a result's largest value, that rounding explains; sums may have another order.
 _TOLERANCE_OF_OTHERS = 1e-3
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -20,7 +20,7 @@ class Difference(NamedTuple):
     """How one value differs from another.
 
     Attributes:
-        what: A phrase that says how, as the end of a sentence that begins with the value; empty if they agree.
+        what: A phrase that completes a sentence about the value ("differs by ..."); empty if they agree.
         absolute: The largest absolute difference; infinite for values that can't be subtracted.
         relative: The same, relative to the largest magnitude.
     """
@@ -36,13 +36,13 @@ SAME = Difference("")
 def compare(was: Array, now: Array, minimum: float = _TINY) -> Difference:
     """Returns how one value differs from another.
 
-    Integers, booleans and strings have to be equal; floats to a tolerance relative to the largest of them. NaN equals
-    NaN, an infinity itself only.
+    Integers, booleans and strings have to be equal, floats within a tolerance relative to the largest of them. NaN
+    equals NaN, and an infinity equals only itself.
 
     Args:
         was: The expected value.
         now: The other one.
-        minimum: Floats that differ by no more agree, however small they are.
+        minimum: The absolute tolerance for floats.
     """
     if was.shape != now.shape:
         return _unlike(f"has shape {list(now.shape)}, not {list(was.shape)}")
