@@ -91,7 +91,7 @@ class Question(NamedTuple):
 
     @property
     def order(self) -> tuple[bool, int, Path, int]:
-        """The sort key among a pattern's questions: structure first, from the root up."""
+        """The sort key among a pattern's questions: structure first, from the root to its producers."""
         return (self.kind not in STRUCTURE, len(self.path), self.path, self.kind)
 
 
