@@ -25,6 +25,7 @@ from tests.support.run_text import parse
 from tfconvert.converter.targets.litert.legalize import registry, uncommon
 from tfconvert.converter.targets.litert.legalize.entry import Lowering
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
+from tfconvert.ops.decompositions import registry as decompositions
 from tfconvert.ops.kernels import uncommon as kernels
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
@@ -76,7 +77,7 @@ def test_what_an_op_is_lowered_to_is_legalized_itself() -> None:
 
 def test_patterns_are_made_once() -> None:
     assert registry.phases_for({"tf.Relu", "tf.NoSuchOp"}) is registry.common() is registry.common()
-    assert registry.phases_for(uncommon.BY_OP) is registry.everything() is registry.everything()
+    assert registry.phases_for({*uncommon.BY_OP, *decompositions.BY_OP}) is registry.everything() is registry.everything()
     assert registry.phases_for({"tf.Relu", "tf.While"}) is registry.phases_for({"tf.If"})
     assert registry.phases_for({"tf.While"}) is not registry.everything()
 
@@ -86,6 +87,8 @@ def test_the_table_of_topics_is_that_of_their_files() -> None:
         entries, patterns = registry._file(topic)
         roots = {entry.op for entry in entries} | {pattern.root.removeprefix("tf.") for pattern in patterns}
         assert topic.ops.split() == sorted(roots), topic.module
+    for family in decompositions.FAMILIES:
+        assert family.ops.split() == sorted({each.op for each in family.load()}), family.module
     modules = [topic.module for topic in uncommon.TOPICS]
     assert len(modules) == len(set(modules))
 
@@ -129,6 +132,7 @@ def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
 
 def test_rare_legalizations_are_told_too() -> None:
     entries = [entry for topic in uncommon.TOPICS for entry in registry._file(topic)[0]]
+    entries += [entry for family in decompositions.FAMILIES for entry in registry._decomposed(family)]
     noted = [entry for entry in entries if isinstance(entry, Lowering) and entry.note]
     assert noted
     for entry in noted:

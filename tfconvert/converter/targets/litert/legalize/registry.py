@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from tfconvert.converter.rewrite.decompose import emitted_ops
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.targets.litert.legalize import (
@@ -18,7 +19,6 @@ from tfconvert.converter.targets.litert.legalize import (
     fake_quant_layout,
     gelu,
     indexing,
-    math,
     matmul,
     narrow_types,
     normalization,
@@ -30,14 +30,16 @@ from tfconvert.converter.targets.litert.legalize import (
     strings,
     variables,
 )
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Row
+from tfconvert.converter.targets.litert.legalize.decomposed import KINDS, lowering_of
+from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row
 from tfconvert.converter.targets.litert.legalize.uncommon import BY_OP, TOPICS, Topic
+from tfconvert.ops.decompositions.registry import BY_OP as DECOMPOSED
+from tfconvert.ops.decompositions.registry import COMMON, FAMILIES, Family
 
 _COMMON: Mapping[str, tuple[Entry, ...]] = {
     "elementwise": elementwise.ENTRIES,
     "bitwise": bitwise.ENTRIES,
     "activation": activation.ENTRIES,
-    "composed": math.ENTRIES,
     "convolution": convolution.ENTRIES,
     "pooling": pooling.ENTRIES,
     "matmul": matmul.ENTRIES,
@@ -59,23 +61,26 @@ Phases = tuple[PatternSet, PatternSet]
 
 def common() -> Phases:
     """Returns the patterns of the ops that most networks consist of."""
-    return _phases(frozenset())
+    return _phases(frozenset(), frozenset())
 
 
 def everything() -> Phases:
     """Returns all patterns."""
-    return _phases(frozenset(TOPICS))
+    return _phases(frozenset(TOPICS), frozenset(FAMILIES) - {COMMON})
 
 
 def phases_for(names: Iterable[str]) -> Phases:
     """Returns the patterns that a module with ops of some names needs: the common ones and those of some topics."""
-    return _phases(frozenset().union(*(BY_OP[name] for name in names if name in BY_OP)))
+    names = tuple(names)
+    families = {DECOMPOSED[name] for name in names if name in DECOMPOSED}
+    return _phases(frozenset().union(*(BY_OP.get(name, ()) for name in names)), frozenset(families - {COMMON}))
 
 
 @cache
-def _phases(topics: frozenset[Topic]) -> Phases:
+def _phases(topics: frozenset[Topic], families: frozenset[Family]) -> Phases:
     loaded = [_file(topic) for topic in TOPICS if topic in topics]
     entries = [*_COMMON.values(), *(entries for entries, _ in loaded)]
+    entries += [_decomposed(family) for family in FAMILIES if family is COMMON or family in families]
     fusions = (pattern for _, patterns in loaded for pattern in patterns)
     return PatternSet((*gelu.PATTERNS, *fake_quant_layout.PATTERNS, *fusions)), PatternSet(
         entry.pattern() for group in entries for entry in group
@@ -86,6 +91,10 @@ def _file(topic: Topic) -> tuple[Sequence[Entry], Sequence[Pattern[Any]]]:
     """Returns the entries and the patterns in a topic's file, which may be loaded for that."""
     module = import_module(f"tfconvert.converter.targets.litert.legalize.{topic.module}")
     return getattr(module, "ENTRIES", ()), getattr(module, "PATTERNS", ())
+
+
+def _decomposed(family: Family) -> tuple[Lowering, ...]:
+    return tuple(map(lowering_of, family.load()))
 
 
 class EntryInfo(NamedTuple):
@@ -108,10 +117,14 @@ class EntryInfo(NamedTuple):
 
 def entries() -> Iterator[EntryInfo]:
     """Yields all entries, topic by topic, for the table of support."""
-    uncommon = ((topic.title, _file(topic)[0]) for topic in TOPICS)
-    for title, group in (*_COMMON.items(), *uncommon):
+    for title, group in (*_COMMON.items(), *((topic.title, _file(topic)[0]) for topic in TOPICS)):
         for entry in group:
             if isinstance(entry, Row):
                 yield EntryInfo(title, entry.op, entry.target, entry.types, "")
             else:
                 yield EntryInfo(title, entry.op, entry.becomes, entry.types, entry.note)
+    for family in FAMILIES:
+        for each in family.load():
+            lowered = lowering_of(each)
+            becomes = " ".join(emitted_ops(each, KINDS))
+            yield EntryInfo(family.title, each.op, becomes, lowered.types, lowered.note)

@@ -63,7 +63,6 @@ TOPICS: tuple[Topic, ...] = (
     ),
     Topic("ragged", "ragged tensors", "RaggedTensorToSparse RaggedTensorToTensor"),
     Topic("strided_update", "strided update", "TensorStridedSliceUpdate"),
-    Topic("colors", "colours", "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV"),
     Topic("search", "sorted rows", "LowerBound UpperBound"),
     Topic("cross_product", "cross product", "Cross"),
     Topic("signal", "signal", "IRFFT IRFFT2D RFFT RFFT2D"),
@@ -87,8 +86,6 @@ TOPICS: tuple[Topic, ...] = (
         "BatchToSpace Reverse SpaceToBatch SparseMatMul TopK",
     ),
     Topic("ranking", "ranking", "ApproxTopK InTopK InTopKV2 NthElement UnravelIndex"),
-    Topic("gradients", "gradients", "EluGrad LeakyReluGrad SeluGrad SoftplusGrad SoftsignGrad"),
-    Topic("bessel", "Bessel functions", "BesselI0e"),
 )
 
 

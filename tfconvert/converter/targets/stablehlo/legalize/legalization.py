@@ -12,6 +12,7 @@ from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.edit import erase, walk
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.targets.stablehlo.legalize import control_flow
+from tfconvert.converter.targets.stablehlo.legalize.decomposed import why_not
 from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.left_over import unsupported
 from tfconvert.converter.targets.stablehlo.legalize.registry import LOWERINGS
@@ -103,7 +104,8 @@ class Legalization:
                 values = LOWERINGS[op.name](op, emit)
             else:
                 values = (*op.operands, *op.results)
-                raise DeclinedError(_NO_STRINGS if any(map(_holds_strings, values)) else _NO_FORM)
+                no_form = why_not(op) or _NO_FORM
+                raise DeclinedError(_NO_STRINGS if any(map(_holds_strings, values)) else no_form)
         except DeclinedError as problem:
             self._left[op] = str(problem)
             return []

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from tfconvert.converter.targets.stablehlo.legalize import (
     activations,
     blocks,
-    colors,
     complex_numbers,
     computed_sizes,
     convolutions,
@@ -57,7 +56,6 @@ FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
     "resampling": resampling.LOWERINGS,
     "crops": crops.LOWERINGS,
     "suppression": suppression.LOWERINGS,
-    "colours": colors.LOWERINGS,
     "fake quantization": quantizing.LOWERINGS,
     "lookups": gathering.LOWERINGS,
     "scans": scans.LOWERINGS,

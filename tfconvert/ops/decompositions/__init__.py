@@ -1,0 +1,1 @@
+"""Formulas of ops, one file a family; `registry.py` has all of them."""
