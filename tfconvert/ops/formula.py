@@ -152,6 +152,12 @@ class Elementwise(ABC):
     def tanh(self) -> Self:
         return self._apply("Tanh", self)
 
+    def relu(self) -> Self:
+        return self._apply("Relu", self)
+
+    def elu(self) -> Self:
+        return self._apply("Elu", self)
+
     def ones_like(self) -> Self:
         return self._apply("OnesLike", self)
 
@@ -209,11 +215,15 @@ class Tensor(Elementwise):
     def cast(self, dtype: Any) -> Self:
         """Returns the elements as others of a dtype."""
         kept = self.dtype == np.dtype(dtype)
-        return self if kept else self.op("Cast", self, DstT=np.dtype(dtype))  # type: ignore[no-any-return]
+        return self if kept else self.op("Cast", self, DstT=np.dtype(dtype))
 
     def wide(self) -> Self:
         """Returns floats of 16 bits as those of 32, in which TensorFlow computes them; all else as it is."""
         return self.cast(np.float32) if self.dtype.itemsize == 2 and self.dtype.kind not in "iu" else self
+
+    def conj(self) -> Self:
+        """Returns the conjugates of complex numbers; real ones as they are."""
+        return self.op("Conj", self) if self.dtype.kind == "c" else self
 
     def reduce(self, name: str, axes: Sequence[int], *, keep_dims: bool = False) -> Self:
         """Returns a reduction, `Sum`, along axes."""

@@ -16,7 +16,7 @@ from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.tools.bench import measure
 from tfconvert.tools.structure import Change, changed_attributes, changes

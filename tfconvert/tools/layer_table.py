@@ -13,7 +13,7 @@ from tfconvert.converter.targets.litert.stored_values import to_floats
 from tfconvert.converter.validation.result_check import Ranges
 from tfconvert.converter.validation.wiring import Wiring
 from tfconvert.importers.source import Source
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.fidelity import LayerFidelity
 from tfconvert.tools.layers import LayerRuns, each_function, is_alike
 

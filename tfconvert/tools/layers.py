@@ -25,7 +25,7 @@ from tfconvert.converter.validation.result_check import Ranges, exported, refere
 from tfconvert.converter.validation.wiring import Wires, Wiring, own_wiring
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Operator, Outline, Tensor, outline
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of

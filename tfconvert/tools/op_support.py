@@ -21,7 +21,7 @@ from tfconvert.converter.targets.litert.legalize import registry
 from tfconvert.converter.targets.litert.legalize.advice import advice
 from tfconvert.converter.tensor_lists import arrays, lowering, stacks
 from tfconvert.importers.graph.legacy_ops import CURRENT
-from tfconvert.ops.kernels.registry import kernel
+from tfconvert.ops.registry import kernel
 from tfconvert.schema.dialects.types import ELEMENT_TYPES
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import DT_VARIANT

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.dialects import quant, tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of

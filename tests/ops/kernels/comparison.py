@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.converter.processor import skipped_without_kernel
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.tensorflow import op_defs
 
 Agree = Callable[..., None]

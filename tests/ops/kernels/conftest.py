@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.ops.kernels.comparison import Agree, compare, operand, tensorflow
-from tfconvert.ops.kernels.call import Call
-from tfconvert.ops.kernels.registry import evaluate
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tfconvert.ops.kernels.call import Call
-from tfconvert.ops.kernels.registry import evaluate
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
 
 Agree = Callable[..., None]

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.support.run_text import parse
-from tfconvert.ops.kernels.cost import cost_of
+from tfconvert.ops.cost import cost_of
 from tfconvert.schema.dialects import tensor_data, types
 
 A, B, C = "tensor<2x3xf32>", "tensor<3x4xf32>", "tensor<2x4xf32>"

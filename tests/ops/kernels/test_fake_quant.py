@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.ops.kernels.comparison import Agree
-from tfconvert.ops.kernels.call import Call
-from tfconvert.ops.kernels.folding import can_fold
-from tfconvert.ops.kernels.registry import evaluate
+from tfconvert.ops.call import Call
+from tfconvert.ops.folding import can_fold
 from tfconvert.ops.kernels.uncommon import MODULES as BY_MODULE
+from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
 
 BITS = (2, 3, 4, 5, 6, 7, 8, 16)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tfconvert.ops.kernels.resampling import KERNELS
+from tfconvert.ops.resampling import KERNELS
 
 Agree = Callable[..., None]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfconvert.ops.kernels.call import Call
-from tfconvert.ops.kernels.registry import evaluate
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
 
 Agree = Callable[..., None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfconvert.ops.kernels.resampling import KERNELS, area, bicubic, scaled
+from tfconvert.ops.resampling import KERNELS, area, bicubic, scaled
 
 SIZES = [(7, 5), (5, 9), (4, 4), (1, 3), (6, 1)]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tfconvert.ops.kernels.call import Call
-from tfconvert.ops.kernels.registry import evaluate
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
 
 Agree = Callable[..., None]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.ops.kernels.comparison import operand
-from tfconvert.ops.kernels.call import Call
-from tfconvert.ops.kernels.registry import evaluate
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
 
 Agree = Callable[..., None]

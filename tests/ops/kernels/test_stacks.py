@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfconvert.ops.kernels.call import Array, Call, boxed
-from tfconvert.ops.kernels.registry import evaluate
+from tfconvert.ops.call import Array, Call, boxed
+from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
 
 

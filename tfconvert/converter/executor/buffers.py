@@ -16,8 +16,8 @@ from tfconvert.converter.executor.library import LIBRARY
 from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.converter.ir import symbol_table
-from tfconvert.ops.kernels.call import Array
-from tfconvert.ops.kernels.integers import COMPARISONS, FOLDS, wrapped
+from tfconvert.ops.call import Array
+from tfconvert.ops.integers import COMPARISONS, FOLDS, wrapped
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp

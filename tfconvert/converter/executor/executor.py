@@ -17,9 +17,8 @@ from tfconvert.converter.executor.tables import Table
 from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
 from tfconvert.converter.executor.variables import Variable
 from tfconvert.converter.ir import symbol_table
-from tfconvert.ops.kernels import registry
-from tfconvert.ops.kernels.call import Array, Results
-from tfconvert.ops.kernels.op_call import call_of
+from tfconvert.ops import registry
+from tfconvert.ops.call import Array, Results, call_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf_executor
 from tfconvert.schema.dialects.func import FuncOp

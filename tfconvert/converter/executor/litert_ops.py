@@ -15,10 +15,11 @@ import numpy as np
 from tfconvert.converter.executor import litert_table, variables
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
-from tfconvert.ops.kernels import recurrent, registry
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
-from tfconvert.ops.kernels.special_functions import erfc
+from tfconvert.ops import registry
+from tfconvert.ops.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
+from tfconvert.ops.kernels import recurrent
 from tfconvert.ops.kernels.suppression import overlaps_of
+from tfconvert.ops.special_functions import erfc
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import UniformType

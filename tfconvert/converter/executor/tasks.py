@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol
 
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block

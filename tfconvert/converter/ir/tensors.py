@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.ops.decomposition import Formula
+from tfconvert.ops.call import call_of
+from tfconvert.ops.declaration import Formula, keywords
+from tfconvert.ops.folding import fold
 from tfconvert.ops.formula import PREDICATES, Tensor
-from tfconvert.ops.kernels.folding import fold
-from tfconvert.ops.kernels.op_call import call_of
-from tfconvert.ops.shapes.operands import Known, Operands
-from tfconvert.ops.shapes.registry import infer_shapes, infer_values
+from tfconvert.ops.operands import Known, Operands
+from tfconvert.ops.registry import infer_shapes, infer_values
 from tfconvert.schema.dialects import dims, tensor_data, tf, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -109,9 +109,8 @@ def expand(formula: Formula, op: Operation, builder: Builder) -> Sequence[Value]
         builder: Inserts ops.
     """
     known = Known()
-    attributes = call_of(op, ()).attributes
-    keywords = {name: attributes.get(name, default) for name, default in (formula.__kwdefaults__ or {}).items()}
-    found = formula(*(EmittedTensor(builder, operand, known) for operand in op.operands), **keywords)
+    tensors = [EmittedTensor(builder, operand, known) for operand in op.operands]
+    found = formula(*tensors, **keywords(formula, call_of(op, ()).attributes))
     values = [each.value for each in ((found,) if isinstance(found, EmittedTensor) else found)]
     for value, old in zip(values, op.results, strict=True):
         if isinstance(value, OpResult):

@@ -10,8 +10,8 @@ from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.tensors import expand, result_elements
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.ops.decomposition import Decomposition
-from tfconvert.ops.decompositions.registry import decompositions
+from tfconvert.ops.declaration import Decomposition
+from tfconvert.ops.registry import decompositions
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -60,20 +60,21 @@ def patterns_for(names: Iterable[str], kinds: Mapping[str, str]) -> list[Pattern
     """Returns patterns that decompose ops of some names.
 
     Args:
-        names: The ops, with their dialect's prefix.
+        names: The ops, without a prefix.
         kinds: Which element types a target has of each kind of numbers.
     """
-    return [_pattern(each, kinds) for name in sorted(names) for each in decompositions(name)]
+    return [_pattern(name, each, kinds) for name in sorted(names) for each in decompositions(name)]
 
 
-def emitted_ops(decomposition: Decomposition, kinds: Mapping[str, str]) -> list[str]:
-    """Returns the ops that an op becomes, without a prefix, each once: those of an example of it.
+def emitted_ops(name: str, decomposition: Decomposition, kinds: Mapping[str, str]) -> list[str]:
+    """Returns the ops that an op becomes, each once: those of an example of it. No name has a prefix.
 
     Args:
-        decomposition: The decomposition.
+        name: The op.
+        decomposition: Its decomposition.
         kinds: Which element types a target has of each kind of numbers; the example has the first one.
     """
-    definition = op_defs.lookup(decomposition.op)
+    definition = op_defs.lookup(name)
     first = decomposition.takes(kinds).split()[0]
     (element,) = [row.mlir for row in types.ELEMENT_TYPES if str(row.mlir) == first]
     assert definition is not None
@@ -83,17 +84,17 @@ def emitted_ops(decomposition: Decomposition, kinds: Mapping[str, str]) -> list[
         known = types.element_type(argument.type or defaults.get(argument.type_attr, 0))
         operands.append(types.tensor(known or element, shape))
     block = Block(arg_types=operands)
-    elements = result_elements(decomposition.op, block.args, len(definition.output_arg), {})
-    op = tf.build(decomposition.op, block.args, [types.tensor(each, None) for each in elements])
+    elements = result_elements(name, block.args, len(definition.output_arg), {})
+    op = tf.build(name, block.args, [types.tensor(each, None) for each in elements])
     block.add_op(op)
     expand(decomposition.formula, op, Builder(op))
     names = (each.name.removeprefix("tf.") for each in block.ops if each is not op)
-    return [name for name in dict.fromkeys(names) if name != "Const"]
+    return [each for each in dict.fromkeys(names) if each != "Const"]
 
 
-def _pattern(decomposition: Decomposition, kinds: Mapping[str, str]) -> Pattern[None]:
+def _pattern(name: str, decomposition: Decomposition, kinds: Mapping[str, str]) -> Pattern[None]:
     def rewrite(op: Operation, match: None, rewriter: Rewriter) -> None:
         rewriter.replace(expand(decomposition.formula, op, RewriteBuilder(rewriter)))
 
-    name = f"decompose-{decomposition.op}-of-{decomposition.types}"
-    return Pattern(name, f"tf.{decomposition.op}", lambda op: failure_of(decomposition, op, kinds), rewrite)
+    title = f"decompose-{name}-of-{decomposition.types}"
+    return Pattern(title, f"tf.{name}", lambda op: failure_of(decomposition, op, kinds), rewrite)

@@ -22,7 +22,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase_dead, update_function_type
 from tfconvert.converter.shapes.facts import Fact, fact_of, join
 from tfconvert.converter.shapes.sweep import Folded, Sweep
-from tfconvert.ops.shapes.operands import Known
+from tfconvert.ops.operands import Known
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import IFS, KINDS, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp

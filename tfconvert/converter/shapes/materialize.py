@@ -13,7 +13,7 @@ import numpy as np
 
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.shapes.symbolic import Source, Symbols
-from tfconvert.ops.shapes.registry import shape_function
+from tfconvert.ops.registry import shape_function
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.tf_effects import is_pure

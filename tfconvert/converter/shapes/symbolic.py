@@ -17,8 +17,8 @@ from typing import Any
 from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
-from tfconvert.ops.shapes.operands import Known, Operands
-from tfconvert.ops.shapes.registry import infer_shapes, infer_values, shape_function
+from tfconvert.ops.operands import Known, Operands
+from tfconvert.ops.registry import infer_shapes, infer_values, shape_function
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.dims import UNKNOWN, dim_of_element, symbol

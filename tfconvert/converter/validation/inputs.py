@@ -16,7 +16,7 @@ from tfconvert.converter.validation import samples
 from tfconvert.converter.validation.domains import RULES, Domain, fits
 from tfconvert.converter.validation.flow import Flow
 from tfconvert.converter.validation.probe import Probe
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -22,7 +22,7 @@ from tfconvert.converter.validation import samples
 from tfconvert.converter.validation.comparison import compare, is_equal
 from tfconvert.converter.validation.samples import REFUSED_INPUT
 from tfconvert.exporters.tflite.model import export
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp

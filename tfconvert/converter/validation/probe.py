@@ -10,8 +10,7 @@ import numpy as np
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.variables import value_behind
 from tfconvert.converter.validation.domains import RULES, Domain, narrower
-from tfconvert.ops.kernels.call import Array, Results
-from tfconvert.ops.kernels.op_call import call_of
+from tfconvert.ops.call import Array, Results, call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.operation import Operation
 

@@ -31,7 +31,7 @@ from tfconvert.converter.validation.output_error import OutputError
 from tfconvert.converter.validation.stability import unexplained
 from tfconvert.converter.validation.wiring import FileEngine, Wiring, own_wiring
 from tfconvert.importers.source import Source
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tfconvert.converter.executor.litert_ops import OUTSIDE
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 

@@ -12,7 +12,7 @@ import numpy as np
 from tfconvert.converter.validation.comparison import tolerance
 from tfconvert.converter.validation.inputs import Run
 from tfconvert.converter.validation.probe import Shaken
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 

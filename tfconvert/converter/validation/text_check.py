@@ -16,7 +16,7 @@ from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Engine, Verification
 from tfconvert.importers.source import Source
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.func import FuncOp

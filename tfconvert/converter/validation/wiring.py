@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 
 
 class FileEngine(Protocol):

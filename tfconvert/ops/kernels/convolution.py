@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, ints, typed, wide
+from tfconvert.ops.call import Array, Call, Kernel, Results, ints, typed, wide
 from tfconvert.ops.kernels.windows import Windows, from_channels_last, spatial, to_channels_last, windows
 
 # Elements of the gathered windows that are multiplied at once: more would not stay in the cache.

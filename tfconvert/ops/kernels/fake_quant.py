@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, scalar, typed
+from tfconvert.ops.call import Array, Call, Kernel, Results, scalar, typed
 from tfconvert.ops.kernels.nudging import nudged
 
 MAX_BITS = 16

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Function, Kernel, Results, ints, scalar
+from tfconvert.ops.call import Array, Call, Function, Kernel, Results, ints, scalar
 
 
 def _slice(call: Call) -> Results:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, ints, scalar
+from tfconvert.ops.call import Array, Call, Kernel, Results, ints, scalar
 
 
 def _blocked(call: Call) -> tuple[Array, tuple[int, ...], Array]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tfconvert.ops.call import Call, Kernel, Results, typed, wide
 from tfconvert.ops.kernels import layout
-from tfconvert.ops.kernels.call import Call, Kernel, Results, typed, wide
 
 
 def _sparse_product(call: Call) -> Results:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, typed, wide
+from tfconvert.ops.call import Array, Call, Kernel, Results, typed, wide
 
 
 def _adjoint(x: Array) -> Array:

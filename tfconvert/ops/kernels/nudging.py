@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 
 
 class Steps(NamedTuple):

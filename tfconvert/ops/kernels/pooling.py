@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, ints, is_integer, lowest, typed, wide
+from tfconvert.ops.call import Array, Call, Kernel, Results, ints, is_integer, lowest, typed, wide
 from tfconvert.ops.kernels.windows import Windows, from_channels_last, spatial, to_channels_last, windows
 
 

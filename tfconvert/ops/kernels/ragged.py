@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, ints, scalar
+from tfconvert.ops.call import Array, Call, Kernel, Results, ints, scalar
 
 
 def _lengths(call: Call, splits: Array, count: int) -> Array:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call
-from tfconvert.ops.kernels.elementwise import sigmoid
+from tfconvert.ops.call import Array, Call
+from tfconvert.ops.special_functions import sigmoid
 
 Operands = Mapping[str, Array]
 """An operator's operands that are present, by their names in the table of operators."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import (
+from tfconvert.ops.call import (
     Array,
     Call,
     Dtype,
@@ -96,12 +96,6 @@ def _cumulative(function: Function, neutral: int, call: Call) -> Results:
     return (typed(np.ascontiguousarray(np.moveaxis(result, 0, at)), x.dtype),)
 
 
-def _half_square_sum(call: Call) -> Results:
-    (x,) = call.inputs
-    values = wide(x)
-    return (typed(np.sum(values * values, dtype=values.dtype) / 2, x.dtype),)
-
-
 def _unsorted(function: Function, neutral: Function, call: Call) -> Results:
     """Combines the rows of each segment into a row, in any order; negative segments are dropped."""
     data, segments, count = call.inputs
@@ -170,7 +164,6 @@ KERNELS: Mapping[str, Kernel] = {
     "ArgMin": partial(_arg, np.argmin, np.int64),
     "Cumprod": partial(_cumulative, np.cumprod, 1),
     "Cumsum": partial(_cumulative, np.cumsum, 0),
-    "L2Loss": _half_square_sum,
     "SegmentMax": partial(_sorted, np.maximum, 0),
     "SegmentMean": _sorted_mean,
     "SegmentMin": partial(_sorted, np.minimum, 0),

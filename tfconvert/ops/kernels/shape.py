@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Call, Kernel, Results, ints, is_integer, scalar, typed
+from tfconvert.ops.call import Call, Kernel, Results, ints, is_integer, scalar, typed
 from tfconvert.schema.dialects.tf_traits import IDENTITIES
 
 

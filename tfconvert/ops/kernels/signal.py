@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Call, Kernel, Results, ints, typed
+from tfconvert.ops.call import Call, Kernel, Results, ints, typed
 
 
 def _real_transform(call: Call) -> Results:

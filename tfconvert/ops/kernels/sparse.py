@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, ints, scalar, typed, wide
+from tfconvert.ops.call import Array, Call, Kernel, Results, ints, scalar, typed, wide
 
 
 def _segment(divisor: Callable[[Array], Array], call: Call) -> Results:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tfconvert.ops.kernels.call import Array, Call, Dtype, Kernel, Results, boxed
+from tfconvert.ops.call import Array, Call, Dtype, Kernel, Results, boxed
 
 MAX_HEIGHT = 1 << 24
 """A stack that gets higher is refused; a loop may never end."""

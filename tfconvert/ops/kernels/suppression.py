@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, scalar, typed, wide
+from tfconvert.ops.call import Array, Call, Kernel, Results, scalar, typed, wide
 
 
 class _Terms(NamedTuple):

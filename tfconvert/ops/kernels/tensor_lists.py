@@ -12,7 +12,7 @@ from functools import reduce
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, Dtype, Kernel, Results, boxed, ints, scalar
+from tfconvert.ops.call import Array, Call, Dtype, Kernel, Results, boxed, ints, scalar
 from tfconvert.schema.dialects.types import Shape
 
 MAX_LENGTH = 1 << 24

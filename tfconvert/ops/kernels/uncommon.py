@@ -9,19 +9,11 @@ from collections.abc import Mapping
 
 MODULES: Mapping[str, str] = {
     "binning": "Bincount Bucketize DenseBincount StringToHashBucket StringToHashBucketFast StringToHashBucketStrong",
-    "colors": "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
     "fake_quant": (
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
         "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"
     ),
-    "gradients": (
-        "BiasAddGrad EluGrad InvGrad LeakyReluGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad SigmoidGrad "
-        "SoftplusGrad SoftsignGrad SqrtGrad TanhGrad"
-    ),
-    "image": (
-        "CropAndResize ExtractImagePatches ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor "
-        "ScaleAndTranslate"
-    ),
+    "image": "CropAndResize ExtractImagePatches",
     "legacy": ("BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Reverse SparseMatMul"),
     "ranking": "ApproxTopK InTopK InTopKV2 NthElement UnravelIndex",
     "signal": "IRFFT IRFFT2D RFFT RFFT2D",

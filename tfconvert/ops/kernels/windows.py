@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call
+from tfconvert.ops.call import Array, Call
 
 Index = tuple[Any, ...]
 

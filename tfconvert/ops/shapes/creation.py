@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction
+from tfconvert.ops.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects.dims import MismatchError, Partial, dim_of_element, text, with_rank, with_rank_at_least
 from tfconvert.schema.dialects.types import Shape
 

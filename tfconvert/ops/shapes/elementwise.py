@@ -4,98 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction
-from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.dims import (
-    MismatchError,
-    axis_of,
-    broadcast,
-    merge,
-    merge_all,
-    with_rank,
-    with_rank_at_least,
+from tfconvert.ops.operands import Operands, ShapeFunction
+from tfconvert.ops.shape_functions import (
+    all_equal,
+    same,
+    same_each,
+    same_with_axes,
+    same_with_rank,
+    same_with_rank_at_least,
 )
-from tfconvert.schema.dialects.tf_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, UNARY_IDENTITIES
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import MismatchError, axis_of, merge, with_rank, with_rank_at_least
+from tfconvert.schema.dialects.tf_traits import UNARY_IDENTITIES
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 
 Shapes = Sequence[Shape | None]
-
-
-def _same(operands: Operands) -> Shapes:
-    return (operands.shape(0),)
-
-
-def _same_each(operands: Operands) -> Shapes:
-    return operands.shapes()
-
-
-def _same_vector(operands: Operands) -> Shapes:
-    return (with_rank(operands.shape(0), 1),)
-
-
-def _same_matrices(operands: Operands) -> Shapes:
-    return (with_rank_at_least(operands.shape(0), 2),)
-
-
-def _same_with_axis(operands: Operands) -> Shapes:
-    """The second operand holds axes."""
-    shape, axes = operands.shape(0), operands.ints(1)
-    if shape is not None and axes is not None:
-        for axis in axes:
-            axis_of(axis, len(shape))
-    return (shape,)
-
-
-def _with_last(operands: Operands) -> Shapes:
-    """Softmax: at least a vector."""
-    return (with_rank_at_least(operands.shape(0), 1),)
-
-
-def _all_equal(operands: Operands) -> Shapes:
-    return (merge_all(operands.shapes()),)
-
-
-def _binary(operands: Operands) -> Shapes:
-    return (broadcast(operands.shape(0), operands.shape(1)),)
-
-
-def _equality(operands: Operands) -> Shapes:
-    """Without `incompatible_shape_error` unequal shapes compare as one `false`."""
-    if operands.attribute("incompatible_shape_error", True):
-        return _binary(operands)
-    first, second = operands.shape(0), operands.shape(1)
-    if first is None or second is None or (first != second and min((*first, *second), default=0) < 0):
-        return (None,)
-    try:
-        return (broadcast(first, second),)
-    except MismatchError:
-        return ((),)
-
-
-def _ternary(operands: Operands) -> Shapes:
-    return (broadcast(broadcast(operands.shape(0), operands.shape(1)), operands.shape(2)),)
-
-
-def _select(operands: Operands) -> Shapes:
-    """`Select` takes a scalar or a vector of conditions beside a condition for each element."""
-    condition = operands.shape(0)
-    shape = merge(operands.shape(1), operands.shape(2))
-    if condition is None or len(condition) == 0 or shape is None:
-        return (shape,)
-    if len(condition) == 1 and len(shape) != 1:
-        with_rank_at_least(shape, 1)
-        merge(condition, shape[:1])
-        return (shape,)
-    return (merge(shape, condition),)
-
-
-def _clip(operands: Operands) -> Shapes:
-    shape = operands.shape(0)
-    for limit in operands.shapes(1):
-        if limit is not None and len(limit) > 0:
-            shape = merge(shape, limit)
-    return (shape,)
 
 
 def _declared(operands: Operands) -> Shapes:
@@ -155,39 +79,24 @@ def _item_size(operands: Operands, tensor_type: Attribute) -> int:
 
 
 _UNARY = (
-    *ELEMENTWISE_UNARY,
+    "OnesLike",
+    "ZerosLike",
     *UNARY_IDENTITIES,
-    "AdjustContrastv2",
-    "AdjustHue",
-    "AdjustSaturation",
-    "Angle",
     "AsString",
     "Bucketize",
-    "Cast",
-    "CheckNumerics",
-    "CheckNumericsV2",
-    "ComplexAbs",
     "DeepCopy",
     "FakeQuantWithMinMaxArgs",
     "FakeQuantWithMinMaxVars",
     "FakeQuantWithMinMaxVarsPerChannel",
-    "HSVToRGB",
-    "Imag",
     "InplaceAdd",
     "InplaceSub",
     "InplaceUpdate",
-    "IsFinite",
-    "IsInf",
-    "IsNan",
     "LRN",
-    "PopulationCount",
     "QuantizeAndDequantize",
     "QuantizeAndDequantizeV2",
     "QuantizeAndDequantizeV3",
     "QuantizeAndDequantizeV4",
-    "RGBToHSV",
     "RandomShuffle",
-    "Real",
     "RegexFullMatch",
     "RegexReplace",
     "StaticRegexFullMatch",
@@ -203,50 +112,24 @@ _UNARY = (
     "XlaSharding",
 )
 
-_BINARY = (*ELEMENTWISE_BINARY, "ApproximateEqual", "Complex", "Greater", "GreaterEqual", "Less", "LessEqual")
-
-_GRADIENTS = (
-    "AccumulateNV2",
-    "AddN",
-    "Cross",
-    "EluGrad",
-    "InvGrad",
-    "LeakyReluGrad",
-    "ReciprocalGrad",
-    "Relu6Grad",
-    "ReluGrad",
-    "RsqrtGrad",
-    "SeluGrad",
-    "SigmoidGrad",
-    "SoftplusGrad",
-    "SoftsignGrad",
-    "SqrtGrad",
-    "TanhGrad",
-)
-
 _MATRICES = ("Cholesky", "MatrixBandPart", "MatrixExponential", "MatrixInverse", "MatrixLogarithm", "MatrixSquareRoot")
 
 SHAPES: Mapping[str, ShapeFunction] = {
-    **dict.fromkeys(_UNARY, _same),
-    **dict.fromkeys(_BINARY, _binary),
-    **dict.fromkeys(_GRADIENTS, _all_equal),
-    **dict.fromkeys(_MATRICES, _same_matrices),
-    **dict.fromkeys(("Cumsum", "Cumprod", "CumulativeLogsumexp", "ReverseV2"), _same_with_axis),
-    **dict.fromkeys(("Equal", "NotEqual"), _equality),
-    **dict.fromkeys(("LogSoftmax", "Softmax"), _with_last),
-    **dict.fromkeys(("Betainc", "SelectV2"), _ternary),
-    **dict.fromkeys(("FFT", "IFFT"), _with_last),
-    **dict.fromkeys(("FFT2D", "FFT3D", "IFFT2D", "IFFT3D"), _same),
+    **dict.fromkeys(_UNARY, same),
+    **dict.fromkeys(_MATRICES, same_with_rank_at_least(2)),
+    **dict.fromkeys(("Cumsum", "Cumprod", "CumulativeLogsumexp", "ReverseV2"), same_with_axes),
+    **dict.fromkeys(("LogSoftmax", "Softmax"), same_with_rank_at_least(1)),
+    **dict.fromkeys(("FFT", "IFFT"), same_with_rank_at_least(1)),
+    **dict.fromkeys(("FFT2D", "FFT3D", "IFFT2D", "IFFT3D"), same),
     "BiasAdd": _bias,
     "BiasAddV1": _bias,
     "Bitcast": _bitcast,
-    "ClipByValue": _clip,
+    "Cross": all_equal,
     "EnsureShape": _ensured,
-    "IdentityN": _same_each,
-    "InvertPermutation": _same_vector,
+    "IdentityN": same_each,
+    "InvertPermutation": same_with_rank(1),
     "PlaceholderWithDefault": _declared,
     "ReverseSequence": _reverse_sequence,
-    "Roll": _with_last,
-    "Select": _select,
+    "Roll": same_with_rank_at_least(1),
 }
 """Op name -> shape function."""

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction
-from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, merge, text, window, with_rank
+from tfconvert.ops.operands import Operands, ShapeFunction
+from tfconvert.ops.resampling import height_and_width
+from tfconvert.schema.dialects.dims import dim_of_element, merge, window, with_rank
 from tfconvert.schema.dialects.types import Shape
 
 Shapes = Sequence[Shape | None]
-
-
-def _size(operands: Operands, index: int) -> tuple[int, int]:
-    """Returns the height and width that an operand holds."""
-    found = operands.elements(index)
-    if found is None:
-        return (-1, -1)
-    if len(found) != 2:
-        raise MismatchError(f"its size {text(found)} should be a height and a width")
-    return (dim_of_element(found[0]), dim_of_element(found[1]))
-
-
-def _resize(operands: Operands) -> Shapes:
-    image = with_rank(operands.shape(0), 4, "the image")
-    return ((image[0], *_size(operands, 1), image[3]),)
-
-
-def _resize_gradient(operands: Operands) -> Shapes:
-    """The gradient has the shape of what was resized; the nearest neighbour's is an operand."""
-    gradient = with_rank(operands.shape(0), 4, "the gradient")
-    if operands.op.name == "tf.ResizeNearestNeighborGrad":
-        return ((gradient[0], *_size(operands, 1), gradient[3]),)
-    return (operands.shape(1),)
 
 
 def _crop_and_resize(operands: Operands) -> Shapes:
@@ -40,12 +18,12 @@ def _crop_and_resize(operands: Operands) -> Shapes:
     merge(boxes[1:], (4,))
     count = merge(boxes[:1], with_rank(operands.shape(2), 1, "the box indices"))
     assert count is not None
-    return ((*count, *_size(operands, 3), image[3]),)
+    return ((*count, *height_and_width(operands, 3), image[3]),)
 
 
 def _projective(operands: Operands) -> Shapes:
     image = with_rank(operands.shape(0), 4, "the images")
-    return ((image[0], *_size(operands, 2), image[3]),)
+    return ((image[0], *height_and_width(operands, 2), image[3]),)
 
 
 def _patches(operands: Operands) -> Shapes:
@@ -105,11 +83,7 @@ def _combined_suppression(operands: Operands) -> Shapes:
     return ((batch, length, 4), (batch, length), (batch, length), (batch,))
 
 
-_RESIZING = ("ResizeArea", "ResizeBicubic", "ResizeBilinear", "ResizeNearestNeighbor", "ScaleAndTranslate")
-
 SHAPES: Mapping[str, ShapeFunction] = {
-    **dict.fromkeys(_RESIZING, _resize),
-    **dict.fromkeys(("ResizeBilinearGrad", "ResizeNearestNeighborGrad"), _resize_gradient),
     **dict.fromkeys(("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3"), _suppression),
     "CombinedNonMaxSuppression": _combined_suppression,
     "CropAndResize": _crop_and_resize,

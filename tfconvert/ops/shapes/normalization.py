@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction
+from tfconvert.ops.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects.dims import merge_all, with_rank
 from tfconvert.schema.dialects.types import Shape
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.ops.operands import Operands, ShapeFunction
 from tfconvert.ops.shapes.convolution import channels_first, explicit_pads, image_shape, spatial_of
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects.dims import text, window, with_rank
 from tfconvert.schema.dialects.types import Shape
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction
+from tfconvert.ops.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     MismatchError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction
+from tfconvert.ops.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects.dims import axis_of, broadcast, dim_of_element, merge, with_rank, with_rank_at_least
 from tfconvert.schema.dialects.types import Shape
 
@@ -38,17 +38,6 @@ def _arg(operands: Operands) -> Shapes:
         return ((-1,) * (len(shape) - 1),)
     place = axis_of(axis, len(shape))
     return (shape[:place] + shape[place + 1 :],)
-
-
-def _scalar(operands: Operands) -> Shapes:
-    return ((),)
-
-
-def _bias_gradient(operands: Operands) -> Shapes:
-    shape = with_rank_at_least(operands.shape(0), 2)
-    if shape is None:
-        return ((-1,),)
-    return ((shape[1 if operands.text("data_format") == "NCHW" else -1],),)
 
 
 def _segment(operands: Operands) -> Shapes:
@@ -105,11 +94,9 @@ SHAPES: Mapping[str, ShapeFunction] = {
     **{f"UnsortedSegment{name}": _unsorted_segment for name in _SEGMENTS},
     "ArgMax": _arg,
     "ArgMin": _arg,
-    "BiasAddGrad": _bias_gradient,
     "Bincount": _bincount,
     "DenseBincount": _bincount,
     "HistogramFixedWidth": _histogram,
-    "L2Loss": _scalar,
     "SoftmaxCrossEntropyWithLogits": _losses,
     "SparseSoftmaxCrossEntropyWithLogits": _losses,
 }

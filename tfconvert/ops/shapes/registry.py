@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tfconvert.ops.operands import Operands, ShapeFunction, ValueFunction
 from tfconvert.ops.shapes import (
     convolution,
     creation,
@@ -19,7 +20,6 @@ from tfconvert.ops.shapes import (
     sparse,
     values,
 )
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction, ValueFunction
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, merge, text

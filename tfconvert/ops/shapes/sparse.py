@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.ops.shapes.operands import Operands, ShapeFunction
+from tfconvert.ops.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects.dims import dim_of_element, merge, with_rank, with_rank_at_least
 from tfconvert.schema.dialects.types import Shape
 

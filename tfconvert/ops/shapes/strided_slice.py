@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tfconvert.ops.shapes.operands import Operands
+from tfconvert.ops.operands import Operands
 from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, text
 from tfconvert.schema.dialects.types import Shape
 

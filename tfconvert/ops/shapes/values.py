@@ -9,25 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 
-from tfconvert.ops.shapes.operands import MAX_PARTIAL, Operands, ValueFunction
+from tfconvert.ops.operands import MAX_PARTIAL, Operands, Partials, ValueFunction
 from tfconvert.ops.shapes.strided_slice import Entry, entries
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     MismatchError,
     Partial,
     add_elements,
-    are_known,
     axis_of,
     broadcast_dim,
     element_of_dim,
     multiply_elements,
 )
 from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS
-
-Partials = list[Partial | None]
-
-# Results of arithmetic beyond this stay unknown: overflow is the kernels' business.
-_LIMIT = 1 << 62
 
 
 def _shape(operands: Operands) -> Partials:
@@ -50,14 +44,6 @@ def _same(operands: Operands) -> Partials:
 
 def _same_each(operands: Operands) -> Partials:
     return [operands.partial(index) for index in range(operands.count)]
-
-
-def _cast(operands: Operands) -> Partials:
-    """Integers keep their values if they fit into 32 bits; conversion of floats is the kernel's business."""
-    found = operands.partial(0)
-    if found is None or any(element > UNKNOWN and not -(1 << 31) <= element < 1 << 31 for element in found):
-        return [None]
-    return [found]
 
 
 def _pack(operands: Operands) -> Partials:
@@ -181,66 +167,6 @@ def _extreme(function: Callable[[Partial], int], elements: Partial) -> int:
     return function(elements) if elements and all(element > UNKNOWN for element in elements) else UNKNOWN
 
 
-def _subtract(first: int, second: int) -> int:
-    if second == 0:
-        return first
-    if first == second < UNKNOWN:
-        return 0
-    return first - second if are_known(first, second) else UNKNOWN
-
-
-def _floor_divide(first: int, second: int) -> int:
-    if second == 1:
-        return first
-    return first // second if are_known(first, second) and second != 0 else UNKNOWN
-
-
-def _modulo(first: int, second: int) -> int:
-    if second == 1:
-        return 0
-    return first % second if are_known(first, second) and second != 0 else UNKNOWN
-
-
-def _maximum(first: int, second: int) -> int:
-    if first == second:
-        return first
-    # A dimension is never negative.
-    if first < UNKNOWN and UNKNOWN < second <= 0:
-        return first
-    if second < UNKNOWN and UNKNOWN < first <= 0:
-        return second
-    return max(first, second) if are_known(first, second) else UNKNOWN
-
-
-def _minimum(first: int, second: int) -> int:
-    if first == second:
-        return first
-    return min(first, second) if are_known(first, second) else UNKNOWN
-
-
-def _binary(operation: Callable[[int, int], int], operands: Operands) -> Partials:
-    first, second = operands.partial(0), operands.partial(1)
-    if first is None or second is None:
-        return [None]
-    length = max(len(first), len(second)) if first and second else 0
-    if len(first) not in (1, length) or len(second) not in (1, length):
-        return [None]
-    pairs = zip(first * (length if len(first) == 1 else 1), second * (length if len(second) == 1 else 1), strict=True)
-    result = tuple(operation(one, other) for one, other in pairs)
-    return [None if any(abs(element) > _LIMIT for element in result if element > UNKNOWN) else result]
-
-
-def _selected(operands: Operands) -> Partials:
-    """A shape picked by a constant condition, or one that is the same either way."""
-    first, second = operands.partial(1), operands.partial(2)
-    condition = operands.value(0)
-    if first is None or second is None or len(first) != len(second):
-        return [None]
-    if condition is not None and condition.size == 1:
-        return [first if condition.reshape(-1)[0] else second]
-    return [tuple(one if one == other else UNKNOWN for one, other in zip(first, second, strict=True))]
-
-
 def _broadcast_args(operands: Operands) -> Partials:
     first, second = operands.elements(0), operands.elements(1)
     if first is None or second is None:
@@ -260,23 +186,15 @@ def _as_dim(element: int) -> int:
 
 
 VALUES: Mapping[str, ValueFunction] = {
-    **dict.fromkeys(("Add", "AddV2"), partial(_binary, add_elements)),
     **dict.fromkeys(("Concat", "ConcatV2"), _concat),
     **dict.fromkeys(SAME_ELEMENTS, _same),
     **dict.fromkeys(("Gather", "GatherV2"), _gather),
-    **dict.fromkeys(("Select", "SelectV2"), _selected),
     **dict.fromkeys(("Shape", "ShapeN"), _shape),
     "BroadcastArgs": _broadcast_args,
-    "Cast": _cast,
     "Fill": _fill,
-    "FloorDiv": partial(_binary, _floor_divide),
-    "FloorMod": partial(_binary, _modulo),
     "IdentityN": _same_each,
     "Max": partial(_reduced, partial(_extreme, max)),
-    "Maximum": partial(_binary, _maximum),
     "Min": partial(_reduced, partial(_extreme, min)),
-    "Minimum": partial(_binary, _minimum),
-    "Mul": partial(_binary, multiply_elements),
     "Pack": _pack,
     "Prod": partial(_reduced, _product),
     "Range": _range,
@@ -286,7 +204,6 @@ VALUES: Mapping[str, ValueFunction] = {
     "Slice": _slice,
     "Split": _split,
     "StridedSlice": _strided_slice,
-    "Sub": partial(_binary, _subtract),
     "Sum": partial(_reduced, _sum),
     "Tile": _tile,
     "Unpack": _unpack,

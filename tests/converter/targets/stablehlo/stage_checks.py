@@ -17,7 +17,7 @@ from tfconvert.converter.targets.stablehlo.formulas.formula import ELEMENT
 from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX, arguments, results
 from tfconvert.converter.targets.stablehlo.fusion.groups import launches
 from tfconvert.converter.targets.stablehlo.stages import STAGES
-from tfconvert.ops.kernels.call import Results
+from tfconvert.ops.call import Results
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import CallOp, FuncOp
 from tfconvert.schema.dialects.parsing import IRParser

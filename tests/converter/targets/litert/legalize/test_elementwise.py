@@ -11,13 +11,12 @@ import tfconvert
 from tests.converter.targets.litert.legalize.cases import Case, Check
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.legalize import activation, bitwise, elementwise, narrow_types
-from tfconvert.converter.targets.litert.legalize.decomposed import lowering_of
+from tfconvert.converter.targets.litert.legalize.decomposed import lowerings
 from tfconvert.converter.targets.litert.legalize.entry import Entry, element_name
-from tfconvert.ops.decompositions import math
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tensorflow import op_defs
 
-_COMPOSED = tuple(map(lowering_of, math.DECOMPOSITIONS))
+_COMPOSED = [each for family in ("elementwise", "special_functions", "training") for each in lowerings(family)]
 _NAMES = {"complex<f32>": "c64"}
 _POSITIVE = {"Log", "Sqrt", "Rsqrt", "Log1p", "Pow", "RightShift", "LeftShift", "Xlogy", "Xlog1py"}
 _UNIT = {"Acos", "Asin", "Atanh", "Erfinv"}

@@ -22,11 +22,11 @@ from tests.converter.targets.litert.legalize import (
 )
 from tests.models import test_state
 from tests.support.run_text import parse
-from tfconvert.converter.targets.litert.legalize import registry, uncommon
+from tfconvert.converter.targets.litert.legalize import decomposed, registry, uncommon
 from tfconvert.converter.targets.litert.legalize.entry import Lowering
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
-from tfconvert.ops.decompositions import registry as decompositions
-from tfconvert.ops.kernels import uncommon as kernels
+from tfconvert.ops import index
+from tfconvert.ops.registry import MODULE_OF
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
 
@@ -77,7 +77,11 @@ def test_what_an_op_is_lowered_to_is_legalized_itself() -> None:
 
 def test_patterns_are_made_once() -> None:
     assert registry.phases_for({"tf.Relu", "tf.NoSuchOp"}) is registry.common() is registry.common()
-    assert registry.phases_for({*uncommon.BY_OP, *decompositions.BY_OP}) is registry.everything() is registry.everything()
+    assert (
+        registry.phases_for({*uncommon.BY_OP, *(f"tf.{name}" for name in MODULE_OF)})
+        is registry.everything()
+        is registry.everything()
+    )
     assert registry.phases_for({"tf.Relu", "tf.While"}) is registry.phases_for({"tf.If"})
     assert registry.phases_for({"tf.While"}) is not registry.everything()
 
@@ -87,8 +91,6 @@ def test_the_table_of_topics_is_that_of_their_files() -> None:
         entries, patterns = registry._file(topic)
         roots = {entry.op for entry in entries} | {pattern.root.removeprefix("tf.") for pattern in patterns}
         assert topic.ops.split() == sorted(roots), topic.module
-    for family in decompositions.FAMILIES:
-        assert family.ops.split() == sorted({each.op for each in family.load()}), family.module
     modules = [topic.module for topic in uncommon.TOPICS]
     assert len(modules) == len(set(modules))
 
@@ -105,16 +107,18 @@ def test_what_most_networks_need_is_never_rare() -> None:
 def test_topics_are_loaded_alone() -> None:
     script = (
         "import sys; from tfconvert.converter.targets.litert.legalize import registry, uncommon\n"
-        "from tfconvert.ops.kernels.registry import kernel\n"
-        "registry.phases_for({'tf.Relu', 'tf.NoSuchOp'}); kernel('NoSuchOp'); kernel('Relu')\n"
-        "print(*sys.modules); registry.phases_for({'tf.Roll'}); kernel('RFFT'); print(*sys.modules)"
+        "from tfconvert.ops.registry import kernel\n"
+        "registry.phases_for({'tf.Relu', 'tf.NoSuchOp'}); kernel('NoSuchOp')\n"
+        "print(*sys.modules); registry.phases_for({'tf.Roll'}); kernel('RGBToHSV'); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     before, after = map(str.split, done.stdout.splitlines())
     topics = {f"tfconvert.converter.targets.litert.legalize.{topic.module}" for topic in uncommon.TOPICS}
-    topics |= {f"tfconvert.ops.kernels.{module}" for module in kernels.MODULES}
+    topics |= {
+        f"tfconvert.ops.{module}" for module in index.MODULES if module not in ("elementwise", "resampling", "special_functions")
+    }
     assert not topics & set(before)
-    assert topics & set(after) == {"tfconvert.converter.targets.litert.legalize.roll", "tfconvert.ops.kernels.signal"}
+    assert topics & set(after) == {"tfconvert.converter.targets.litert.legalize.roll", "tfconvert.ops.colors"}
 
 
 def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
@@ -132,7 +136,7 @@ def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
 
 def test_rare_legalizations_are_told_too() -> None:
     entries = [entry for topic in uncommon.TOPICS for entry in registry._file(topic)[0]]
-    entries += [entry for family in decompositions.FAMILIES for entry in registry._decomposed(family)]
+    entries += [entry for module in index.MODULES for entry in decomposed.lowerings(module)]
     noted = [entry for entry in entries if isinstance(entry, Lowering) and entry.note]
     assert noted
     for entry in noted:

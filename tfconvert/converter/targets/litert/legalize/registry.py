@@ -7,7 +7,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from tfconvert.converter.rewrite.decompose import emitted_ops
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.targets.litert.legalize import (
@@ -15,6 +14,7 @@ from tfconvert.converter.targets.litert.legalize import (
     bitwise,
     channels_first,
     convolution,
+    decomposed,
     elementwise,
     fake_quant_layout,
     gelu,
@@ -30,11 +30,10 @@ from tfconvert.converter.targets.litert.legalize import (
     strings,
     variables,
 )
-from tfconvert.converter.targets.litert.legalize.decomposed import KINDS, lowering_of
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row
+from tfconvert.converter.targets.litert.legalize.entry import Entry, Row
 from tfconvert.converter.targets.litert.legalize.uncommon import BY_OP, TOPICS, Topic
-from tfconvert.ops.decompositions.registry import BY_OP as DECOMPOSED
-from tfconvert.ops.decompositions.registry import COMMON, FAMILIES, Family
+from tfconvert.ops.index import MODULES
+from tfconvert.ops.registry import MODULE_OF, decompositions
 
 _COMMON: Mapping[str, tuple[Entry, ...]] = {
     "elementwise": elementwise.ENTRIES,
@@ -55,6 +54,9 @@ _COMMON: Mapping[str, tuple[Entry, ...]] = {
     "narrow types": narrow_types.ENTRIES,
 }
 
+# Families of ops whose decompositions many networks need.
+_COMMON_FAMILIES = frozenset({"elementwise", "special_functions"})
+
 Phases = tuple[PatternSet, PatternSet]
 """Patterns that recognise what one op can replace, and those that legalize the remaining ops."""
 
@@ -66,21 +68,22 @@ def common() -> Phases:
 
 def everything() -> Phases:
     """Returns all patterns."""
-    return _phases(frozenset(TOPICS), frozenset(FAMILIES) - {COMMON})
+    return _phases(frozenset(TOPICS), frozenset(filter(decomposed.lowerings, MODULES)) - _COMMON_FAMILIES)
 
 
 def phases_for(names: Iterable[str]) -> Phases:
     """Returns the patterns that a module with ops of some names needs: the common ones and those of some topics."""
     names = tuple(names)
-    families = {DECOMPOSED[name] for name in names if name in DECOMPOSED}
-    return _phases(frozenset().union(*(BY_OP.get(name, ()) for name in names)), frozenset(families - {COMMON}))
+    families = {MODULE_OF[op] for name in names if decompositions(op := name.removeprefix("tf."))}
+    topics = frozenset().union(*(BY_OP.get(name, ()) for name in names))
+    return _phases(topics, frozenset(families) - _COMMON_FAMILIES)
 
 
 @cache
-def _phases(topics: frozenset[Topic], families: frozenset[Family]) -> Phases:
+def _phases(topics: frozenset[Topic], families: frozenset[str]) -> Phases:
     loaded = [_file(topic) for topic in TOPICS if topic in topics]
     entries = [*_COMMON.values(), *(entries for entries, _ in loaded)]
-    entries += [_decomposed(family) for family in FAMILIES if family is COMMON or family in families]
+    entries += map(decomposed.lowerings, sorted(_COMMON_FAMILIES | families))
     fusions = (pattern for _, patterns in loaded for pattern in patterns)
     return PatternSet((*gelu.PATTERNS, *fake_quant_layout.PATTERNS, *fusions)), PatternSet(
         entry.pattern() for group in entries for entry in group
@@ -91,10 +94,6 @@ def _file(topic: Topic) -> tuple[Sequence[Entry], Sequence[Pattern[Any]]]:
     """Returns the entries and the patterns in a topic's file, which may be loaded for that."""
     module = import_module(f"tfconvert.converter.targets.litert.legalize.{topic.module}")
     return getattr(module, "ENTRIES", ()), getattr(module, "PATTERNS", ())
-
-
-def _decomposed(family: Family) -> tuple[Lowering, ...]:
-    return tuple(map(lowering_of, family.load()))
 
 
 class EntryInfo(NamedTuple):
@@ -123,8 +122,5 @@ def entries() -> Iterator[EntryInfo]:
                 yield EntryInfo(title, entry.op, entry.target, entry.types, "")
             else:
                 yield EntryInfo(title, entry.op, entry.becomes, entry.types, entry.note)
-    for family in FAMILIES:
-        for each in family.load():
-            lowered = lowering_of(each)
-            becomes = " ".join(emitted_ops(each, KINDS))
-            yield EntryInfo(family.title, each.op, becomes, lowered.types, lowered.note)
+    for entry, becomes in decomposed.entries():
+        yield EntryInfo(MODULE_OF[entry.op].replace("_", " "), entry.op, becomes, entry.types, entry.note)

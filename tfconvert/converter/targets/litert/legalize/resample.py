@@ -8,8 +8,8 @@ from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize import resample_open
 from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, all_of, ints
-from tfconvert.ops.kernels.call import Array
-from tfconvert.ops.kernels.resampling import KERNELS, area, bicubic, scaled
+from tfconvert.ops.call import Array
+from tfconvert.ops.resampling import KERNELS, area, bicubic, scaled
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

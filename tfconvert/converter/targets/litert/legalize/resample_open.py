@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tfconvert.converter.ir.constants import Scalar
 from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.formulas import Formula, both, count, number
-from tfconvert.ops.kernels.resampling import SMALL_SUM, TABLE, TWO_CUBICS
+from tfconvert.ops.resampling import SMALL_SUM, TABLE, TWO_CUBICS
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -9,8 +9,8 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, ResultType, Row, ints, number_operand
-from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 

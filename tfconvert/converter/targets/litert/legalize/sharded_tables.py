@@ -23,9 +23,8 @@ from tfconvert.converter.ir.constants import constant_int, is_enumeration
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.ops.kernels import registry
-from tfconvert.ops.kernels.call import Array
-from tfconvert.ops.kernels.op_call import call_of
+from tfconvert.ops import registry
+from tfconvert.ops.call import Array, call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation

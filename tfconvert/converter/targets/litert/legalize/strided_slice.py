@@ -8,8 +8,8 @@ from functools import partial
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
-from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

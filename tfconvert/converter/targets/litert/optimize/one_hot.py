@@ -18,8 +18,8 @@ from tfconvert.converter.ir.constants import constant_array, constant_int, const
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching, weighted_ops
-from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value

@@ -23,9 +23,9 @@ from tfconvert.converter.rewrite.dsl import array, check, computed, constant, op
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
-from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation

@@ -11,7 +11,7 @@ from tfconvert.converter.targets.litert.quantize.entries import entries_of
 from tfconvert.converter.targets.litert.quantize.observers import Observer, observer
 from tfconvert.converter.targets.litert.quantize.range import Range
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
-from tfconvert.ops.kernels.call import Results
+from tfconvert.ops.call import Results
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.ir.values import Value
 

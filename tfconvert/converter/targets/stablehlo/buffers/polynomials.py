@@ -10,7 +10,7 @@ from itertools import count as counted
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from tfconvert.ops.kernels.integers import COMPARISONS, FOLDS
+from tfconvert.ops.integers import COMPARISONS, FOLDS
 
 
 class Call:

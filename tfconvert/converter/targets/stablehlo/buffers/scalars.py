@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tfconvert.ops.kernels.integers import COMPARISONS, FOLDS, PREDICATES, width, wrapped
+from tfconvert.ops.integers import COMPARISONS, FOLDS, PREDICATES, width, wrapped
 from tfconvert.schema.dialects import memref, types, upstream
 from tfconvert.schema.dialects.arith import ConstantOp
 from tfconvert.schema.ir.attribute import Attribute

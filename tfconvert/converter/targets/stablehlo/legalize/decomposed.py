@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tfconvert.converter.rewrite.decompose import failure_of
 from tfconvert.converter.targets.stablehlo.legalize.registry import LOWERINGS
-from tfconvert.ops.decompositions.registry import BY_OP, decompositions
+from tfconvert.ops.registry import decompositions
 from tfconvert.schema.ir.operation import Operation
 
 _INTEGERS = "i8 i16 i32 i64 ui8 ui16 ui32 ui64"
@@ -17,11 +17,12 @@ KINDS: Mapping[str, str] = {"float": _FLOATS, "integer": _INTEGERS, "number": f"
 
 
 def illegal(names: Iterable[str]) -> set[str]:
-    """Returns those of some ops that are decomposed."""
-    return {name for name in names if name in BY_OP and name not in LOWERINGS}
+    """Returns those of some ops that are decomposed, without the dialect's prefix, which the given names have."""
+    unknown = {name.removeprefix("tf.") for name in names if name.startswith("tf.") and name not in LOWERINGS}
+    return {name for name in unknown if decompositions(name)}
 
 
 def why_not(op: Operation) -> str | None:
     """Returns why an op was not decomposed, `None` if none of its kind is."""
-    failures = [failure_of(each, op, KINDS) for each in decompositions(op.name)]
+    failures = [failure_of(each, op, KINDS) for each in decompositions(op.name.removeprefix("tf."))]
     return next((failure.reason for failure in failures if failure is not None), None)

@@ -11,7 +11,7 @@ from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, E
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
-from tfconvert.ops.kernels.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
+from tfconvert.ops.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation

@@ -13,7 +13,7 @@ from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attri
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.resize import Axis, axes_of, multiplied
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part
-from tfconvert.ops.kernels.resampling import SMALL_SUM, TWO_CUBICS
+from tfconvert.ops.resampling import SMALL_SUM, TWO_CUBICS
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -15,7 +15,7 @@ from tfconvert.converter.targets.stablehlo.legalize.expressions import Expressio
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.products import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
-from tfconvert.ops.kernels.resampling import TABLE
+from tfconvert.ops.resampling import TABLE
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

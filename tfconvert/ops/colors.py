@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
-from tfconvert.ops.decomposition import Decomposition
-from tfconvert.ops.decompositions.requirements import rank_is_known
-from tfconvert.ops.formula import Elementwise, Tensor
-
-E = TypeVar("E", bound=Elementwise)
+from tfconvert.ops.declaration import Decomposition, Formula, OpDeclaration, op
+from tfconvert.ops.formula import Tensor
+from tfconvert.ops.requirements import rank_is_known
+from tfconvert.ops.shape_functions import same
 
 
 def adjust_contrast(images: Tensor, factor: Tensor) -> Tensor:
@@ -19,7 +17,7 @@ def adjust_contrast(images: Tensor, factor: Tensor) -> Tensor:
     return ((wide - mean) * factor.cast(wide.dtype) + mean).cast(images.dtype)
 
 
-def _hue_saturation_value(red: E, green: E, blue: E) -> tuple[E, E, E]:
+def _hue_saturation_value(red: Tensor, green: Tensor, blue: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     value = red.maximum(green).maximum(blue)
     span = value - red.minimum(green).minimum(blue)
     saturation = (value > 0).where(span / value, 0)
@@ -30,7 +28,7 @@ def _hue_saturation_value(red: E, green: E, blue: E) -> tuple[E, E, E]:
     return (hue < 0).where(hue + 1, hue), saturation, value
 
 
-def _red_green_blue(hue: E, saturation: E, value: E) -> tuple[E, ...]:
+def _red_green_blue(hue: Tensor, saturation: Tensor, value: Tensor) -> tuple[Tensor, ...]:
     at = hue * 6
     grey = 1 - saturation
     ramps = (abs(at - 3) - 1, 2 - abs(at - 2), 2 - abs(at - 4))
@@ -63,10 +61,14 @@ def adjust_hue(images: Tensor, delta: Tensor) -> Tensor:
     return _image(images, _red_green_blue((hue + delta.cast(hue.dtype)) % 1, saturation, value))
 
 
-DECOMPOSITIONS: Sequence[Decomposition] = (
-    Decomposition("AdjustContrastv2", adjust_contrast, requires=rank_is_known),
-    Decomposition("RGBToHSV", rgb_to_hsv, requires=rank_is_known),
-    Decomposition("HSVToRGB", hsv_to_rgb, requires=rank_is_known),
-    Decomposition("AdjustSaturation", adjust_saturation, requires=rank_is_known),
-    Decomposition("AdjustHue", adjust_hue, requires=rank_is_known),
+def _of_images(name: str, formula: Formula) -> OpDeclaration:
+    return op(name, shape=same, decompose=(Decomposition(formula, requires=rank_is_known),))
+
+
+OPS = (
+    _of_images("AdjustContrastv2", adjust_contrast),
+    _of_images("AdjustHue", adjust_hue),
+    _of_images("AdjustSaturation", adjust_saturation),
+    _of_images("HSVToRGB", hsv_to_rgb),
+    _of_images("RGBToHSV", rgb_to_hsv),
 )

@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.ops.kernels import registry
-from tfconvert.ops.kernels.cost import PADDED, cost_of
-from tfconvert.ops.kernels.op_call import call_of
+from tfconvert.ops import registry
+from tfconvert.ops.call import call_of
+from tfconvert.ops.cost import PADDED, cost_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf_effects, types
 from tfconvert.schema.dialects.tensor_data import Constant

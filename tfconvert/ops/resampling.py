@@ -1,7 +1,7 @@
-"""Resizing along one axis as a matrix: how much of each input pixel is in each output pixel, as TensorFlow has it.
+"""Resizing images, with each of TensorFlow's three ways to lay pixel centres.
 
-All is computed in float32 where TensorFlow does, since a pixel's position decides which others count. Matrices have the
-shape [outputs, inputs].
+Along one axis, that is a matrix [outputs, inputs]: how much of each input pixel is in each output pixel. All is
+computed in float32 where TensorFlow does, since a pixel's position decides which others count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array, Call, Results, ints, typed
+from tfconvert.ops.declaration import op
+from tfconvert.ops.operands import Operands
+from tfconvert.ops.shape_functions import Shapes
+from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, text, with_rank
 
 TABLE = 1024
 """Bicubic resizing looks its weights up in a table of so many steps a pixel."""
@@ -132,3 +136,112 @@ KERNELS: Mapping[str, tuple[Callable[[Array], Array], float]] = {
     **{name: (partial(_two_cubics, *factors), 2.0) for name, factors in TWO_CUBICS.items()},
 }
 """Kernel of `ScaleAndTranslate` -> its function and its radius."""
+
+
+def height_and_width(operands: Operands, index: int) -> tuple[int, int]:
+    """Returns the height and width that an operand holds."""
+    found = operands.elements(index)
+    if found is None:
+        return (-1, -1)
+    if len(found) != 2:
+        raise MismatchError(f"its size {text(found)} should be a height and a width")
+    return (dim_of_element(found[0]), dim_of_element(found[1]))
+
+
+def _resized(operands: Operands) -> Shapes:
+    image = with_rank(operands.shape(0), 4, "the image")
+    return ((image[0], *height_and_width(operands, 1), image[3]),)
+
+
+def _bilinear_gradient_shape(operands: Operands) -> Shapes:
+    """The gradient has the shape of what was resized."""
+    with_rank(operands.shape(0), 4, "the gradient")
+    return (operands.shape(1),)
+
+
+def _positions(inputs: int, outputs: int, call: Call) -> Array:
+    align, half = call.flag("align_corners"), call.flag("half_pixel_centers")
+    return positions(inputs, outputs, align_corners=align, half_pixel_centers=half)
+
+
+def _neighbours(inputs: int, outputs: int, call: Call) -> tuple[Array, Array, Array]:
+    """Returns the lower and the upper neighbour of each output pixel, and the upper one's weight."""
+    at = _positions(inputs, outputs, call)
+    floor = np.floor(at)
+    lower = np.maximum(floor, 0).astype(np.int64)
+    upper = np.minimum(np.ceil(at), inputs - 1).astype(np.int64)
+    return lower, upper, at - floor
+
+
+def _bilinear(call: Call) -> Results:
+    images, size = call.inputs
+    height, width = ints(size)
+    x = images.astype(np.float32)
+    top, bottom, down = _neighbours(images.shape[1], height, call)
+    left, right, across = _neighbours(images.shape[2], width, call)
+    across, down = across[:, None], down[:, None, None]
+    rows = x[:, :, left] + (x[:, :, right] - x[:, :, left]) * across
+    return (rows[:, top] + (rows[:, bottom] - rows[:, top]) * down,)
+
+
+def _nearest_places(inputs: int, outputs: int, call: Call) -> Array:
+    scale = scale_of(inputs, outputs, call.flag("align_corners"))
+    places = np.arange(outputs, dtype=np.float32)
+    if call.flag("half_pixel_centers"):
+        places += np.float32(0.5)
+    at = places * scale
+    chosen = np.floor(at + np.float32(0.5)) if call.flag("align_corners") else np.floor(at)
+    return np.asarray(np.clip(chosen, 0, inputs - 1).astype(np.int64))
+
+
+def _nearest(call: Call) -> Results:
+    images, size = call.inputs
+    height, width = ints(size)
+    rows = images[:, _nearest_places(images.shape[1], height, call)]
+    return (rows[:, :, _nearest_places(images.shape[2], width, call)],)
+
+
+def _bicubic(call: Call) -> Results:
+    align, half = call.flag("align_corners"), call.flag("half_pixel_centers")
+    return _by_matrices(
+        call, lambda inputs, outputs, axis: bicubic(inputs, outputs, align_corners=align, half_pixel_centers=half)
+    )
+
+
+def _area(call: Call) -> Results:
+    align = call.flag("align_corners")
+    if align and 1 in call.inputs[0].shape[1:3]:
+        raise call.bad("one pixel is spread over several without a width of its own")
+    return _by_matrices(call, lambda inputs, outputs, axis: area(inputs, outputs, align_corners=align))
+
+
+def _scale_and_translate(call: Call) -> Results:
+    kernel, antialias = call.text("kernel_type", "lanczos3"), call.flag("antialias", True)
+    if kernel not in KERNELS or (call.inputs[2] <= 0).any():
+        raise call.bad(f"the kernel {kernel!r} is not known, or a scale is not above zero")
+    return _by_matrices(
+        call,
+        lambda inputs, outputs, axis: scaled(
+            inputs, outputs, kernel, call.inputs[2][axis], call.inputs[3][axis], antialias=antialias
+        ),
+    )
+
+
+def _by_matrices(call: Call, matrix: Callable[[int, int, int], Array]) -> Results:
+    """Resizes by the matrices of rows and columns, each of inputs, outputs and the axis."""
+    images, size = call.inputs[:2]
+    height, width = ints(size)
+    rows, columns = matrix(images.shape[1], height, 0), matrix(images.shape[2], width, 1)
+    tall = np.einsum("nhwc,oh->nowc", images.astype(np.float32), rows)
+    return (typed(np.einsum("nhwc,ow->nhoc", tall, columns), np.dtype(np.float32)),)
+
+
+OPS = (
+    op("ResizeArea", shape=_resized, compute=_area),
+    op("ResizeBicubic", shape=_resized, compute=_bicubic),
+    op("ResizeBilinear", shape=_resized, compute=_bilinear),
+    op("ResizeBilinearGrad", shape=_bilinear_gradient_shape),
+    op("ResizeNearestNeighbor", shape=_resized, compute=_nearest),
+    op("ResizeNearestNeighborGrad", shape=_resized),
+    op("ScaleAndTranslate", shape=_resized, compute=_scale_and_translate),
+)

@@ -217,5 +217,7 @@ class Operands:
 ShapeFunction = Callable[[Operands], Sequence[Shape | None]]
 """Returns the results' shapes as far as the op determines them; raises `MismatchError` on a contradiction."""
 
-ValueFunction = Callable[[Operands], Sequence[Partial | None]]
+Partials = list[Partial | None]
+
+ValueFunction = Callable[[Operands], Partials]
 """Returns the results' elements as far as they are known."""

@@ -9,8 +9,3 @@ from tfconvert.schema.ir.operation import Operation
 def rank_is_known(op: Operation) -> str | None:
     """The requirement that the first operand's rank is known."""
     return "the operand's rank is not known" if types.shape_of(op.operands[0].type) is None else None
-
-
-def has_few_digits(op: Operation) -> str | None:
-    """The requirement that a formula with the digits of `f32` is precise enough."""
-    return "it is computed with the digits of f32" if types.element_of(op.operands[0].type) == types.F64 else None

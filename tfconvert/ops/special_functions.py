@@ -1,0 +1,374 @@
+"""Exponential, trigonometric and special functions, and the activations made of them.
+
+Numpy lacks the error function, its complement and inverse, the logarithm of gamma, and Bessel functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tfconvert.ops.call import Array, Call, Function, Results, typed, wide
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op, ops_like
+from tfconvert.ops.formula import Tensor
+from tfconvert.ops.shape_functions import broadcasting, same
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+
+_SELU_SCALE = 1.0507009873554805
+_SELU_ALPHA = 1.7580993408473768
+
+ERF_NUMERATOR = (
+    -2.72614225801306e-10,
+    2.77068142495902e-08,
+    -2.10102402082508e-06,
+    -5.69250639462346e-05,
+    -7.34990630326855e-04,
+    -2.95459980854025e-03,
+    -1.60960333262415e-02,
+)
+ERF_DENOMINATOR = (
+    -1.45660718464996e-05,
+    -2.13374055278905e-04,
+    -1.68282697438203e-03,
+    -7.37332916720468e-03,
+    -1.42647390514189e-02,
+)
+"""erf(x) = x P(x^2) / Q(x^2) for |x| <= 4 to float32's precision, beyond which it is 1; highest power first."""
+
+# log(erfc(x) exp(x^2) / t) as a polynomial in t = 2 / (2 + x) for x >= 0, fitted to 6e-10.
+_ERFC_TERMS = (
+    -0.01313820088730482,
+    0.2820083546003588,
+    -1.689012997145456,
+    5.010228777479314,
+    -8.666030623045616,
+    9.235818262955798,
+    -6.193086943970399,
+    2.861332285322763,
+    -1.135536850115239,
+    0.1491654451716795,
+    0.0449034247782254,
+    0.3791125624693876,
+    0.9997414044518738,
+    -1.265504901954702,
+)
+
+BESSEL_I0_BOUND = 6.0
+BESSEL_I0_MIDDLE = (
+    0.0405571742,
+    0.164695526,
+    1.0451214,
+    4.09131183,
+    11.3930215,
+    20.2496806,
+    20.250019,
+    8.99999964,
+    1.0,
+)
+BESSEL_I0_TAIL = (
+    1.01223288e-05,
+    2.22685235e-07,
+    1.02403178e-05,
+    5.91465081e-05,
+    0.000317038614,
+    0.00339316269,
+    0.162867503,
+)
+"""I0(x) exp(-x) = exp(-x) P(y^2) for 0 <= y = x/6 < 1, and Q(1/y) / sqrt(y) beyond, to 4e-7; highest power first."""
+
+# Beyond this erf is 1 to a float's last bit.
+_ERF_BOUND = 4.0
+
+# erfc(z) = t * exp(-z*z + p(t)) with t = 1 / (1 + z/2), for z >= 0; highest power first.
+_ERFC_P = (
+    0.17087277,
+    -0.82215223,
+    1.48851587,
+    -1.13520398,
+    0.27886807,
+    -0.18628806,
+    0.09678418,
+    0.37409196,
+    1.00002368,
+    -1.26551223,
+)
+
+# M. Giles' single precision approximation: erfinv(x) = x * p(w - 2.5) where w = -log(1 - x*x) is less than 5, and
+# x * q(sqrt(w) - 3) beyond; highest power first.
+_ERFINV_MIDDLE = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_ERFINV_TAIL = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
+
+# A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing.
+_LARGE = 1e18
+
+# From here on, the series of Bessel functions in powers of 1/x have a double's digits.
+_ASYMPTOTIC = 30
+_POINTS = 64
+
+# The constant of his formula for the inverse of the error function that fits best.
+_WINITZKI = 0.147
+
+
+def erf(x: Array) -> Array:
+    """Returns the error function, to a few units in the last place of the argument's dtype."""
+    if x.dtype == np.float64:
+        return each(math.erf)(x)
+    clipped = np.clip(wide(x), -4, 4)
+    square = clipped * clipped
+    return clipped * _horner(ERF_NUMERATOR, square) / _horner(ERF_DENOMINATOR, square)
+
+
+def erfc(x: Array) -> Array:
+    """Returns 1 - erf(x) without the cancellation for large x."""
+    if x.dtype == np.float64:
+        return each(math.erfc)(x)
+    # exp(-x^2) spoils float32's digits for large x, hence float64.
+    wide_x = x.astype(np.float64)
+    size = np.abs(wide_x)
+    tail = np.exp(_horner(_ERFC_TERMS, 2 / (2 + size)) - size * size) * (2 / (2 + size))
+    return np.asarray(np.where(wide_x < 0, 2 - tail, tail))
+
+
+def each(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """Returns a function of arrays that calls a scalar one for each element, in float64."""
+
+    def apply(x: Array) -> Array:
+        return np.fromiter(map(function, x.reshape(-1).tolist()), np.float64, x.size).reshape(x.shape)
+
+    return apply
+
+
+def erf_inverse(x: float) -> float:
+    """Returns the number whose error function is x; infinity at -1 and 1, NaN beyond."""
+    size = abs(x)
+    if not size < 1:
+        return math.copysign(math.inf, x) if size == 1 else math.nan
+    # Winitzki's approximation is off by 0.2 % at most; each of Newton's steps doubles the digits.
+    log = math.log((1 - size) * (1 + size))
+    half = 2 / (math.pi * _WINITZKI) + log / 2
+    root = math.sqrt(math.sqrt(half * half - log / _WINITZKI) - half)
+    for _ in range(4):
+        # Each form is the one that doesn't cancel.
+        difference = math.erf(root) - size if size < 0.5 else (1 - size) - math.erfc(root)
+        root -= difference * math.sqrt(math.pi) / 2 * math.exp(root * root)
+    return math.copysign(root, x)
+
+
+def log_gamma(x: float) -> float:
+    """Returns log |gamma(x)|; infinity at the poles."""
+    if math.isinf(x) or (x <= 0 and x == math.floor(x)):
+        return math.inf
+    return math.lgamma(x)
+
+
+def bessel_ie(order: int, x: Array) -> Array:
+    """Returns the modified Bessel function of the first kind times exp(-|x|), to a double's digits."""
+    size = np.abs(np.asarray(x, np.float64))
+    near, far = np.minimum(size, _ASYMPTOTIC), np.maximum(size, _ASYMPTOTIC)
+    # It is the mean of a periodic function, for which as many points as this are exact.
+    mean = np.zeros_like(size)
+    for angle in (np.arange(_POINTS) + 0.5) * (math.pi / _POINTS):
+        mean += np.exp(near * (math.cos(angle) - 1)) * (math.cos(order * angle) / _POINTS)
+    term = total = np.ones_like(size)
+    for index in range(1, _ASYMPTOTIC):
+        term = term * ((2 * index - 1) ** 2 - 4 * order**2) / (8 * index * far)
+        total = total + term
+    result = np.where(size < _ASYMPTOTIC, mean, total / np.sqrt(2 * math.pi * far))
+    return np.asarray(np.copysign(result, x) if order % 2 else result)
+
+
+def _horner(coefficients: tuple[float, ...], x: Array) -> Array:
+    result = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        result *= x
+        result += coefficient
+    return result
+
+
+def sigmoid(x: Array) -> Array:
+    """Returns the logistic function, which overflows nowhere."""
+    if x.dtype.kind == "c":
+        return np.asarray(1 / (1 + np.exp(-x)))
+    decay = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0, np.ones((), x.dtype), decay) / (1 + decay))
+
+
+def _elu(x: Array) -> Array:
+    return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
+
+
+def _leaky_relu(call: Call) -> Results:
+    (x,) = call.inputs
+    return (typed(np.where(x > 0, x, x * typed(call.number("alpha", 0.2), x.dtype)), x.dtype),)
+
+
+def composed_erf(x: Tensor) -> Tensor:
+    x = x.minimum(_ERF_BOUND).maximum(-_ERF_BOUND)
+    square = x.square()
+    return x * square.horner(ERF_NUMERATOR) / square.horner(ERF_DENOMINATOR)
+
+
+def composed_erfc(x: Tensor) -> Tensor:
+    z = abs(x)
+    t = 1 / (z * 0.5 + 1)
+    tail = t * (t.horner(_ERFC_P) - z.square()).exp()
+    return (x < 0).where(2 - tail, tail)
+
+
+def erfinv(x: Tensor) -> Tensor:
+    inside = (1 - x) * (x + 1)
+    w = -inside.log()
+    factor = (w < 5).where((w - 2.5).horner(_ERFINV_MIDDLE), (w.sqrt() - 3).horner(_ERFINV_TAIL))
+    # At -1 and 1 the polynomial is of infinity, and of different signs.
+    return inside.equal(0).where(math.inf, factor) * x
+
+
+def expm1(x: Tensor) -> Tensor:
+    """`tanh(x/2) * (exp(x) + 1)`: keeps its digits near zero, where `exp(x) - 1` loses them."""
+    return (x * 0.5).tanh() * (x.exp() + 1)
+
+
+def log1p(x: Tensor) -> Tensor:
+    return (x + 1).log()
+
+
+def tan(x: Tensor) -> Tensor:
+    return x.sin() / x.cos()
+
+
+def cosh(x: Tensor) -> Tensor:
+    return (x.exp() + (-x).exp()) * 0.5
+
+
+def sinh(x: Tensor) -> Tensor:
+    """`tanh(x/2) * (cosh(x) + 1)`, which keeps its digits near zero."""
+    return (x * 0.5).tanh() * (cosh(x) + 1)
+
+
+def asinh(x: Tensor) -> Tensor:
+    size = abs(x)
+    root = (size.minimum(_LARGE).square() + 1).sqrt()
+    return x.sign() * (size + root.maximum(size)).log()
+
+
+def acosh(x: Tensor) -> Tensor:
+    return (x + (x - 1).sqrt() * (x + 1).sqrt()).log()
+
+
+def atanh(x: Tensor) -> Tensor:
+    return ((x + 1) / (1 - x)).log() * 0.5
+
+
+def _other_side(x: Tensor) -> Tensor:
+    return ((1 - x) * (x + 1)).sqrt()
+
+
+def asin(x: Tensor) -> Tensor:
+    return x.atan2(_other_side(x))
+
+
+def acos(x: Tensor) -> Tensor:
+    return _other_side(x).atan2(x)
+
+
+def atan(x: Tensor) -> Tensor:
+    return x.atan2(x.ones_like())
+
+
+def _has_few_digits(op: Operation) -> str | None:
+    return "it is computed with the digits of f32" if types.element_of(op.operands[0].type) == types.F64 else None
+
+
+def bessel_i0e(x: Tensor) -> Tensor:
+    size = abs(x.wide())
+    part = size * (1 / BESSEL_I0_BOUND)
+    middle = part.square().horner(BESSEL_I0_MIDDLE) * (-size).exp()
+    tail = (1 / part).horner(BESSEL_I0_TAIL) * part.rsqrt()
+    # What is not chosen may be infinite, or NaN.
+    return (part < 1).where(middle, tail).cast(x.dtype)
+
+
+def selu(x: Tensor) -> Tensor:
+    """`scale * elu(x, alpha)`: the negative side of elu is scaled by alpha, the positive one is not."""
+    below = x.minimum(0).elu() * _SELU_ALPHA
+    return x.relu() * _SELU_SCALE + below
+
+
+def softplus(x: Tensor) -> Tensor:
+    """`max(x, 0) + log(1 + exp(-|x|))`, which never overflows."""
+    return x.relu() + (-abs(x)).exp().log1p()
+
+
+def softsign(x: Tensor) -> Tensor:
+    return x / (abs(x) + 1)
+
+
+def _function(name: str, function: Function, **more: Any) -> OpDeclaration:
+    """Declares a function of one operand, computed in float32 where the dtype is narrower, then rounded once."""
+
+    def compute(call: Call) -> Results:
+        (x,) = call.inputs
+        return (typed(function(wide(x)), x.dtype),)
+
+    return op(name, shape=same, compute=compute, **more)
+
+
+OPS = (
+    _function("Acos", np.arccos, decompose=acos),
+    _function("Acosh", np.arccosh, decompose=acosh),
+    _function("Asin", np.arcsin, decompose=asin),
+    _function("Asinh", np.arcsinh, decompose=asinh),
+    _function("Atan", np.arctan, decompose=atan),
+    _function("Atanh", np.arctanh, decompose=atanh),
+    *ops_like("BesselI0 BesselI1 Digamma Ndtri", shape=same),
+    _function("BesselI0e", partial(bessel_ie, 0), decompose=(Decomposition(bessel_i0e, requires=_has_few_digits),)),
+    _function("BesselI1e", partial(bessel_ie, 1)),
+    *ops_like("Betainc Igamma Igammac Polygamma Zeta", shape=broadcasting),
+    _function("Cos", np.cos),
+    _function("Cosh", np.cosh, decompose=cosh),
+    _function("Elu", _elu),
+    _function("Erf", erf, decompose=composed_erf),
+    _function("Erfc", erfc, decompose=composed_erfc),
+    _function("Erfinv", each(erf_inverse), decompose=erfinv),
+    _function("Exp", np.exp),
+    _function("Expm1", np.expm1, decompose=expm1),
+    op("LeakyRelu", shape=same, compute=_leaky_relu),
+    _function("Lgamma", each(log_gamma)),
+    _function("Log", np.log),
+    _function("Log1p", np.log1p, decompose=log1p),
+    _function("Rsqrt", lambda x: 1 / np.sqrt(x)),
+    op("Selu", shape=same, decompose=selu),
+    _function("Sigmoid", sigmoid),
+    _function("Sin", np.sin),
+    _function("Sinh", np.sinh, decompose=sinh),
+    op("Softplus", shape=same, decompose=softplus),
+    op("Softsign", shape=same, decompose=softsign),
+    _function("Sqrt", np.sqrt),
+    _function("Tan", np.tan, decompose=tan),
+    _function("Tanh", np.tanh),
+)
