@@ -356,12 +356,6 @@ def clip_by_value(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return x.clip(low, high)
 
 
-def add_n(first: Tensor, *others: Tensor) -> Tensor:
-    for other in others:
-        first = first + other
-    return first
-
-
 _REMAINDERS = (Decomposition(truncate_mod), Decomposition(truncate_mod_of_integers, "integer"))
 
 OPS = (

@@ -152,6 +152,9 @@ class Elementwise(ABC):
     def tanh(self) -> Self:
         return self._apply("Tanh", self)
 
+    def sigmoid(self) -> Self:
+        return self._apply("Sigmoid", self)
+
     def relu(self) -> Self:
         return self._apply("Relu", self)
 

@@ -68,7 +68,7 @@ def selu_grad(gradient: Tensor, y: Tensor) -> Tensor:
 
 
 def softplus_grad(gradient: Tensor, x: Tensor) -> Tensor:
-    return gradient / ((-x).exp() + 1)
+    return gradient * x.sigmoid()
 
 
 def softsign_grad(gradient: Tensor, x: Tensor) -> Tensor:

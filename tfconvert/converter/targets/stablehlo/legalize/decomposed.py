@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tfconvert.converter.rewrite.decompose import failure_of
 from tfconvert.converter.targets.stablehlo.legalize.registry import LOWERINGS
-from tfconvert.ops.registry import decompositions
+from tfconvert.ops.index import MODULES
+from tfconvert.ops.registry import decompositions, family
 from tfconvert.schema.ir.operation import Operation
 
 _INTEGERS = "i8 i16 i32 i64 ui8 ui16 ui32 ui64"
@@ -14,6 +15,12 @@ _FLOATS = "f16 bf16 f32 f64 complex<f32> complex<f64>"
 
 KINDS: Mapping[str, str] = {"float": _FLOATS, "integer": _INTEGERS, "number": f"{_FLOATS} {_INTEGERS}"}
 """The element types that formulas are computed with."""
+
+
+def families() -> Iterator[tuple[str, str]]:
+    """Yields the ops that are decomposed, each with its family."""
+    for module in MODULES:
+        yield from ((op.name, module) for op in family(module) if op.decompose and f"tf.{op.name}" not in LOWERINGS)
 
 
 def illegal(names: Iterable[str]) -> set[str]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.ir.constants import constant_array, constant_number
 from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
-from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
-from tfconvert.ops.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -100,17 +98,9 @@ def _square(op: Operation, emit: Emit) -> Value:
     return emit.binary("multiply", op.operands[0], op.operands[0])
 
 
-def _reciprocal(op: Operation, emit: Emit) -> Value:
-    return emit.binary("divide", 1, op.operands[0])
-
-
 def _squared_difference(op: Operation, emit: Emit) -> Value:
     difference = emit.binary("subtract", *op.operands)
     return emit.binary("multiply", difference, difference)
-
-
-def _is_nan(op: Operation, emit: Emit) -> Value:
-    return emit.compare("NE", op.operands[0], op.operands[0])
 
 
 def _is_finite(op: Operation, emit: Emit) -> Value:
@@ -126,33 +116,12 @@ def _to_bool(op: Operation, emit: Emit) -> Value:
     return emit.compare("GT", emit.value(emit.product(dims)), 0)
 
 
-def _is_inf(op: Operation, emit: Emit) -> Value:
-    return emit.compare("EQ", emit.unary("abs", op.operands[0]), float("inf"))
-
-
 def _abs(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     kind = types.element_of(value.type)
     if isinstance(kind, ComplexType):
         return emit.one("abs", (value,), kind.element_type, emit.dims(value))
     return emit.unary("abs", value)
-
-
-def _guarded(name: str, guarded: int) -> Lowering:
-    """Returns a lowering that is 0 wherever an operand is 0, whatever the other one is."""
-
-    def lower(op: Operation, emit: Emit) -> Value:
-        first, second = emit.pair(*op.operands)
-        guard = (first, second)[guarded]
-        return emit.select(emit.compare("EQ", guard, 0), 0, _guarded_op(name, first, second, emit))
-
-    return lower
-
-
-def _guarded_op(name: str, first: Value, second: Value, emit: Emit) -> Value:
-    if name in ("log", "log_plus_one"):
-        return emit.binary("multiply", first, emit.unary(name, second))
-    return emit.binary(name, first, second)
 
 
 def _floor_div(op: Operation, emit: Emit) -> Value:
@@ -175,8 +144,11 @@ def _signs_differ(rest: Value, divisor: Value, emit: Emit) -> Value:
 
 def _floor_mod(op: Operation, emit: Emit) -> Value:
     first, second = emit.pair(*op.operands)
+    kind = types.numpy_dtype(types.element_of(first.type)).kind
+    if kind not in "iu" and constant_number(op.operands[1]) == 1:
+        return emit.binary("subtract", first, emit.unary("floor", first))
     rest = emit.binary("remainder", first, second)
-    if types.numpy_dtype(types.element_of(first.type)).kind == "u":
+    if kind == "u":
         return rest
     return emit.select(_signs_differ(rest, second, emit), emit.binary("add", rest, second), rest)
 
@@ -298,54 +270,21 @@ def _ndtri(op: Operation, emit: Emit) -> Value:
     return emit.binary("multiply", emit.unary("chlo.erf_inv", inner), float(np.sqrt(2)))
 
 
-def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
-    """Emits a polynomial by Horner's rule."""
-    value = x * coefficients[0] + coefficients[1]
-    for coefficient in coefficients[2:]:
-        value = value * x + coefficient
-    return value
-
-
-def _bessel_i0e(op: Operation, emit: Emit) -> Value:
-    element = types.element_of(op.operands[0].type)
-    if element == types.F64:
-        raise DeclinedError("it is computed with the digits of f32")
-    size = abs(Expression(emit, emit.convert(op.operands[0], types.F32)))
-    part = size * (1 / BESSEL_I0_BOUND)
-    middle = _polynomial(part * part, BESSEL_I0_MIDDLE) * (size * -1).apply("exponential")
-    tail = _polynomial(1 / part, BESSEL_I0_TAIL) * part.apply("rsqrt")
-    # What is not chosen may be infinite, or NaN.
-    return emit.convert(middle.where(part.compare("LT", 1), tail).value, element)
-
-
-def _approximate_equal(op: Operation, emit: Emit) -> Value:
-    from_attribute = op.properties.get("tolerance")
-    tolerance = getattr(from_attribute, "value", 1e-5)
-    return emit.compare("LT", emit.unary("abs", emit.binary("subtract", *op.operands)), tolerance)
-
-
 LOWERINGS: Mapping[str, Lowering] = {
     **{name: _unary(target) for name, target in _UNARY.items()},
     **{name: _binary(target) for name, target in _BINARY.items()},
     **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
     **dict.fromkeys(("Round", "Rint"), _round),
-    **dict.fromkeys(("Reciprocal", "Inv"), _reciprocal),
     **dict.fromkeys(("AddN", "AccumulateNV2"), _add_n),
     "Abs": _abs,
     "ComplexAbs": _abs,
-    "ApproximateEqual": _approximate_equal,
-    "BesselI0e": _bessel_i0e,
     "Bitcast": _bitcast,
     "Cast": _cast,
     "ClipByValue": _clip,
-    "DivNoNan": _guarded("divide", 1),
     "FloorDiv": _floor_div,
     "FloorMod": _floor_mod,
     "IsFinite": _is_finite,
-    "IsInf": _is_inf,
-    "IsNan": _is_nan,
     "LeftShift": _left_shift,
-    "MulNoNan": _guarded("multiply", 1),
     "Ndtri": _ndtri,
     "RightShift": _right_shift,
     "Select": _select,
@@ -353,7 +292,4 @@ LOWERINGS: Mapping[str, Lowering] = {
     "Square": _square,
     "SquaredDifference": _squared_difference,
     "ToBool": _to_bool,
-    "Xdivy": _guarded("divide", 0),
-    "Xlog1py": _guarded("log_plus_one", 0),
-    "Xlogy": _guarded("log", 0),
 }

@@ -277,7 +277,7 @@ class Emit(OpBuilder):
             require_equal_or_one(min(one, other), max(one, other), EQUAL_OR_ONE, self)
             return max(one, other)
         joined = self.sizes.joined(one, other)
-        if self.sizes.cached(self.block, joined) is None:
+        if joined not in (one, other) and self.sizes.cached(self.block, joined) is None:
             require_equal_or_one(one, other, EQUAL_OR_ONE, self)
             first, second = self.value(self.size(one)), self.value(self.size(other))
             is_one = self.compare("EQ", first, self.scalar(1, types.I32))

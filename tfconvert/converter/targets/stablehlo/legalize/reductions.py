@@ -78,12 +78,6 @@ def _euclidean_norm(op: Operation, emit: Emit) -> Value:
     return _finish(emit.convert(emit.unary("sqrt", total), element), op, axes, emit)
 
 
-def _l2_loss(op: Operation, emit: Emit) -> Value:
-    value = op.operands[0]
-    square = emit.binary("multiply", value, value)
-    return emit.binary("divide", emit.reduce("add", square, range(len(emit.dims(value))), 0), 2)
-
-
 def _arg(direction: str) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         value = op.operands[0]
@@ -132,7 +126,6 @@ LOWERINGS: Mapping[str, Lowering] = {
     "ArgMax": _arg("GT"),
     "ArgMin": _arg("LT"),
     "EuclideanNorm": _euclidean_norm,
-    "L2Loss": _l2_loss,
     "Max": _max,
     "Mean": _mean,
     "Min": _min,

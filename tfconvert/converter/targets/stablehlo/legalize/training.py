@@ -1,12 +1,15 @@
-"""Losses of classifiers, and gradients of activations, which models that were trained may still hold."""
+"""Losses of classifiers, as models that were trained may still hold them.
+
+A decomposition would multiply labels of 0 by logarithms that may be infinite.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.activations import SELU_ALPHA, SELU_SCALE, log_softmax
+from tfconvert.converter.targets.stablehlo.legalize.activations import log_softmax
 from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -34,104 +37,7 @@ def _sparse_cross_entropy(op: Operation, emit: Emit) -> Sequence[Value]:
     return _loss(logits, emit.convert(is_class, types.element_of(logits.type)), emit)
 
 
-def _product(*factors: Value, emit: Emit) -> Value:
-    result = factors[0]
-    for factor in factors[1:]:
-        result = emit.binary("multiply", result, factor)
-    return result
-
-
-def _where(condition: Value, gradient: Value, emit: Emit) -> Value:
-    return emit.select(condition, gradient, 0)
-
-
-def _relu(op: Operation, emit: Emit) -> Value:
-    gradient, value = op.operands
-    return _where(emit.compare("GT", value, 0), gradient, emit)
-
-
-def _relu6(op: Operation, emit: Emit) -> Value:
-    gradient, value = op.operands
-    is_inside = emit.binary("and", emit.compare("GT", value, 0), emit.compare("LT", value, 6))
-    return _where(is_inside, gradient, emit)
-
-
-def _leaky_relu(op: Operation, emit: Emit) -> Value:
-    gradient, value = op.operands
-    scaled = emit.binary("multiply", gradient, float(attribute(op, "alpha", 0.2)))
-    return emit.select(emit.compare("GT", value, 0), gradient, scaled)
-
-
-def _elu(op: Operation, emit: Emit) -> Value:
-    gradient, result = op.operands
-    below = _product(gradient, emit.binary("add", result, 1), emit=emit)
-    return emit.select(emit.compare("LT", result, 0), below, gradient)
-
-
-def _selu(op: Operation, emit: Emit) -> Value:
-    gradient, result = op.operands
-    below = _product(gradient, emit.binary("add", result, SELU_SCALE * SELU_ALPHA), emit=emit)
-    return emit.select(emit.compare("LT", result, 0), below, emit.binary("multiply", gradient, SELU_SCALE))
-
-
-def _softplus(op: Operation, emit: Emit) -> Value:
-    gradient, value = op.operands
-    return _product(gradient, emit.unary("logistic", value), emit=emit)
-
-
-def _softsign(op: Operation, emit: Emit) -> Value:
-    gradient, value = op.operands
-    divisor = emit.binary("add", emit.unary("abs", value), 1)
-    return emit.binary("divide", gradient, emit.binary("multiply", divisor, divisor))
-
-
-def _sigmoid(op: Operation, emit: Emit) -> Value:
-    result, gradient = op.operands
-    return _product(gradient, result, emit.binary("subtract", 1, result), emit=emit)
-
-
-def _tanh(op: Operation, emit: Emit) -> Value:
-    result, gradient = op.operands
-    return _product(gradient, emit.binary("subtract", 1, emit.binary("multiply", result, result)), emit=emit)
-
-
-def _reciprocal(op: Operation, emit: Emit) -> Value:
-    result, gradient = op.operands
-    return emit.unary("negate", _product(gradient, result, result, emit=emit))
-
-
-def _sqrt(op: Operation, emit: Emit) -> Value:
-    result, gradient = op.operands
-    return emit.binary("divide", emit.binary("multiply", gradient, 0.5), result)
-
-
-def _rsqrt(op: Operation, emit: Emit) -> Value:
-    result, gradient = op.operands
-    return emit.binary("multiply", _product(gradient, result, result, result, emit=emit), -0.5)
-
-
-def _bias_add(op: Operation, emit: Emit) -> Value:
-    gradient = op.operands[0]
-    rank = len(emit.dims(gradient))
-    axis = 1 if attribute(op, "data_format", "NHWC") == "NCHW" else rank - 1
-    return emit.reduce("add", gradient, [at for at in range(rank) if at != axis], 0)
-
-
 LOWERINGS: Mapping[str, Lowering] = {
-    "BiasAddGrad": _bias_add,
-    "EluGrad": _elu,
-    "InvGrad": _reciprocal,
-    "LeakyReluGrad": _leaky_relu,
-    "ReciprocalGrad": _reciprocal,
-    "Relu6Grad": _relu6,
-    "ReluGrad": _relu,
-    "RsqrtGrad": _rsqrt,
-    "SeluGrad": _selu,
-    "SigmoidGrad": _sigmoid,
     "SoftmaxCrossEntropyWithLogits": _cross_entropy,
-    "SoftplusGrad": _softplus,
-    "SoftsignGrad": _softsign,
     "SparseSoftmaxCrossEntropyWithLogits": _sparse_cross_entropy,
-    "SqrtGrad": _sqrt,
-    "TanhGrad": _tanh,
 }
