@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from tfconvert.ops import elementwise, special_functions
 from tfconvert.ops.call import Array, Call, Results, typed, wide
 from tfconvert.ops.declaration import Formula, keywords
 from tfconvert.ops.formula import Tensor
@@ -14,17 +15,31 @@ from tfconvert.schema.dialects.types import Shape
 
 Evaluate = Callable[[Call], Results]
 
+_KERNELS = {op.name: op.compute for op in (*elementwise.OPS, *special_functions.OPS)}
+
+
+def compute_elementwise(call: Call) -> Results:
+    """Computes one of the ops that any tensor of a formula has."""
+    kernel = _KERNELS[call.op]
+    assert kernel is not None
+    with np.errstate(all="ignore"):
+        return kernel(call)
+
 
 class ComputedTensor(Tensor):
     """An array in a formula.
 
     Attributes:
         array: The array.
+
+    Args:
+        array: The array.
+        evaluate: Computes ops; by default it can compute those alone that any tensor of a formula has.
     """
 
     __slots__ = ("_evaluate", "array")
 
-    def __init__(self, array: Array, evaluate: Evaluate) -> None:
+    def __init__(self, array: Array, evaluate: Evaluate = compute_elementwise) -> None:
         self.array = array
         self._evaluate = evaluate
 
@@ -40,6 +55,13 @@ class ComputedTensor(Tensor):
         dtype = [each.dtype for each in operands if isinstance(each, ComputedTensor)][-1]
         arrays = [each.array if isinstance(each, ComputedTensor) else typed(each, dtype) for each in operands]
         return self._results(name, arrays, {})[0]
+
+    def reshape(self, dims: Sequence[int]) -> Self:
+        return type(self)(self.array.reshape(tuple(dims)), self._evaluate)
+
+    def sum(self, axes: Sequence[int], *, keep_dims: bool = False) -> Self:
+        found = self.array.sum(tuple(axes), dtype=self.dtype, keepdims=keep_dims)
+        return type(self)(np.asarray(found), self._evaluate)
 
     def op(self, name: str, *operands: Self | Any, results: int = 1, **attributes: Any) -> Any:
         arrays = [

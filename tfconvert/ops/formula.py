@@ -29,6 +29,14 @@ class Elementwise(ABC):
             operands: The op's operands, this tensor among them; those of a choice begin with the condition.
         """
 
+    @abstractmethod
+    def reshape(self, dims: Sequence[int]) -> Self:
+        """Returns the elements in another shape, of which one dimension may be -1."""
+
+    @abstractmethod
+    def sum(self, axes: Sequence[int], *, keep_dims: bool = False) -> Self:
+        """Returns the sums along axes."""
+
     def __add__(self, other: Self | float) -> Self:
         return self._apply("AddV2", self, other)
 
@@ -245,6 +253,9 @@ class Tensor(Elementwise):
     def concat(self, others: Sequence[Self], axis: int) -> Self:
         """Returns this and other tensors, one behind the other along an axis."""
         return self.op("ConcatV2", self, *others, axis)  # type: ignore[no-any-return]
+
+    def reshape(self, dims: Sequence[int]) -> Self:
+        return self.op("Reshape", self, list(dims))  # type: ignore[no-any-return]
 
     def expand_dims(self, axis: int) -> Self:
         return self.op("ExpandDims", self, axis)  # type: ignore[no-any-return]

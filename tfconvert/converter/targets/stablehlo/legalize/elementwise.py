@@ -16,7 +16,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 
-_UNARY = {
+UNARY = {
     "Acos": "chlo.acos",
     "Acosh": "chlo.acosh",
     "Asin": "chlo.asin",
@@ -50,7 +50,7 @@ _UNARY = {
     "Tanh": "tanh",
 }
 
-_BINARY = {
+BINARY = {
     "Add": "add",
     "AddV2": "add",
     "Atan2": "atan2",
@@ -71,7 +71,7 @@ _BINARY = {
     "TruncateMod": "remainder",
 }
 
-_COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}
+COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}
 
 
 def _unary(name: str) -> Lowering:
@@ -271,9 +271,9 @@ def _ndtri(op: Operation, emit: Emit) -> Value:
 
 
 LOWERINGS: Mapping[str, Lowering] = {
-    **{name: _unary(target) for name, target in _UNARY.items()},
-    **{name: _binary(target) for name, target in _BINARY.items()},
-    **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
+    **{name: _unary(target) for name, target in UNARY.items()},
+    **{name: _binary(target) for name, target in BINARY.items()},
+    **{name: _compare(direction) for name, direction in COMPARISONS.items()},
     **dict.fromkeys(("Round", "Rint"), _round),
     **dict.fromkeys(("AddN", "AccumulateNV2"), _add_n),
     "Abs": _abs,

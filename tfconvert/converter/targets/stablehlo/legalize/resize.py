@@ -5,8 +5,7 @@ Where sizes are known, places and weights are constants; else they are computed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
@@ -15,7 +14,9 @@ from tfconvert.converter.targets.stablehlo.legalize.expressions import Expressio
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.products import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
-from tfconvert.ops.resampling import TABLE
+from tfconvert.ops.formula import Elementwise
+from tfconvert.ops.resampling import TABLE, area_weights, far_cubic, near_cubic
+from tfconvert.ops.resampling import Axis as PixelAxis
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -62,7 +63,7 @@ def _scale(op: Operation, axis: Axis, emit: Emit) -> Expression:
     if axis.after >= 0:
         return (before - 1) / (after - 1)
     aligned = (before - 1) / (after - 1).maximum(1)
-    return aligned.where(after.compare("GT", 1), before / after)
+    return (after > 1).where(aligned, before / after)
 
 
 def _places(op: Operation, axis: Axis, emit: Emit) -> Expression:
@@ -80,7 +81,8 @@ def _taken(value: Value, places: Expression, axis: Axis, emit: Emit) -> Value:
     return gather(value, places.maximum(0).minimum(_last(axis, emit)).integers(), axis.number, 0, emit)
 
 
-def _weighed(value: Value, weights: Expression, axis: Axis, emit: Emit) -> Value:
+def _weighed(value: Value, weights: Elementwise, axis: Axis, emit: Emit) -> Value:
+    assert isinstance(weights, Expression)
     return emit.binary("multiply", value, emit.broadcast(weights.value, emit.dims(value), (axis.number,)))
 
 
@@ -93,7 +95,7 @@ def _nearest(op: Operation, emit: Emit) -> Value:
         at = places * _scale(op, axis, emit)
         if attribute(op, "align_corners", False):
             at = at + 0.5
-        value = _taken(value, at.apply("floor"), axis, emit)
+        value = _taken(value, at.floor(), axis, emit)
     return value
 
 
@@ -102,32 +104,24 @@ def _bilinear(op: Operation, emit: Emit) -> Value:
     # Columns first: TensorFlow's kernel mixes pixels of a row before it mixes rows.
     for axis in reversed(axes_of(op, emit)):
         at = _places(op, axis, emit)
-        floor = at.apply("floor")
-        low, high = (_taken(value, each, axis, emit) for each in (floor, at.apply("ceil")))
+        floor = at.floor()
+        low, high = (_taken(value, each, axis, emit) for each in (floor, at.ceil()))
         value = emit.binary("add", low, _weighed(emit.binary("subtract", high, low), at - floor, axis, emit))
     return value
-
-
-def _cubic(sharpness: float, distance: Expression, *, is_near: bool) -> Expression:
-    a = sharpness
-    if is_near:
-        return ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
 
 
 def _bicubic(op: Operation, emit: Emit) -> Value:
     value = emit.convert(op.operands[0], types.F32)
     is_half = bool(attribute(op, "half_pixel_centers", False))
-    cubic = partial(_cubic, -0.5 if is_half else -0.75)
     for axis in axes_of(op, emit):
         at = _places(op, axis, emit)
-        floor = at.apply("floor")
-        offset = ((at - floor) * TABLE).apply("round_nearest_even") * (1 / TABLE)
+        floor = at.floor()
+        offset = ((at - floor) * TABLE).round() * (1 / TABLE)
         weights = [
-            cubic(offset + 1, is_near=False),
-            cubic(offset, is_near=True),
-            cubic(1 - offset, is_near=True),
-            cubic(2 - offset, is_near=False),
+            far_cubic(offset + 1, is_half=is_half),
+            near_cubic(offset, is_half=is_half),
+            near_cubic(1 - offset, is_half=is_half),
+            far_cubic(2 - offset, is_half=is_half),
         ]
         places = [floor + step for step in (-1, 0, 1, 2)]
         if is_half:
@@ -142,20 +136,25 @@ def _bicubic(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _shared(weights: list[Expression], places: list[Expression], axis: Axis, emit: Emit) -> list[Expression]:
+def _shared(weights: Sequence[Elementwise], places: Sequence[Elementwise], axis: Axis, emit: Emit) -> list[Elementwise]:
     """Returns weights of which those beyond the edge are 0, and the others share theirs."""
     last = _last(axis, emit)
-    inside = [
-        weight.where(place.compare("GE", 0).both(place.compare("LE", last)), 0)
-        for weight, place in zip(weights, places, strict=True)
-    ]
+    inside = [((place >= 0) & (place <= last)).where(weight, 0) for weight, place in zip(weights, places, strict=True)]
     total = inside[0] + inside[1] + inside[2] + inside[3]
     return [weight / total for weight in inside]
 
 
-def multiplied(value: Value, matrix: Value, axis: int, emit: Emit) -> Value:
+def pixels_of(axis: Axis, emit: Emit) -> PixelAxis:
+    """Returns the numbers of an axis' pixels."""
+    pixels, places = count(axis.before, emit), count(axis.after, emit)
+    size = number(emit.size(axis.before), emit)
+    return PixelAxis(size, pixels.reshape((1, axis.before)), places.reshape((axis.after, 1)))
+
+
+def multiplied(value: Value, matrix: Elementwise, axis: int, emit: Emit) -> Value:
     """Emits images of which an axis, 1 or 2, is multiplied by a matrix of [outputs, inputs]."""
-    product = dot(value, matrix, (), [(axis, 1)], emit)
+    assert isinstance(matrix, Expression)
+    product = dot(value, matrix.value, (), [(axis, 1)], emit)
     return emit.transpose(product, (0, 3, 1, 2) if axis == 1 else (0, 1, 3, 2))
 
 
@@ -165,12 +164,7 @@ def _area(op: Operation, emit: Emit) -> Value:
     if attribute(op, "align_corners", False):
         raise DeclinedError("it aligns corners")
     for axis in axes_of(op, emit):
-        scale = _scale(op, axis, emit)
-        start = (count(axis.after, emit) * scale).spread((axis.after, 1))
-        end = ((count(axis.after, emit) + 1) * scale).spread((axis.after, 1))
-        pixels = count(axis.before, emit).spread((1, axis.before))
-        weights = ((pixels + 1).minimum(end) - pixels.maximum(start)).maximum(0) / scale
-        value = multiplied(value, weights.value, axis.number, emit)
+        value = multiplied(value, area_weights(pixels_of(axis, emit), _scale(op, axis, emit)), axis.number, emit)
     return value
 
 
