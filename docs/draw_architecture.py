@@ -37,6 +37,8 @@ FLOOR_GAP = 26
 BAND_GAP = 30
 CROWD = 3
 """More rooms on a floor than this are spread over its width."""
+WIDEST = 9
+"""At most this many rooms are drawn side by side."""
 LETTER = 7.4
 """How wide a letter of a room's name is taken to be; fonts differ."""
 SMALL_LETTER = 6.2
@@ -206,7 +208,7 @@ def _floors(imports: Mapping[str, set[str]]) -> list[list[str]]:
         waiting = [room for room in imports if room not in built]
         floors.append([room for room in waiting if imports[room] <= built] or waiting)
         built.update(floors[-1])
-    return floors
+    return [floor[start : start + WIDEST] for floor in floors for start in range(0, len(floor), WIDEST)]
 
 
 def direct(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:

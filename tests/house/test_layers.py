@@ -91,7 +91,6 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.cli.verify_options",
     "tfconvert.conversion",
     "tfconvert.converter.process.guard",
-    "tfconvert.ops.legacy",
     "tfconvert.ops.registry",
     "tfconvert.converter.targets.litert.legalize.registry",
     "tfconvert.converter.targets.litert.optimize.fold_constants",

@@ -27,7 +27,7 @@ def index() -> str:
     for name in sorted(found.name for found in iter_modules([str(_FOLDER)])):
         ops = sorted(op.name for op in family(name))
         if ops:
-            rows = wrap(" ".join(ops), 110, break_on_hyphens=False)
+            rows = wrap(" ".join(ops), 108, break_on_hyphens=False)
             if len(name) + len(rows[0]) < 108 and len(rows) == 1:
                 lines.append(f'    "{name}": "{rows[0]}",')
             else:

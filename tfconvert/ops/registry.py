@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops import legacy
 from tfconvert.ops.call import Array, Call, Kernel, Results
 from tfconvert.ops.computed import compute_by
 from tfconvert.ops.declaration import Decomposition, OpDeclaration
@@ -46,7 +45,7 @@ def declaration(op_name: str) -> OpDeclaration | None:
     if found is None and op_name in MODULE_OF:
         _loaded.update({each.name: each for each in family(MODULE_OF[op_name])})
         found = _loaded[op_name]
-    return legacy.declaration(op_name) if found is None else found
+    return found
 
 
 def family(module: str) -> tuple[OpDeclaration, ...]:

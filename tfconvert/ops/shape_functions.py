@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from tfconvert.ops.operands import Operands, ShapeFunction
+from tfconvert.ops.operands import Operands, Partials, ShapeFunction
 from tfconvert.schema.dialects.dims import axis_of, broadcast, merge_all, with_rank, with_rank_at_least
 from tfconvert.schema.dialects.types import Shape
 
@@ -49,3 +49,13 @@ def all_equal(operands: Operands) -> Shapes:
 def broadcasting(operands: Operands) -> Shapes:
     """Returns the shape to which all operands broadcast."""
     return (reduce(broadcast, operands.shapes(1), operands.shape(0)),)
+
+
+def scalars(operands: Operands) -> Shapes:
+    """Returns the shapes of results that are scalars."""
+    return ((),) * len(operands.op.results)
+
+
+def same_elements(operands: Operands) -> Partials:
+    """Returns the first operand's elements."""
+    return [operands.partial(0)]

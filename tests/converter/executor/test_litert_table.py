@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.converter.executor.litert_cases import CASES, Case
-from tests.ops.kernels.comparison import compare, operand
+from tests.ops.comparison import compare, operand
 from tests.support.litert import RunTFLite
 from tests.support.run_text import Array, parse
 from tfconvert.converter.executor import litert_table

@@ -27,7 +27,7 @@ from tfconvert.converter.targets.litert.passes import prepare_control_flow
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeWeights
 from tfconvert.importers.source import Source
-from tfconvert.ops.kernels import uncommon as kernels
+from tfconvert.ops import index
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import call_interfaces, sequences
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
@@ -213,6 +213,10 @@ def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops
     assert not [op for op in ops if not op.startswith(stage.needs[group])]
 
 
+# `fake_quant` and `special_functions` also hold numbers that passes of every pipeline use.
+FAMILIES = "convolution elementwise fake_quant layout matmul normalization reduction shape special_functions"
+
+
 def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     script = "import sys, tfconvert; tfconvert.convert(sys.argv[1]); print(*sys.modules, sep='\\n')"
     done = subprocess.run(
@@ -229,10 +233,11 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
         "functionalize",
         "executor",
         *(f"litert.legalize.{topic.module}" for topic in legalize.TOPICS),
-        *(f"kernels.{name}" for name in kernels.MODULES),
     ]
     assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}." for room in unneeded))]
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
+    families = {module for module in index.MODULES if f"tfconvert.ops.{module}" in loaded}
+    assert families == set(FAMILIES.split())
     assert not loaded & {"dataclasses", "ml_dtypes", "tfconvert.settings.quantization"}
 
 

@@ -16,7 +16,7 @@ from tfconvert.converter.targets.litert.legalize.entry import Entry, element_nam
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tensorflow import op_defs
 
-_COMPOSED = [each for family in ("elementwise", "special_functions", "training") for each in lowerings(family)]
+_COMPOSED = [each for family in ("elementwise", "special_functions", "gradients") for each in lowerings(family)]
 _NAMES = {"complex<f32>": "c64"}
 _POSITIVE = {"Log", "Sqrt", "Rsqrt", "Log1p", "Pow", "RightShift", "LeftShift", "Xlogy", "Xlog1py"}
 _UNIT = {"Acos", "Asin", "Atanh", "Erfinv"}

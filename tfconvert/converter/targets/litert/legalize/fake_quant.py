@@ -16,7 +16,7 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert import fake_quant
 from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
-from tfconvert.ops.kernels.fake_quant import HALF_UP, MAX_BITS, limits, scaled
+from tfconvert.ops.fake_quant import HALF_UP, MAX_BITS, limits, scaled
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation

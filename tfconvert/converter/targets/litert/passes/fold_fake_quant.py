@@ -64,7 +64,7 @@ from tfconvert.converter.ir.edit import replace_op, walk
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.rewriter import fuse_origins
 from tfconvert.converter.targets.litert import fake_quant
-from tfconvert.ops.kernels.nudging import nudged
+from tfconvert.ops.fake_quant import nudged
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp

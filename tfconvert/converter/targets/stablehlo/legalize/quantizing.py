@@ -9,7 +9,7 @@ import numpy as np
 from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
-from tfconvert.ops.kernels.fake_quant import HALF_UP, limits
+from tfconvert.ops.fake_quant import HALF_UP, limits
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -1,1 +1,0 @@
-"""Reference semantics of TensorFlow's ops in numpy."""
