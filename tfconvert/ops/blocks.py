@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, ints
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import channels_first, image_shape, spatial
@@ -155,9 +158,20 @@ def _depth_to_space(call: Call) -> Results:
     return (np.moveaxis(result, -1, 1) if first else result,)
 
 
+def _older(name: str, **same: Any) -> OpDeclaration:
+    """Declares an op whose block is as high as wide, and an attribute."""
+
+    def with_block(x: Tensor, amounts: Tensor, *, block_size: int = 2) -> Tensor:
+        return x.op(f"{name}ND", x, [block_size, block_size], amounts)  # type: ignore[no-any-return]
+
+    return op(name, decompose=(Decomposition(with_block, "", example=((4, 4, 4, 3), (2, 2))),), **same)
+
+
 OPS = (
-    *ops_like("BatchToSpace BatchToSpaceND", shape=_batch_to_space_shape, compute=_batch_to_space),
+    _older("BatchToSpace", shape=_batch_to_space_shape, compute=_batch_to_space),
+    op("BatchToSpaceND", shape=_batch_to_space_shape, compute=_batch_to_space),
     op("DepthToSpace", shape=_depth_to_space_shape, compute=_depth_to_space),
-    *ops_like("SpaceToBatch SpaceToBatchND", shape=_space_to_batch_shape, compute=_space_to_batch),
+    _older("SpaceToBatch", shape=_space_to_batch_shape, compute=_space_to_batch),
+    op("SpaceToBatchND", shape=_space_to_batch_shape, compute=_space_to_batch),
     op("SpaceToDepth", shape=_space_to_depth_shape, compute=_space_to_depth),
 )

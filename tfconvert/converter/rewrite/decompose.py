@@ -75,7 +75,7 @@ def emitted_ops(name: str, decomposition: Decomposition, kinds: Mapping[str, str
         kinds: Which element types a target has of each kind of numbers; the example has the first one.
     """
     definition = op_defs.lookup(name)
-    first = decomposition.takes(kinds).split()[0]
+    first = next(iter(decomposition.takes(kinds).split()), "f32")
     (element,) = [row.mlir for row in types.ELEMENT_TYPES if str(row.mlir) == first]
     assert definition is not None
     defaults = {each.name: each.default_value.type for each in definition.attr}

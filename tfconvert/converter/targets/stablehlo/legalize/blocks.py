@@ -27,8 +27,6 @@ def _divided(dim: int, divisor: int, emit: Emit) -> int:
 
 def _batch_blocks(op: Operation, emit: Emit) -> tuple[Sequence[int], list[Amounts]]:
     """Returns the blocks' size, and what is padded or cut off each spatial axis."""
-    if len(op.operands) == 2:
-        return (int(attribute(op, "block_size", 1)),) * 2, amounts_of(op, 1, 2, emit)
     block = sizes_in(op.operands[1], emit)
     return block, amounts_of(op, 2, len(block), emit)
 
@@ -146,12 +144,10 @@ def _patches(op: Operation, emit: Emit) -> Value:
 
 
 LOWERINGS: Mapping[str, Lowering] = {
-    "BatchToSpace": _batch_to_space,
     "BatchToSpaceND": _batch_to_space,
     "DepthToSpace": _depth_to_space,
     "ExtractImagePatches": _patches,
     "ExtractVolumePatches": _patches,
-    "SpaceToBatch": _space_to_batch,
     "SpaceToBatchND": _space_to_batch,
     "SpaceToDepth": _space_to_depth,
 }

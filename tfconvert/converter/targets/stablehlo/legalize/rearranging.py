@@ -180,21 +180,6 @@ def _unravel_index(op: Operation, emit: Emit) -> Value:
     return concatenate(rows[::-1], 0, emit)
 
 
-def _cross(op: Operation, emit: Emit) -> Value:
-    last = len(emit.dims(op.operands[0])) - 1
-    one, other = ([part(value, last, at, at + 1, emit) for at in range(3)] for value in op.operands)
-
-    def element(at: int) -> Value:
-        after, before = (at + 1) % 3, (at + 2) % 3
-        products = (
-            emit.binary("multiply", one[after], other[before]),
-            emit.binary("multiply", one[before], other[after]),
-        )
-        return emit.binary("subtract", *products)
-
-    return concatenate([element(at) for at in range(3)], last, emit)
-
-
 def _data_format(op: Operation) -> tuple[str, str]:
     return str(attribute(op, "src_format", "NHWC")), str(attribute(op, "dst_format", "NCHW"))
 
@@ -250,7 +235,6 @@ LOWERINGS: Mapping[str, Lowering] = {
     "BroadcastArgs": _broadcast_args,
     "Concat": _concat,
     "ConcatOffset": _concat_offset,
-    "Cross": _cross,
     "DataFormatDimMap": _axis_by_format,
     "DataFormatVecPermute": _permute_by_format,
     "DynamicStitch": _dynamic_stitch,

@@ -9,7 +9,6 @@ from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places
 from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
-from tfconvert.converter.targets.stablehlo.legalize.products import dot
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
 from tfconvert.converter.targets.stablehlo.legalize.slicing import from_to
@@ -123,13 +122,6 @@ def _times_dense(op: Operation, emit: Emit) -> Value:
     return scatter("add", emit.reshape(columns[own], (dims[0], 1)), products, into, emit)
 
 
-def _dense_product(op: Operation, emit: Emit) -> Value:
-    """Emits a product of matrices that are said to have many zeros."""
-    one, other = (emit.convert(operand, types.F32) for operand in op.operands)
-    contracted = (int(not attribute(op, "transpose_a", False)), int(attribute(op, "transpose_b", False)))
-    return dot(one, other, (), [contracted], emit)
-
-
 def _reduce_sum(op: Operation, emit: Emit) -> Value:
     """Emits the sums of the elements with equal indices along the dimensions that are left."""
     indices, values, shape, _ = op.operands
@@ -178,7 +170,6 @@ LOWERINGS: Mapping[str, Lowering] = {
     "SparseDenseCwiseDiv": _with_dense("divide"),
     "SparseDenseCwiseMul": _with_dense("multiply"),
     "SparseFillEmptyRows": _fill_empty_rows,
-    "SparseMatMul": _dense_product,
     "SparseReduceSum": _reduce_sum,
     "SparseReorder": _reorder,
     "SparseReshape": _reshape,
