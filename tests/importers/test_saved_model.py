@@ -12,11 +12,11 @@ import pytest
 from google.protobuf import text_format
 
 from tfconvert.importers.saved_model import import_saved_model
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 

@@ -15,8 +15,8 @@ from tests.ops.tiny_graphs import Builder, Infer, Inferred, build, output_shapes
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.types import Shape
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 

@@ -51,6 +51,15 @@ ELEMENTWISE: list[Case] = [
     ("Equal", ["f32[2,3]", "f32[4,3]"], {"incompatible_shape_error": False}),
     ("Equal", ["f32[?,3]", "f32[4,3]"], {"incompatible_shape_error": False}),
     ("Select", ["i1[]", "f32[4,5]", "f32[?,5]"], {}),
+    ("BroadcastGradientArgs", [[2, 3], [1]], {}),
+    ("BroadcastGradientArgs", ["i32[2]", "i32[?]"], {}),
+    ("DataFormatDimMap", ["i32[?]"], {}),
+    ("DataFormatVecPermute", ["i32[4,2]"], {}),
+    ("FakeQuantWithMinMaxArgsGradient", ["f32[?,3]", "f32[2,?]"], {}),
+    ("FakeQuantWithMinMaxVarsPerChannel", ["f32[?,?]", "f32[3]", "f32[?]"], {}),
+    ("IgammaGradA", ["f32[?,3]", "f32[3]"], {}),
+    ("RandomGammaGrad", ["f32[2,3]", "f32[?]"], {}),
+    ("ToBool", ["f32[?]"], {}),
 ]
 
 CONVOLUTION: list[Case] = [
@@ -362,6 +371,8 @@ CONTRADICTIONS: list[Case] = [
     ("Conv2D", ["f32[1,9,9,4]", "f32[3,3,3,8]"], {"strides": [1, 1, 1, 1], "padding": "VALID"}),
     ("Conv2D", ["f32[1,9,9,4]", "f32[3,3,2,5]"], {"strides": [1, 1, 1, 1], "padding": "VALID"}),
     ("Cumsum", ["f32[2,3]", 2], {}),
+    ("DynamicStitch", [["i32[2]"], ["f32[3,2]"]], {}),
+    ("FakeQuantWithMinMaxVarsPerChannel", ["f32[2,4]", "f32[3]", "f32[3]"], {}),
     ("DiagPart", ["f32[2,3,2]"], {}),
     ("Einsum", [["f32[2,3]"]], {"equation": "a->a"}),
     ("Einsum", [["f32[2]"]], {"equation": "a...b->ab"}),

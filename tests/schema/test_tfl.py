@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.attributes import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import VerifyError

@@ -278,7 +278,7 @@ def _import_ir(path: Path, options: Selection) -> ModuleOp:
 
         return import_mlir(read_mlir(path), str(path), asset_root=options.asset_root)
     from tfconvert.importers.tflite.model import check_versions, import_tflite
-    from tfconvert.schema.dialects.verification import first_broken
+    from tfconvert.ops.verification import first_broken
 
     module = import_tflite(path)
     # The runtime takes more element types than its dialect lists; which ones is asked before a file is written.

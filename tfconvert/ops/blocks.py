@@ -12,7 +12,18 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import channels_first, image_shape, spatial
-from tfconvert.schema.dialects.dims import MismatchError, add, divide, multiply, product, text, with_rank
+from tfconvert.schema.dialects.dims import (
+    MismatchError,
+    add,
+    divide,
+    multiply,
+    product,
+    text,
+    with_rank,
+    with_rank_at_least,
+)
+from tfconvert.schema.dialects.relations.rules import at_least, is_vector, rank, same_dims, size
+from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
 
@@ -95,6 +106,8 @@ def _same_rank(operands: Operands) -> Shapes:
     shape, blocks = operands.shape(0), operands.elements(1)
     if shape is None:
         return (None,)
+    if blocks is not None:
+        with_rank_at_least(shape, 1 + len(blocks))
     kept = shape[1 + len(blocks) :] if blocks is not None else ()
     return ((*(-1,) * (len(shape) - len(kept)), *kept),)
 
@@ -167,11 +180,49 @@ def _older(name: str, **same: Any) -> OpDeclaration:
     return op(name, decompose=(Decomposition(with_block, "", example=((4, 4, 4, 3), (2, 2))),), **same)
 
 
+def _within_whole(view: View) -> None:
+    """Refuses a result that is larger than its blocks, however they are cropped."""
+    for index in (1, 2):
+        whole, made = view.dim("input", index) * view.integer("block_size", 1), view.dim("output", index)
+        if 0 <= whole < made:
+            view.fail(f"dimension {index} of 'output' must be at most {whole}, found {made}")
+
+
 OPS = (
-    _older("BatchToSpace", shape=_batch_to_space_shape, compute=_batch_to_space),
-    op("BatchToSpaceND", shape=_batch_to_space_shape, compute=_batch_to_space),
+    _older(
+        "BatchToSpace",
+        shape=_batch_to_space_shape,
+        compute=_batch_to_space,
+        relations=(
+            rank("input", 4),
+            rank("output", 4),
+            rank("crops", 2),
+            size("crops", 0, 2),
+            size("crops", 1, 2),
+            at_least("crops", 0),
+            _within_whole,
+        ),
+    ),
+    op(
+        "BatchToSpaceND",
+        shape=_batch_to_space_shape,
+        compute=_batch_to_space,
+        relations=(rank("crops", 2), size("crops", 1, 2), same_dims("block_shape", 0, "crops", 0)),
+    ),
     op("DepthToSpace", shape=_depth_to_space_shape, compute=_depth_to_space),
     _older("SpaceToBatch", shape=_space_to_batch_shape, compute=_space_to_batch),
-    op("SpaceToBatchND", shape=_space_to_batch_shape, compute=_space_to_batch),
+    op(
+        "SpaceToBatchND",
+        shape=_space_to_batch_shape,
+        compute=_space_to_batch,
+        relations=(
+            is_vector("block_shape"),
+            rank("paddings", 2),
+            size("paddings", 1, 2),
+            same_dims("block_shape", 0, "paddings", 0),
+            at_least("block_shape", 1),
+            at_least("paddings", 0),
+        ),
+    ),
     op("SpaceToDepth", shape=_space_to_depth_shape, compute=_space_to_depth),
 )

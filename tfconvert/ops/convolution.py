@@ -25,6 +25,7 @@ from tfconvert.ops.windows import (
     windows,
 )
 from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, merge, multiply, text, window, with_rank
+from tfconvert.schema.dialects.relations.rules import list_at_least, rank
 
 # Elements of the gathered windows that are multiplied at once: more would not stay in the cache.
 _COLUMNS = 1 << 21
@@ -193,11 +194,20 @@ def _dilation(call: Call) -> Results:
     return (typed(result, x.dtype),)
 
 
+_STEPS = (list_at_least("strides", 1), list_at_least("dilations", 1))
+_PADDED = (*_STEPS, list_at_least("explicit_paddings", 0))
+
+
 OPS = (
-    op("Conv2D", shape=partial(_convolution_shape, 4), compute=partial(_conv, "NHWC")),
+    op("Conv2D", shape=partial(_convolution_shape, 4), compute=partial(_conv, "NHWC"), relations=_PADDED),
     *ops_like("Conv2DBackpropFilter DepthwiseConv2dNativeBackpropFilter", shape=_filter_gradient_shape),
-    op("Conv2DBackpropInput", shape=partial(_transposed_shape, 4), compute=partial(_conv_transpose, "NHWC")),
-    op("Conv3D", shape=partial(_convolution_shape, 5), compute=partial(_conv, "NDHWC")),
+    op(
+        "Conv2DBackpropInput",
+        shape=partial(_transposed_shape, 4),
+        compute=partial(_conv_transpose, "NHWC"),
+        relations=(rank("out_backprop", 4), rank("filter", 4), *_STEPS),
+    ),
+    op("Conv3D", shape=partial(_convolution_shape, 5), compute=partial(_conv, "NDHWC"), relations=_STEPS),
     op("Conv3DBackpropInputV2", shape=partial(_transposed_shape, 5), compute=partial(_conv_transpose, "NDHWC")),
     op("DepthwiseConv2dNative", shape=_depthwise_shape, compute=_depthwise),
     op("DepthwiseConv2dNativeBackpropInput", shape=partial(_transposed_shape, 4), compute=_depthwise_transpose),

@@ -12,6 +12,7 @@ from tfconvert.ops.declaration import op, ops_like
 from tfconvert.ops.operands import MAX_PARTIAL, Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, same
 from tfconvert.schema.dialects.dims import MismatchError, Partial, dim_of_element, with_rank
+from tfconvert.schema.dialects.relations.rules import is_scalar, is_vector
 from tfconvert.schema.dialects.types import Shape
 
 MAX_LENGTH = 1 << 62
@@ -137,16 +138,23 @@ def _lin_space(call: Call) -> Results:
 
 OPS = (
     op("Empty", shape=_of_first_shape, compute=_empty),
-    op("Fill", shape=_of_first_shape, values=_fill_elements, compute=_fill),
+    op(
+        "Fill",
+        shape=_of_first_shape,
+        values=_fill_elements,
+        compute=_fill,
+        relations=(is_vector("dims"), is_scalar("value")),
+    ),
     op("LinSpace", shape=_lin_space_shape, compute=_lin_space),
     op("Multinomial", shape=_multinomial_shape),
     op("OnesLike", shape=same, compute=partial(_like, 1)),
     *ops_like(
-        "ParameterizedTruncatedNormal RandomStandardNormal RandomUniform RandomUniformInt StatelessRandomNormal "
+        "ParameterizedTruncatedNormal RandomStandardNormal RandomUniformInt StatelessRandomNormal "
         "StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformInt "
         "StatelessRandomUniformV2 StatelessTruncatedNormal TruncatedNormal",
         shape=_of_first_shape,
     ),
+    op("RandomUniform", shape=_of_first_shape, relations=(is_vector("shape"),)),
     op("Range", shape=_range_shape, values=_range_elements, compute=_range),
     op("ZerosLike", shape=same, compute=partial(_like, 0)),
 )

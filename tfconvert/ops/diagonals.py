@@ -13,6 +13,7 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
 from tfconvert.schema.dialects.dims import MismatchError, merge, text, with_rank_at_least
+from tfconvert.schema.dialects.relations.rules import is_scalar
 from tfconvert.schema.dialects.types import Shape
 
 _MAIN = np.zeros((), np.int32)
@@ -175,7 +176,12 @@ OPS = (
     _older("MatrixSetDiag"),
     op("Diag", shape=_diagonal_shape, compute=_diag),
     op("DiagPart", shape=_diagonal_part_shape, compute=_diag_part),
-    op("MatrixBandPart", shape=same_with_rank_at_least(2), compute=_matrix_band_part),
+    op(
+        "MatrixBandPart",
+        shape=same_with_rank_at_least(2),
+        compute=_matrix_band_part,
+        relations=(is_scalar("num_lower", "num_upper"),),
+    ),
     *ops_like("MatrixDiag MatrixDiagV2 MatrixDiagV3", shape=_matrix_diagonal_shape, compute=_matrix_diag),
     *ops_like(
         "MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3", shape=_matrix_diagonal_part_shape, compute=_matrix_diag_part

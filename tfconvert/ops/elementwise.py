@@ -16,7 +16,7 @@ from tfconvert.ops.call import Array, Call, Function, Results, typed, wide
 from tfconvert.ops.declaration import Decomposition, OpDeclaration, op, ops_like
 from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials
-from tfconvert.ops.shape_functions import Shapes, all_equal, broadcasting, same
+from tfconvert.ops.shape_functions import Shapes, all_equal, broadcasting, same, scalars
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
@@ -419,7 +419,7 @@ OPS = (
     _unary("Square", np.square),
     _binary("SquaredDifference", _squared_difference),
     _binary("Sub", np.subtract, values=_elements(_subtract)),
-    op("ToBool", compute=_to_bool),
+    op("ToBool", shape=scalars, compute=_to_bool),
     _division(
         "TruncateDiv",
         _truncated_quotient,

@@ -10,8 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, scalar, typed
-from tfconvert.ops.declaration import ops_like
-from tfconvert.ops.shape_functions import same
+from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.operands import Operands
+from tfconvert.ops.shape_functions import Shapes, all_equal, same
+from tfconvert.schema.dialects.dims import merge_all, merge_dim, with_rank, with_rank_at_least
+from tfconvert.schema.dialects.relations.rules import attribute_between, is_scalar
+from tfconvert.schema.dialects.relations.view import View
 
 MAX_BITS = 16
 """The most bits that `FakeQuant*` can have; 2 is the least."""
@@ -19,6 +23,15 @@ HALF_UP = "HALF_UP"
 """The rounding mode other than that to even numbers."""
 # The most bits whose integers can be computed.
 _MANY = 62
+
+
+def _per_channel_shape(operands: Operands) -> Shapes:
+    """The ranges are vectors, as long as the last dimension."""
+    shape = with_rank_at_least(operands.shape(0), 1)
+    channels = merge_all([with_rank(limit, 1, "a range") for limit in operands.shapes(1)])
+    if shape is None or channels is None:
+        return (shape,)
+    return ((*shape[:-1], merge_dim(shape[-1], channels[0])),)
 
 
 def _fake_quant(call: Call) -> Results:
@@ -145,12 +158,20 @@ def nudged(least: Array, greatest: Array, bits: int, narrow: bool) -> Steps:
     return Steps(scale, inverse, np.where(empty, low, zero_point).astype(np.float32), low, high)
 
 
+def _range_of(view: View) -> None:
+    minimum, maximum = view.attribute("min"), view.attribute("max")
+    if isinstance(minimum, int | float) and isinstance(maximum, int | float) and minimum >= maximum:
+        view.fail(f"the attribute 'min' must be less than 'max', found {minimum} and {maximum}")
+
+
+_BITS = attribute_between("num_bits", 2, MAX_BITS)
+
+
 OPS = (
-    *ops_like(
-        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel",
-        shape=same,
-        compute=_fake_quant,
-    ),
+    op("FakeQuantWithMinMaxArgs", shape=same, compute=_fake_quant, relations=(_range_of, _BITS)),
+    op("FakeQuantWithMinMaxArgsGradient", shape=all_equal),
+    op("FakeQuantWithMinMaxVars", shape=same, compute=_fake_quant, relations=(is_scalar("min", "max"), _BITS)),
+    op("FakeQuantWithMinMaxVarsPerChannel", shape=_per_channel_shape, compute=_fake_quant, relations=(_BITS,)),
     *ops_like(
         "QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
         shape=same,

@@ -24,16 +24,20 @@ MODULES: Mapping[str, str] = {
 def index() -> str:
     """Returns the contents of `index.py`."""
     lines = []
+    decomposed: list[str] = []
     for name in sorted(found.name for found in iter_modules([str(_FOLDER)])):
         ops = sorted(op.name for op in family(name))
+        decomposed += (op.name for op in family(name) if op.decompose)
         if ops:
-            rows = wrap(" ".join(ops), 108, break_on_hyphens=False)
-            if len(name) + len(rows[0]) < 108 and len(rows) == 1:
-                lines.append(f'    "{name}": "{rows[0]}",')
+            text = " ".join(ops)
+            *rows, last = [text] if len(text) <= 110 else wrap(text, 109, break_on_hyphens=False)
+            if len(name) + len(text) < 109:
+                lines.append(f'    "{name}": "{text}",')
             else:
-                text = [f'        "{row} "' for row in rows[:-1]]
-                lines += [f'    "{name}": (', *text, f'        "{rows[-1]}"', "    ),"]
-    return _START + "\n".join(lines) + "\n}\n"
+                lines += [f'    "{name}": (', *[f'        "{row} "' for row in rows], f'        "{last}"', "    ),"]
+    *rows, last = wrap(" ".join(sorted(decomposed)), 112, break_on_hyphens=False)
+    lines += ["}", "", "DECOMPOSED = (", *[f'    "{row} "' for row in rows], f'    "{last}"', ")", ""]
+    return _START + "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from tfconvert.ops.operands import Operands
 from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, all_equal
 from tfconvert.schema.dialects.dims import with_rank_at_least
+from tfconvert.schema.dialects.relations.rules import rank_at_least
+from tfconvert.schema.dialects.relations.view import View
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
@@ -83,10 +85,19 @@ def _bias_gradient_shape(operands: Operands) -> Shapes:
     return ((shape[1 if operands.text("data_format") == "NCHW" else -1],),)
 
 
+def _image_rank(view: View) -> None:
+    rank_at_least("out_backprop", 3 if view.string("data_format") == "NCHW" else 2)(view)
+
+
 # Derivatives of activations take the gradient first and then the operand (elu and selu: the result), all others the
 # result first.
 OPS = (
-    op("BiasAddGrad", shape=_bias_gradient_shape, decompose=(Decomposition(bias_add_grad, "number", rank_is_known),)),
+    op(
+        "BiasAddGrad",
+        shape=_bias_gradient_shape,
+        decompose=(Decomposition(bias_add_grad, "number", rank_is_known),),
+        relations=(_image_rank,),
+    ),
     op("InvGrad", shape=all_equal, decompose=reciprocal_grad),
     op("EluGrad", shape=all_equal, decompose=elu_grad),
     op("LeakyReluGrad", shape=all_equal, decompose=leaky_relu_grad),

@@ -8,7 +8,10 @@ from tfconvert.ops.call import Call, Results
 from tfconvert.ops.declaration import op, ops_like
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, same, same_each, same_elements, scalars
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import merge
+from tfconvert.schema.dialects.relations.rules import holds_one
+from tfconvert.schema.dialects.relations.view import View
 
 
 def _declared_shape(operands: Operands) -> Shapes:
@@ -50,15 +53,31 @@ def _assert(call: Call) -> Results:
     return ()
 
 
+def _variable_shape(operands: Operands) -> Shapes:
+    """The shape of the value that a handle's type holds."""
+    held = types.held_by(operands.values[0].type)
+    shape = None if held is None else types.shape_of(held)
+    return ((-1 if shape is None else len(shape),),)
+
+
+def _one_handle(view: View) -> None:
+    shape = view.shape("input")
+    if shape is not None and -1 not in shape and any(dim != 1 for dim in shape):
+        view.fail(f"'input' must be one resource, found {view.type('input')}")
+
+
 OPS = (
     op("Assert", compute=_assert),
     op("Const", compute=_const),
     op("DeepCopy", shape=same, compute=_same),
-    *ops_like("HashTableV2 Timestamp VarHandleOp VarIsInitializedOp", shape=scalars),
+    op("DebugIdentity", shape=same),
+    *ops_like("HashTableV2 MergeSummary Timestamp VarIsInitializedOp", shape=scalars),
     *ops_like("Identity PreventGradient Snapshot StopGradient", shape=same, values=same_elements, compute=_same),
     op("IdentityN", shape=same_each, values=_same_each_elements, compute=_same),
     op("NoOp", compute=_nothing),
     op("PlaceholderWithDefault", shape=_declared_shape, compute=_same),
     op("ReadVariableOp", shape=_read_variable_shape),
-    op("XlaSharding", shape=same),
+    op("VarHandleOp", shape=scalars, relations=(holds_one("resource"),)),
+    op("VariableShape", shape=_variable_shape, relations=(_one_handle,)),
+    op("_UnaryOpsComposition", shape=same),
 )

@@ -8,6 +8,10 @@ MODULES: Mapping[str, str] = {
     "binning": "Bincount Bucketize DenseBincount HistogramFixedWidth",
     "blocks": "BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth",
     "colors": "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
+    "control_flow": (
+        "Case CollectiveReduce CrossReplicaSum NcclAllReduce StatelessCase TPUExecuteAndUpdateVariables "
+        "TPUPartitionedInputV2"
+    ),
     "convolution": (
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropInputV2 DepthwiseConv2dNative "
         "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Dilation2D"
@@ -27,33 +31,34 @@ MODULES: Mapping[str, str] = {
         "Abs AccumulateNV2 Add AddN AddV2 Angle ApproximateEqual Atan2 BitwiseAnd BitwiseOr BitwiseXor Cast Ceil "
         "CheckNumerics CheckNumericsV2 ClipByValue Complex ComplexAbs Conj Div DivNoNan Equal Floor FloorDiv FloorMod "
         "Greater GreaterEqual Imag Inv Invert IsFinite IsInf IsNan LeftShift Less LessEqual LogicalAnd LogicalNot "
-        "LogicalOr Maximum Minimum Mod Mul MulNoNan Neg NextAfter NotEqual PopulationCount Pow Real RealDiv "
-        "Reciprocal Relu Relu6 RightShift Rint Round Select SelectV2 Sign Square SquaredDifference Sub ToBool "
-        "TruncateDiv TruncateMod Xdivy Xlog1py Xlogy"
+        "LogicalOr Maximum Minimum Mod Mul MulNoNan Neg NextAfter NotEqual PopulationCount Pow Real RealDiv Reciprocal "
+        "Relu Relu6 RightShift Rint Round Select SelectV2 Sign Square SquaredDifference Sub ToBool TruncateDiv "
+        "TruncateMod Xdivy Xlog1py Xlogy"
     ),
     "fake_quant": (
-        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
-        "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
+        "FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 "
+        "QuantizeAndDequantizeV4"
     ),
     "gradients": (
         "BiasAddGrad EluGrad InvGrad LeakyReluGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad SigmoidGrad "
         "SoftplusGrad SoftsignGrad SqrtGrad TanhGrad"
     ),
     "identity": (
-        "Assert Const DeepCopy HashTableV2 Identity IdentityN NoOp PlaceholderWithDefault PreventGradient "
-        "ReadVariableOp Snapshot StopGradient Timestamp VarHandleOp VarIsInitializedOp XlaSharding"
+        "Assert Const DebugIdentity DeepCopy HashTableV2 Identity IdentityN MergeSummary NoOp PlaceholderWithDefault "
+        "PreventGradient ReadVariableOp Snapshot StopGradient Timestamp VarHandleOp VarIsInitializedOp VariableShape "
+        "_UnaryOpsComposition"
     ),
     "image": "CropAndResize ExtractImagePatches ImageProjectiveTransformV2 ImageProjectiveTransformV3",
     "indexing": (
-        "DynamicPartition DynamicStitch Gather GatherNd GatherV2 InplaceAdd InplaceSub InplaceUpdate "
-        "InvertPermutation LowerBound OneHot ParallelDynamicStitch ScatterNd ScatterNdNonAliasingAdd SparseToDense "
-        "TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate UnravelIndex "
-        "UpperBound Where"
+        "DynamicPartition DynamicStitch Gather GatherNd GatherV2 InplaceAdd InplaceSub InplaceUpdate InvertPermutation "
+        "LowerBound OneHot ParallelDynamicStitch ScatterNd ScatterNdNonAliasingAdd SparseToDense TensorScatterAdd "
+        "TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate UnravelIndex UpperBound Where"
     ),
     "joining": "Concat ConcatOffset ConcatV2 Pack Split SplitV Unpack",
     "layout": (
-        "Bitcast BroadcastTo ConjugateTranspose MirrorPad Pad PadV2 RandomShuffle Reverse ReverseSequence ReverseV2 "
-        "Roll Tile Transpose"
+        "Bitcast BroadcastTo ConjugateTranspose DataFormatDimMap DataFormatVecPermute MirrorPad MirrorPadGrad Pad "
+        "PadV2 RandomShuffle Reverse ReverseSequence ReverseV2 Roll Tile Transpose"
     ),
     "matmul": (
         "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cholesky Cross Einsum MatMul MatrixDeterminant "
@@ -67,13 +72,11 @@ MODULES: Mapping[str, str] = {
     "pooling": "AvgPool AvgPool3D AvgPoolGrad MaxPool MaxPool3D MaxPoolGrad MaxPoolV2 MaxPoolWithArgmax",
     "ragged": "RaggedTensorToSparse RaggedTensorToTensor",
     "ranking": (
-        "ApproxTopK InTopK InTopKV2 ListDiff NthElement TopK TopKV2 Unique UniqueV2 UniqueWithCounts "
-        "UniqueWithCountsV2"
+        "ApproxTopK InTopK InTopKV2 ListDiff NthElement TopK TopKV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2"
     ),
     "recurrent": "tfl.unidirectional_sequence_lstm tfl.unidirectional_sequence_rnn",
     "reduction": (
-        "All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm L2Loss Max Mean Min Prod ReduceJoin "
-        "Sum"
+        "All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm L2Loss Max Mean Min Prod ReduceJoin Sum"
     ),
     "resampling": (
         "ResizeArea ResizeBicubic ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad "
@@ -86,12 +89,12 @@ MODULES: Mapping[str, str] = {
     ),
     "shape": "BroadcastArgs BroadcastGradientArgs EnsureShape ExpandDims Rank Reshape Shape ShapeN Size Squeeze",
     "signal": "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D",
-    "slicing": "Slice StridedSlice TensorStridedSliceUpdate XlaDynamicSlice XlaDynamicUpdateSlice",
+    "slicing": "Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate XlaDynamicSlice XlaDynamicUpdateSlice",
     "sparse": "SparseFillEmptyRows SparseReorder SparseReshape SparseTensorDenseMatMul",
     "special_functions": (
         "Acos Acosh Asin Asinh Atan Atanh BesselI0 BesselI0e BesselI1 BesselI1e Betainc Cos Cosh Digamma Elu Erf Erfc "
-        "Erfinv Exp Expm1 Igamma Igammac LeakyRelu Lgamma Log Log1p Ndtri Polygamma Rsqrt Selu Sigmoid Sin Sinh "
-        "Softplus Softsign Sqrt Tan Tanh Zeta"
+        "Erfinv Exp Expm1 Igamma IgammaGradA Igammac LeakyRelu Lgamma Log Log1p Ndtri Polygamma RandomGammaGrad Rsqrt "
+        "Selu Sigmoid Sin Sinh Softplus Softsign Sqrt Tan Tanh Zeta"
     ),
     "strings": (
         "AsString RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace StringLength StringLower "
@@ -103,11 +106,25 @@ MODULES: Mapping[str, str] = {
     ),
     "tensor_lists": (
         "EmptyTensorList StackCloseV2 StackPopV2 StackPushV2 StackV2 TensorArrayCloseV3 TensorArrayConcatV3 "
-        "TensorArrayGatherV3 TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 TensorArraySplitV3 "
-        "TensorArrayV3 TensorArrayWriteV3 TensorListConcat TensorListConcatLists TensorListConcatV2 "
-        "TensorListElementShape TensorListFromTensor TensorListGather TensorListGetItem TensorListLength "
-        "TensorListPopBack TensorListPushBack TensorListPushBackBatch TensorListReserve TensorListResize "
-        "TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 TensorListSetItem TensorListSplit "
-        "TensorListStack"
+        "TensorArrayGatherV3 TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 TensorArraySplitV3 TensorArrayV3 "
+        "TensorArrayWriteV3 TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListElementShape "
+        "TensorListFromTensor TensorListGather TensorListGetItem TensorListLength TensorListPopBack TensorListPushBack "
+        "TensorListPushBackBatch TensorListReserve TensorListResize TensorListScatter "
+        "TensorListScatterIntoExistingList TensorListScatterV2 TensorListSetItem TensorListSplit TensorListStack"
+    ),
+    "xla": (
+        "UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue UniformQuantizedConvolution "
+        "UniformQuantizedConvolutionHybrid UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize "
+        "XlaBroadcastHelper XlaConvV2 XlaReduceWindow XlaSelectAndScatter XlaSetDynamicDimensionSize XlaSharding "
+        "XlaVariadicReduceV2 XlaVariadicSort"
     ),
 }
+
+DECOMPOSED = (
+    "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproximateEqual Asin Asinh Atan Atanh "
+    "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
+    "BatchToSpace BesselI0e BiasAddGrad ClipByValue Cosh Cross DivNoNan EluGrad Erf Erfc Erfinv Expm1 HSVToRGB Inv "
+    "InvGrad IsFinite IsInf IsNan L2Loss LeakyReluGrad Log1p Mod MulNoNan RGBToHSV Reciprocal ReciprocalGrad "
+    "Relu6Grad ReluGrad RsqrtGrad Selu SeluGrad SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad "
+    "SpaceToBatch SparseMatMul SqrtGrad Tan TanhGrad TopK TruncateDiv TruncateMod Xdivy Xlog1py Xlogy"
+)

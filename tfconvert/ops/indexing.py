@@ -12,6 +12,8 @@ from tfconvert.ops.declaration import op, ops_like
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank
 from tfconvert.schema.dialects.dims import MismatchError, axis_of, dim_of_element, merge, text, with_rank_at_least
+from tfconvert.schema.dialects.relations.rules import is_scalar, rank_at_least, rank_at_most
+from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
 
@@ -22,7 +24,12 @@ def _gather_shape(operands: Operands) -> Shapes:
 
 
 def _gather_v2_shape(operands: Operands) -> Shapes:
-    shape, indices, axis = operands.shape(0), operands.shape(1), operands.scalar(2)
+    return gathered(operands, operands.scalar(2))
+
+
+def gathered(operands: Operands, axis: int | None) -> Shapes:
+    """Returns the shape of what indices pick along an axis, which may be unknown."""
+    shape, indices = operands.shape(0), operands.shape(1)
     if shape is None or indices is None:
         return (None,)
     with_rank_at_least(shape, 1)
@@ -77,7 +84,10 @@ def _one_hot_shape(operands: Operands) -> Shapes:
         return (None,)
     if depth and -(1 << 63) <= depth[0] < 0:
         raise MismatchError(f"its depth {depth[0]} is negative")
-    place = axis_of(operands.integer("axis", -1), len(indices) + 1)
+    axis = operands.integer("axis", -1)
+    if axis < -1:
+        raise MismatchError(f"its axis {axis} is less than -1")
+    place = axis_of(axis, len(indices) + 1)
     return ((*indices[:place], dim_of_element(depth[0]) if depth else -1, *indices[place:]),)
 
 
@@ -104,6 +114,7 @@ def _dynamic_stitch_shape(operands: Operands) -> Shapes:
         places, data = operands.shape(index), operands.shape(half + index)
         if places is not None and data is not None:
             with_rank_at_least(data, len(places))
+            merge(places, data[: len(places)])
             rest = merge(rest, data[len(places) :])
         value = operands.value(index)
         is_known = is_known and value is not None
@@ -256,16 +267,41 @@ def _unravel(call: Call) -> Results:
     return (np.array(np.unravel_index(indices, sizes)).astype(indices.dtype),)
 
 
+def _stitched(view: View) -> None:
+    """Refuses a stitch without dimensions, and constant indices that leave out a row."""
+    if view.shape("merged") == ():
+        view.fail(f"'merged' must not be a scalar, found {view.type('merged')}")
+    places: set[int] = set()
+    for index in view.values("indices"):
+        array = View(view.op, {"": (index,)}).integers("")
+        if array is None:
+            return
+        places.update(array)
+    if min(places, default=0) < 0:
+        view.fail(f"'indices' must not be negative, found {min(places)}")
+    count = max(places, default=-1) + 1
+    missing = set(range(count)) - places
+    if missing:
+        view.fail(f"'indices' must hold all from 0 to {count - 1}, {min(missing)} is missing")
+
+
 OPS = (
     op("DynamicPartition", shape=_dynamic_partition_shape, compute=_dynamic_partition),
-    *ops_like("DynamicStitch ParallelDynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch),
+    op("DynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch, relations=(_stitched,)),
     op("Gather", shape=_gather_shape, values=_gather_elements, compute=_gather),
     op("GatherNd", shape=_gather_nd_shape, compute=_gather_nd),
-    op("GatherV2", shape=_gather_v2_shape, values=_gather_elements, compute=_gather_v2),
+    op(
+        "GatherV2",
+        shape=_gather_v2_shape,
+        values=_gather_elements,
+        compute=_gather_v2,
+        relations=(rank_at_most("axis", 1),),
+    ),
     *ops_like("InplaceAdd InplaceSub InplaceUpdate", shape=same),
     op("InvertPermutation", shape=same_with_rank(1), compute=_invert_permutation),
     op("LowerBound", shape=_search_shape, compute=partial(_bound, "left")),
-    op("OneHot", shape=_one_hot_shape, compute=_one_hot),
+    op("OneHot", shape=_one_hot_shape, compute=_one_hot, relations=(is_scalar("depth", "on_value", "off_value"),)),
+    op("ParallelDynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch),
     op("ScatterNd", shape=_scatter_nd_shape, compute=_scatter_nd),
     op("ScatterNdNonAliasingAdd", compute=partial(_scatter, np.add)),
     op("SparseToDense", shape=_sparse_to_dense_shape, compute=_sparse_to_dense),
@@ -273,7 +309,12 @@ OPS = (
     op("TensorScatterMax", shape=_tensor_scatter_shape, compute=partial(_scatter, np.maximum)),
     op("TensorScatterMin", shape=_tensor_scatter_shape, compute=partial(_scatter, np.minimum)),
     op("TensorScatterSub", shape=_tensor_scatter_shape, compute=partial(_scatter, np.subtract)),
-    op("TensorScatterUpdate", shape=_tensor_scatter_shape, compute=partial(_scatter, None)),
+    op(
+        "TensorScatterUpdate",
+        shape=_tensor_scatter_shape,
+        compute=partial(_scatter, None),
+        relations=(rank_at_least("tensor", 1), rank_at_least("indices", 1)),
+    ),
     op("UnravelIndex", compute=_unravel),
     op("UpperBound", shape=_search_shape, compute=partial(_bound, "right")),
     op("Where", shape=_where_shape, compute=_where),

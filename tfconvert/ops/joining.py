@@ -19,12 +19,16 @@ from tfconvert.schema.dialects.dims import (
     divide,
     merge_all,
     text,
+    with_rank,
     with_rank_at_least,
 )
+from tfconvert.schema.dialects.relations.rules import is_scalar, is_vector, rank_at_least, rank_at_most
+from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
 
-def _concat_shapes(shapes: list[Shape | None], axis: int | None) -> Shapes:
+def concatenated(shapes: list[Shape | None], axis: int | None) -> Shapes:
+    """Returns the shape of tensors joined along an axis, which may be unknown."""
     ranked = [shape for shape in shapes if shape is not None]
     if not ranked:
         return (None,)
@@ -46,15 +50,16 @@ def _concat_shapes(shapes: list[Shape | None], axis: int | None) -> Shapes:
 
 
 def _concat_shape(operands: Operands) -> Shapes:
-    return _concat_shapes(operands.shapes(1), operands.scalar(0))
+    return concatenated(operands.shapes(1), operands.scalar(0))
 
 
 def _concat_v2_shape(operands: Operands) -> Shapes:
-    return _concat_shapes(operands.shapes(0, -1), operands.scalar(-1))
+    return concatenated(operands.shapes(0, -1), operands.scalar(-1))
 
 
 def _concat_offset_shape(operands: Operands) -> Shapes:
-    return operands.shapes(1)
+    vectors = [with_rank(shape, 1) for shape in operands.shapes(1)]
+    return (merge_all(vectors),) * len(vectors)
 
 
 def _pack_shape(operands: Operands) -> Shapes:
@@ -189,12 +194,42 @@ def _unpack(call: Call) -> Results:
     return tuple(np.moveaxis(call.inputs[0], call.integer("axis"), 0))
 
 
+def _one_size_each(view: View) -> None:
+    """Refuses a split into other parts than there are results; as many may be of unknown size."""
+    count, sizes = len(view.op.results), view.dim("size_splits", 0)
+    if sizes not in (-1, count):
+        view.fail(f"'size_splits' must have as many elements as there are results, {count}, found {sizes}")
+
+
 OPS = (
-    op("Concat", shape=_concat_shape, values=partial(_concat_elements, 1), compute=_concat),
-    op("ConcatOffset", shape=_concat_offset_shape, compute=_concat_offset),
-    op("ConcatV2", shape=_concat_v2_shape, values=partial(_concat_elements, 0), compute=_concat_v2),
+    op(
+        "Concat",
+        shape=_concat_shape,
+        values=partial(_concat_elements, 1),
+        compute=_concat,
+        relations=(rank_at_most("concat_dim", 1),),
+    ),
+    op("ConcatOffset", shape=_concat_offset_shape, compute=_concat_offset, relations=(is_scalar("concat_dim"),)),
+    op(
+        "ConcatV2",
+        shape=_concat_v2_shape,
+        values=partial(_concat_elements, 0),
+        compute=_concat_v2,
+        relations=(rank_at_most("axis", 1),),
+    ),
     op("Pack", shape=_pack_shape, values=_pack_elements, compute=_pack),
-    op("Split", shape=_split_shape, values=_split_elements, compute=_split),
-    op("SplitV", shape=_split_v_shape, compute=_split_v),
+    op(
+        "Split",
+        shape=_split_shape,
+        values=_split_elements,
+        compute=_split,
+        relations=(is_scalar("split_dim"), rank_at_least("value", 1)),
+    ),
+    op(
+        "SplitV",
+        shape=_split_v_shape,
+        compute=_split_v,
+        relations=(is_vector("size_splits"), is_scalar("split_dim"), rank_at_least("value", 1), _one_size_each),
+    ),
     op("Unpack", shape=_unpack_shape, values=_unpack_elements, compute=_unpack),
 )

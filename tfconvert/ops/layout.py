@@ -22,6 +22,8 @@ from tfconvert.schema.dialects.dims import (
     with_rank,
     with_rank_at_least,
 )
+from tfconvert.schema.dialects.relations.rules import at_least, every, is_vector, rank, size
+from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.ir.attribute import Attribute
 
 
@@ -63,8 +65,9 @@ def _transpose_shape(operands: Operands) -> Shapes:
     shape, order = operands.shape(0), operands.ints(1)
     if order is None:
         unknown = operands.elements(1)
-        rank = len(shape) if shape is not None else len(unknown) if unknown is not None else None
-        return (None if rank is None else (-1,) * rank,)
+        if unknown is not None:
+            shape = with_rank(shape, len(unknown))
+        return (None if shape is None else (-1,) * len(shape),)
     shape = with_rank(shape, len(order))
     places = [axis_of(axis, len(order)) for axis in order]
     if len(set(places)) != len(places):
@@ -86,7 +89,10 @@ def _tile_shape(operands: Operands) -> Shapes:
 def _pad_shape(operands: Operands) -> Shapes:
     shape, pads, places = operands.shape(0), operands.value(1), operands.shape(1)
     if pads is None:
-        rank = len(shape) if shape is not None else with_rank(places, 2)[0]
+        rank = with_rank(places, 2)[0]
+        if shape is not None:
+            merge((len(shape),), (rank,))
+            rank = len(shape)
         return ((-1,) * rank if rank >= 0 else None,)
     if pads.ndim != 2 or pads.shape[1] != 2:
         raise MismatchError(f"paddings {text(pads.shape)} should have shape [n, 2]")
@@ -210,17 +216,34 @@ def _reverse_sequence(call: Call) -> Results:
     return (np.moveaxis(result, (0, 1), (batch, sequence)),)
 
 
+def _permuted_format(view: View) -> None:
+    shape = view.shape("x")
+    if shape is not None and len(shape) == 1:
+        size("x", 0, 2, 4)(view)
+    elif shape is not None:
+        every(size("x", 0, 4), size("x", 1, 2))(view)
+
+
 OPS = (
     op("Bitcast", shape=_bitcast_shape, compute=_bitcast),
     op("BroadcastTo", shape=_broadcast_to_shape, compute=_broadcast_to),
     op("ConjugateTranspose", shape=_transpose_shape, compute=_conjugate_transpose),
-    op("MirrorPad", shape=_pad_shape, compute=_mirror_pad),
-    *ops_like("Pad PadV2", shape=_pad_shape, compute=_pad),
+    op("DataFormatDimMap", shape=same),
+    op("DataFormatVecPermute", shape=same, relations=(rank("x", 1, 2), _permuted_format)),
+    op("MirrorPad", shape=_pad_shape, compute=_mirror_pad, relations=(rank("paddings", 2),)),
+    op("MirrorPadGrad", relations=(rank("paddings", 2),)),
+    *ops_like("Pad PadV2", shape=_pad_shape, compute=_pad, relations=(rank("paddings", 2),)),
     op("RandomShuffle", shape=same),
     op("Reverse", compute=_reverse_flagged),
     op("ReverseSequence", shape=_reverse_sequence_shape, compute=_reverse_sequence),
     op("ReverseV2", shape=same_with_axes, values=_reversed_elements, compute=_reverse),
     op("Roll", shape=same_with_rank_at_least(1), compute=_roll),
-    op("Tile", shape=_tile_shape, values=_tile_elements, compute=_tile),
-    op("Transpose", shape=_transpose_shape, compute=_transpose),
+    op(
+        "Tile",
+        shape=_tile_shape,
+        values=_tile_elements,
+        compute=_tile,
+        relations=(is_vector("multiples"), at_least("multiples", 0)),
+    ),
+    op("Transpose", shape=_transpose_shape, compute=_transpose, relations=(is_vector("perm"),)),
 )

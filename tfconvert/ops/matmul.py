@@ -20,6 +20,8 @@ from tfconvert.schema.dialects.dims import (
     with_rank,
     with_rank_at_least,
 )
+from tfconvert.schema.dialects.relations.rules import rank_at_least
+from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
 
@@ -198,14 +200,24 @@ def sparse_mat_mul(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose
     return a.op("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b)  # type: ignore[no-any-return]
 
 
+def _image_rank(view: View) -> None:
+    rank_at_least("value", 3 if view.string("data_format") == "NCHW" else 2)(view)
+
+
+def _two_at_most(view: View) -> None:
+    if len(view.values("inputs")) > 2:
+        view.fail(f"it takes at most two operands, found {len(view.values('inputs'))}")
+
+
 OPS = (
     *ops_like("BatchMatMul BatchMatMulV2 BatchMatMulV3", shape=_batch_matmul_shape, compute=_batch_mat_mul),
-    *ops_like("BiasAdd BiasAddV1", shape=_bias_shape, compute=_bias_add),
+    op("BiasAdd", shape=_bias_shape, compute=_bias_add, relations=(_image_rank,)),
+    op("BiasAddV1", shape=_bias_shape, compute=_bias_add),
     *ops_like(
         "Cholesky MatrixExponential MatrixInverse MatrixLogarithm MatrixSquareRoot", shape=same_with_rank_at_least(2)
     ),
     op("Cross", shape=all_equal, decompose=(Decomposition(cross, "number", rank_is_known),)),
-    op("Einsum", shape=_einsum_shape, compute=_einsum),
+    op("Einsum", shape=_einsum_shape, compute=_einsum, relations=(_two_at_most,)),
     op("MatMul", shape=_matmul_shape, compute=_mat_mul),
     op("MatrixDeterminant", shape=_determinant_shape),
     *ops_like("MatrixSolve MatrixTriangularSolve", shape=_solve_shape),

@@ -11,6 +11,7 @@ from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
 from tfconvert.ops.windows import channels_first
 from tfconvert.schema.dialects.dims import broadcast, merge, merge_all, with_rank
+from tfconvert.schema.dialects.relations.rules import is_vector
 
 
 def _fused_batch_norm_shape(operands: Operands) -> Shapes:
@@ -142,9 +143,13 @@ OPS = (
         shape=_global_batch_norm_shape,
         decompose=(Decomposition(global_batch_norm, example=((2, 4, 4, 3), *[(3,)] * 4)),),
     ),
-    *ops_like(
-        "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", shape=_fused_batch_norm_shape, compute=_fused_batch_norm
+    op(
+        "FusedBatchNorm",
+        shape=_fused_batch_norm_shape,
+        compute=_fused_batch_norm,
+        relations=(is_vector("mean", "variance"),),
     ),
+    *ops_like("FusedBatchNormV2 FusedBatchNormV3", shape=_fused_batch_norm_shape, compute=_fused_batch_norm),
     op("LRN", shape=same, compute=_local_response),
     op("LogSoftmax", shape=same_with_rank_at_least(1), compute=_log_softmax),
     op("Softmax", shape=same_with_rank_at_least(1), compute=_softmax),

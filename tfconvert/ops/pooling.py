@@ -22,6 +22,7 @@ from tfconvert.ops.windows import (
     windows,
 )
 from tfconvert.schema.dialects.dims import text, window, with_rank
+from tfconvert.schema.dialects.relations.rules import rank
 from tfconvert.schema.dialects.types import Shape
 
 
@@ -128,7 +129,7 @@ OPS = (
     op("AvgPoolGrad", shape=_average_gradient_shape),
     op("MaxPool", shape=partial(_pool_by_attributes_shape, 4), compute=partial(_max, "NHWC")),
     op("MaxPool3D", shape=partial(_pool_by_attributes_shape, 5), compute=partial(_max, "NDHWC")),
-    op("MaxPoolGrad", shape=same),
+    op("MaxPoolGrad", shape=same, relations=(rank("orig_input", 4), rank("orig_output", 4), rank("grad", 4))),
     op("MaxPoolV2", shape=_pool_v2_shape, compute=partial(_max, "NHWC")),
     op("MaxPoolWithArgmax", shape=_pool_with_indices_shape, compute=_max_with_argmax),
 )

@@ -15,7 +15,7 @@ import numpy as np
 from tfconvert.ops.call import Array, Call, Kernel, Results
 from tfconvert.ops.computed import compute_by
 from tfconvert.ops.declaration import Decomposition, OpDeclaration
-from tfconvert.ops.index import MODULES
+from tfconvert.ops.index import DECOMPOSED, MODULES
 from tfconvert.ops.operands import Operands, ShapeFunction
 from tfconvert.ops.shape_functions import all_equal
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -33,6 +33,8 @@ WITHOUT_KERNEL: Mapping[str, str] = dict.fromkeys(
 
 MODULE_OF: Mapping[str, str] = {name: module for module, names in MODULES.items() for name in names.split()}
 """Op name -> the module of its family."""
+
+_DECOMPOSED = frozenset(DECOMPOSED.split())
 
 _FOLLOWED = (types.I32, types.I64)
 
@@ -71,7 +73,7 @@ def kernel(op_name: str) -> Kernel | None:
 
 def decompositions(op_name: str) -> tuple[Decomposition, ...]:
     """Returns what an op is composed of, by its name in TensorFlow's registry: one for each kind of numbers."""
-    found = declaration(op_name)
+    found = declaration(op_name) if op_name in _DECOMPOSED else None
     return () if found is None else found.decompose
 
 
@@ -87,27 +89,15 @@ def infer_shapes(operands: Operands, noted: list[Shape | None]) -> list[Shape | 
     Raises:
         ConversionError: Operands, attributes and result types contradict each other (`shape-mismatch`).
     """
-    try:
-        return merged_shapes(operands, noted)
-    except MismatchError as mismatch:
-        raise _contradiction(operands, str(mismatch)) from None
-
-
-def merged_shapes(operands: Operands, noted: list[Shape | None]) -> list[Shape | None]:
-    """Returns the results' shapes as `infer_shapes` does.
-
-    Raises:
-        MismatchError: Operands, attributes and result types contradict each other.
-    """
     found = declaration(operands.op.name.removeprefix("tf."))
     if found is None or found.shape is None:
         return noted
     try:
         return [merge(*pair) for pair in zip(found.shape(operands), noted, strict=True)]
-    except MismatchError:
-        raise
+    except MismatchError as mismatch:
+        raise _contradiction(operands, str(mismatch)) from None
     except ValueError:
-        raise MismatchError(f"it has {len(noted)} results, which is not what it should have") from None
+        raise _contradiction(operands, f"it has {len(noted)} results, which is not what it should have") from None
 
 
 def infer_values(operands: Operands, shapes: list[Shape | None]) -> list[Partial | None]:

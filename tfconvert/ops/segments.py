@@ -26,6 +26,7 @@ from tfconvert.ops.declaration import OpDeclaration, op
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.schema.dialects.dims import dim_of_element, merge, with_rank, with_rank_at_least
+from tfconvert.schema.dialects.relations.rules import at_least, is_scalar
 
 
 def _segment_shape(operands: Operands) -> Shapes:
@@ -125,7 +126,12 @@ def _highest_finite(dtype: Dtype) -> Any:
 
 
 def _unordered(name: str, function: Function, neutral: Function) -> OpDeclaration:
-    return op(name, shape=_unsorted_segment_shape, compute=partial(_unsorted, function, neutral))
+    return op(
+        name,
+        shape=_unsorted_segment_shape,
+        compute=partial(_unsorted, function, neutral),
+        relations=(is_scalar("num_segments"), at_least("num_segments", 0)),
+    )
 
 
 def _picked(name: str, divisor: Callable[[Array], Array]) -> tuple[OpDeclaration, ...]:

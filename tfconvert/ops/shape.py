@@ -27,6 +27,8 @@ from tfconvert.schema.dialects.dims import (
     multiply_elements,
     text,
 )
+from tfconvert.schema.dialects.relations.rules import Rule, elements, is_vector
+from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
 
@@ -228,6 +230,17 @@ def _squeeze(call: Call) -> Results:
     return (np.squeeze(x, tuple(axes) if axes else None),)
 
 
+def _broadcast_gradient_args_shape(operands: Operands) -> Shapes:
+    """Two broadcast operands' gradients are summed along as many dimensions as their shapes have ones or lack."""
+    first, second = operands.ints(0), operands.ints(1)
+    if first is None or second is None:
+        return ((-1,), (-1,))
+    if first == second:
+        return ((0,), (0,))
+    rank = len(broadcast(first, second) or ())
+    return tuple([(rank - len(shape) + shape.count(1),) for shape in (first, second)])
+
+
 def _broadcast_args(call: Call) -> Results:
     first, second = call.inputs
     return (np.array(np.broadcast_shapes(ints(first), ints(second)), first.dtype),)
@@ -244,13 +257,35 @@ def _broadcast_gradient_args(call: Call) -> Results:
     )
 
 
+def same_count(name: str) -> Rule:
+    """Returns the rule that the result has as many elements as an argument, even if its shape is not constant."""
+
+    def rule(view: View) -> None:
+        have, make = elements(view.shape(name)), elements(view.shape("output"))
+        if have >= 0 and make >= 0 and have != make:
+            view.fail(f"'output' must have as many elements as {name!r} ({have}), found {make}")
+
+    return rule
+
+
 OPS = (
     op("BroadcastArgs", shape=_broadcast_args_shape, values=_broadcast_args_elements, compute=_broadcast_args),
-    op("BroadcastGradientArgs", compute=_broadcast_gradient_args),
+    op(
+        "BroadcastGradientArgs",
+        shape=_broadcast_gradient_args_shape,
+        compute=_broadcast_gradient_args,
+        relations=(is_vector("s0", "s1"),),
+    ),
     op("EnsureShape", shape=_ensured_shape, values=same_elements, compute=_ensure_shape),
     op("ExpandDims", shape=_expand_dims_shape, values=same_elements, compute=_expand_dims),
     op("Rank", shape=scalars, values=_rank_elements, compute=_rank),
-    op("Reshape", shape=_reshape_shape, values=same_elements, compute=_reshape),
+    op(
+        "Reshape",
+        shape=_reshape_shape,
+        values=same_elements,
+        compute=_reshape,
+        relations=(is_vector("shape"), same_count("tensor")),
+    ),
     op("Shape", shape=_shape_shape, values=_shape_elements, compute=_shape),
     op("ShapeN", shape=_shape_shape, values=_shape_elements, compute=_shape),
     op("Size", shape=scalars, values=_size_elements, compute=_size),

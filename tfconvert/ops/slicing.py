@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,8 @@ from tfconvert.ops.declaration import op
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, same
 from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, dim_of_element, text, with_rank
+from tfconvert.schema.dialects.relations.rules import at_least, is_vector
+from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
 
@@ -45,9 +47,9 @@ class Entry(NamedTuple):
     """An entry of a slice.
 
     Attributes:
-        axis: The dimension that is sliced_shape, -1 where a new one of length 1 comes in.
+        axis: The dimension that is sliced, -1 where a new one of length 1 comes in.
         begin: The first index, `UNKNOWN` if not known; `None` for the natural end.
-        end: The index to stop before, likewise.
+        end: The index to stop before, in the same way.
         stride: The step, `UNKNOWN` if not known.
         shrinks: Whether only `begin` is taken and the dimension vanishes.
     """
@@ -64,13 +66,13 @@ def entries(operands: Operands, rank: int) -> list[Entry] | None:
 
     Args:
         operands: The op, whose operands 1 to 3 are begin, end and strides.
-        rank: The rank of the sliced_shape value.
+        rank: The rank of the sliced value.
 
     Returns:
         The entries, or `None` if not even their number is known.
 
     Raises:
-        MismatchError: More dimensions are sliced_shape than there are, or begin, end and strides are not equally long
+        MismatchError: More dimensions are sliced than there are, or begin, end and strides are not equally long
             vectors.
     """
     shapes = operands.shapes(1, 4)
@@ -87,18 +89,22 @@ def entries(operands: Operands, rank: int) -> list[Entry] | None:
         raise MismatchError("begin, end and strides should be equally long")
     count = counts.pop()
     begin, end, strides = (spec if spec is not None else (UNKNOWN,) * count for spec in specs)
-    return list(_entries(operands, (begin, end, strides), rank))
+    return list(_entries(operands.integer, (begin, end, strides), rank))
 
 
-def _entries(operands: Operands, specs: tuple[Partial, Partial, Partial], rank: int) -> Iterator[Entry]:
+def _entries(mask_of: Callable[[str], int], specs: tuple[Partial, Partial, Partial], rank: int) -> Iterator[Entry]:
     begin_mask, end_mask, ellipsis, new, shrink = (
-        operands.integer(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+        mask_of(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     )
+    # A single index is taken whatever the masks say of its bounds.
+    begin_mask &= ~shrink
     begin, end, strides = specs
     count = len(begin)
+    if (ellipsis & ((1 << count) - 1)).bit_count() > 1:
+        raise MismatchError("it has more than one ellipsis")
     consumed = sum(not (ellipsis >> index & 1) and not (new >> index & 1) for index in range(count))
     if consumed > rank:
-        raise MismatchError(f"{consumed} dimensions of a value of rank {rank} can't be sliced_shape")
+        raise MismatchError(f"{consumed} dimensions of a value of rank {rank} can't be sliced")
     axis = 0
     for index in range(count):
         if ellipsis >> index & 1:
@@ -150,7 +156,7 @@ def _length_of_unknown(begin: int | None, end: int | None, stride: int) -> int:
     return 0 if (end - begin) * stride <= 0 else -1
 
 
-def sliced_shape(operands: Operands) -> tuple[Shape | None]:
+def _strided_slice_shape(operands: Operands) -> tuple[Shape | None]:
     """Returns the shape of a `StridedSlice`'s result."""
     shape = operands.shape(0)
     if shape is None:
@@ -236,52 +242,69 @@ def _clamped_slice(call: Call) -> Results:
     return (x[tuple(slice(start, start + length) for start, length in zip(starts, lengths, strict=True))],)
 
 
-def strided_index(call: Call, rank: int, begin: Array, end: Array, strides: Array) -> tuple[Any, ...]:
-    """Returns the numpy index that a strided slice with its five masks means.
-
-    Args:
-        call: The op, for its masks.
-        rank: Rank of the sliced tensor.
-        begin: First index of each entry.
-        end: Index after the last.
-        strides: Steps.
-    """
-    masks = {name: call.integer(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+def _index(call: Call, rank: int, begin: Array, end: Array, strides: Array) -> tuple[Any, ...]:
+    """Returns the numpy index that a strided slice with its five masks means."""
     index: list[Any] = []
-    for i, (start, stop, step) in enumerate(zip(ints(begin), ints(end), ints(strides), strict=True)):
-        on = {name: bool(mask >> i & 1) for name, mask in masks.items()}
+    for axis, start, stop, step, shrinks in _entries(call.integer, (ints(begin), ints(end), ints(strides)), rank):
         if step == 0:
             raise call.bad("a stride is 0")
-        if on["shrink_axis"] and step < 0:
+        if shrinks and step < 0:
             raise call.bad("a single index has a negative stride")
-        if on["ellipsis"]:
-            index.append(Ellipsis)
-        elif on["new_axis"]:
-            index.append(np.newaxis)
-        elif on["shrink_axis"]:
-            index.append(start)
-        else:
-            index.append(slice(None if on["begin"] else start, None if on["end"] else stop, step))
-    if sum(entry is not Ellipsis and entry is not np.newaxis for entry in index) > rank:
-        raise call.bad(f"a slice of {len(index)} entries is too many for rank {rank}")
+        index.append(np.newaxis if axis < 0 else start if shrinks else slice(start, stop, step))
     return tuple(index)
 
 
 def _strided_slice(call: Call) -> Results:
     x, begin, end, strides = call.inputs
-    return (np.asarray(x[strided_index(call, x.ndim, begin, end, strides)]),)
+    return (np.asarray(x[_index(call, x.ndim, begin, end, strides)]),)
 
 
 def _strided_update(call: Call) -> Results:
     x, begin, end, strides, value = call.inputs
     result = x.copy()
-    result[strided_index(call, x.ndim, begin, end, strides)] = value
+    result[_index(call, x.ndim, begin, end, strides)] = value
     return (result,)
 
 
+def _not_more_than_there_are(view: View) -> None:
+    """Refuses a slice that is larger than the dimension, wherever it begins."""
+    shape, sizes = view.shape("input"), view.integers("size")
+    for dim, length in zip(shape or (), sizes or (), strict=False):
+        if 0 <= dim < length:
+            view.fail(f"the slice must end within 'input', which has {dim} elements there, found {length}")
+
+
+def _strided(view: View) -> None:
+    count = -1
+    for name in ("begin", "end", "strides"):
+        shape = view.known_shape(name)
+        if shape is None or -1 in shape:
+            continue
+        if len(shape) != 1:
+            view.fail(f"{name!r} must have rank 1, found {view.type(name)}")
+        if count < 0 and shape[0] >= 32:
+            view.fail(f"{name!r} must have less than 32 elements, found {shape[0]}")
+        if count not in (-1, shape[0]):
+            view.fail(f"'begin', 'end' and 'strides' must have as many elements, found {count} and {shape[0]}")
+        count = shape[0]
+    if 0 in (view.integers("strides") or ()):
+        view.fail("'strides' must not be 0")
+    if view.integer("ellipsis_mask").bit_count() > 1:
+        view.fail("there may be one ellipsis, found several bits of 'ellipsis_mask'")
+
+
+SLICE_RELATIONS = (is_vector("begin", "size"), at_least("begin", 0), _not_more_than_there_are)
+
 OPS = (
-    op("Slice", shape=_slice_shape, values=_slice_elements, compute=_slice),
-    op("StridedSlice", shape=sliced_shape, values=_strided_slice_elements, compute=_strided_slice),
+    op("Slice", shape=_slice_shape, values=_slice_elements, compute=_slice, relations=SLICE_RELATIONS),
+    op(
+        "StridedSlice",
+        shape=_strided_slice_shape,
+        values=_strided_slice_elements,
+        compute=_strided_slice,
+        relations=(_strided,),
+    ),
+    op("StridedSliceGrad", relations=(is_vector("shape"), _strided)),
     op("TensorStridedSliceUpdate", shape=same, compute=_strided_update),
     op("XlaDynamicSlice", compute=_clamped_slice),
     op("XlaDynamicUpdateSlice", shape=same, compute=_update_slice),

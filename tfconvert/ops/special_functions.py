@@ -348,7 +348,7 @@ OPS = (
     *ops_like("BesselI0 BesselI1 Digamma Ndtri", shape=same),
     _function("BesselI0e", partial(bessel_ie, 0), decompose=(Decomposition(bessel_i0e, requires=_has_few_digits),)),
     _function("BesselI1e", partial(bessel_ie, 1)),
-    *ops_like("Betainc Igamma Igammac Polygamma Zeta", shape=broadcasting),
+    *ops_like("Betainc Igamma IgammaGradA Igammac Polygamma RandomGammaGrad Zeta", shape=broadcasting),
     _function("Cos", np.cos),
     _function("Cosh", np.cosh, decompose=cosh),
     _function("Elu", _elu),

@@ -18,6 +18,7 @@ from tfconvert.ops.declaration import op, ops_like
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.schema.dialects.dims import dim_of_element
+from tfconvert.schema.dialects.relations.rules import holds_one, is_scalar, rank
 from tfconvert.schema.dialects.types import Shape
 
 MAX_HEIGHT = 1 << 24
@@ -379,8 +380,13 @@ def _array_split(call: Call) -> Results:
     return (call.inputs[3],)
 
 
+_ELEMENT_SHAPE = rank("element_shape", 0, 1)
+# Graphs, and much text, don't tell what a list holds.
+_LIST = holds_one("handle", may_be_unknown=True)
+
+
 OPS = (
-    op("EmptyTensorList", compute=_empty),
+    op("EmptyTensorList", compute=_empty, relations=(_LIST, _ELEMENT_SHAPE, is_scalar("max_num_elements"))),
     *ops_like("StackCloseV2 TensorArrayCloseV3", compute=lambda call: ()),
     op("StackPopV2", compute=_pop),
     op("StackPushV2", compute=_push),
@@ -403,11 +409,11 @@ OPS = (
     op("TensorListPopBack", compute=_pop_back),
     op("TensorListPushBack", compute=_push_back),
     op("TensorListPushBackBatch", compute=_push_back_batch),
-    op("TensorListReserve", compute=_reserve),
+    op("TensorListReserve", compute=_reserve, relations=(_LIST, _ELEMENT_SHAPE, is_scalar("num_elements"))),
     op("TensorListResize", compute=_resize),
     *ops_like("TensorListScatter TensorListScatterV2", compute=_scatter),
     op("TensorListScatterIntoExistingList", compute=_scatter_into),
     op("TensorListSetItem", compute=_set_item),
     op("TensorListSplit", compute=_split),
-    op("TensorListStack", compute=_stack),
+    op("TensorListStack", compute=_stack, relations=(_ELEMENT_SHAPE,)),
 )

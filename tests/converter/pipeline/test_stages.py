@@ -28,11 +28,11 @@ from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeWeights
 from tfconvert.importers.source import Source
 from tfconvert.ops import index
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import call_interfaces, sequences
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize

@@ -18,10 +18,10 @@ from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX, arg
 from tfconvert.converter.targets.stablehlo.fusion.groups import launches
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.ops.call import Results
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import CallOp, FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.options import Options

@@ -12,9 +12,9 @@ from tfconvert.converter.executor import buffers, executor
 from tfconvert.converter.targets.stablehlo.buffers import analysis, polynomials
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
 from tfconvert.converter.targets.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 COUNT = 1000

@@ -10,9 +10,9 @@ from tfconvert.converter.executor import buffers
 from tfconvert.converter.targets.stablehlo.buffers import analysis
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
 from tfconvert.converter.targets.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 # A slice whose size is an input, twice; the sum of it and a matrix; the product with another one.

@@ -19,10 +19,10 @@ from tfconvert.converter.executor import executor
 from tfconvert.converter.targets.stablehlo import artifact_file
 from tfconvert.converter.targets.stablehlo.legalize import registry
 from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 

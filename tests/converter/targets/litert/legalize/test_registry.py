@@ -119,7 +119,6 @@ def test_topics_are_loaded_alone() -> None:
     assert (topics | families) & set(after) - set(before) == {
         "tfconvert.converter.targets.litert.legalize.roll",
         "tfconvert.ops.colors",
-        "tfconvert.ops.layout",
     }
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tfconvert.ops import relations
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.locations import place_of
-from tfconvert.schema.dialects.relations import check as relations
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation

@@ -1,11 +1,11 @@
-"""Relations of `tf` ops of XLA, and of those on uniformly quantized numbers."""
+"""Ops of XLA, and ops on uniformly quantized numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.shape_functions import same
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.relations.rules import Rule, contradict, every, rank, same_shapes, scalar
+from tfconvert.schema.dialects.relations.rules import Rule, contradict, every, is_scalar, rank, same_shapes
 from tfconvert.schema.dialects.relations.view import View
 
 
@@ -58,7 +58,7 @@ def _convolution(view: View) -> None:
     names = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
     if any(view.constant(name) is None for name in names):
         return
-    every(rank(names[0], 1), _padding, rank(names[2], 1), rank(names[3], 1), scalar(names[4]))(view)
+    every(rank(names[0], 1), _padding, rank(names[2], 1), rank(names[3], 1), is_scalar(names[4]))(view)
 
 
 def _broadcast_helper(view: View) -> None:
@@ -116,28 +116,26 @@ def _variadic_reduce(view: View) -> None:
 
 _WINDOWS = ("window_dimensions", "window_strides")
 _DILATIONS = ("base_dilations", "window_dilations")
-_BOTH = every(_quantized("lhs_"), _quantized("rhs_"), _quantized("output_"))
+_BOTH = (_quantized("lhs_"), _quantized("rhs_"), _quantized("output_"))
 
-RULES: Mapping[str, Rule] = {
-    "UniformDequantize": _quantized(),
-    "UniformQuantize": _quantized(),
-    "UniformQuantizedAdd": _BOTH,
-    "UniformQuantizedClipByValue": _quantized(),
-    "UniformQuantizedConvolution": _BOTH,
-    "UniformQuantizedConvolutionHybrid": _quantized("rhs_"),
-    "UniformQuantizedDot": _BOTH,
-    "UniformQuantizedDotHybrid": _quantized("rhs_"),
-    "UniformRequantize": every(_quantized("input_"), _quantized("output_")),
-    "XlaBroadcastHelper": _broadcast_helper,
-    "XlaConvV2": _convolution,
-    "XlaReduceWindow": every(
-        *[_constant_rank(name, 1) for name in (*_WINDOWS, *_DILATIONS)],
-        _one_each("input", *_WINDOWS, *_DILATIONS),
-        _padding,
+OPS = (
+    *ops_like("UniformDequantize UniformQuantize UniformQuantizedClipByValue", relations=(_quantized(),)),
+    *ops_like("UniformQuantizedAdd UniformQuantizedConvolution UniformQuantizedDot", relations=_BOTH),
+    *ops_like("UniformQuantizedConvolutionHybrid UniformQuantizedDotHybrid", relations=(_quantized("rhs_"),)),
+    op("UniformRequantize", relations=(_quantized("input_"), _quantized("output_"))),
+    op("XlaBroadcastHelper", relations=(_broadcast_helper,)),
+    op("XlaConvV2", relations=(_convolution,)),
+    op(
+        "XlaReduceWindow",
+        relations=(
+            *[_constant_rank(name, 1) for name in (*_WINDOWS, *_DILATIONS)],
+            _one_each("input", *_WINDOWS, *_DILATIONS),
+            _padding,
+        ),
     ),
-    "XlaSelectAndScatter": every(_one_each("operand", *_WINDOWS), _padding),
-    "XlaSetDynamicDimensionSize": _dynamic_size,
-    "XlaVariadicReduceV2": every(_static_shapes_agree("inputs"), scalar("init_values"), _variadic_reduce),
-    "XlaVariadicSort": every(_static_shapes_agree("inputs"), _constant_rank("dimension", 0)),
-}
-"""Op -> the rule that its operands, results and attributes keep."""
+    op("XlaSelectAndScatter", relations=(_one_each("operand", *_WINDOWS), _padding)),
+    op("XlaSetDynamicDimensionSize", relations=(_dynamic_size,)),
+    op("XlaSharding", shape=same),
+    op("XlaVariadicReduceV2", relations=(_static_shapes_agree("inputs"), is_scalar("init_values"), _variadic_reduce)),
+    op("XlaVariadicSort", relations=(_static_shapes_agree("inputs"), _constant_rank("dimension", 0))),
+)

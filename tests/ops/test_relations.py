@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.relations import tfl_types
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.tflite import operators
 
@@ -43,17 +43,17 @@ def _const(value: str, kind: str) -> str:
         (
             _const("[4, -1]", "tensor<2xi32>")
             + '%0 = "tf.Reshape"(%x, %c) : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<*xf32>',
-            "must be a multiple of 4",
+            "6 elements can't be divided by 4",
         ),
         (
             _const("[1, 1]", "tensor<2xi32>")
             + '%0 = "tf.Slice"(%x, %c, %i) : (tensor<2x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2xf32>',
-            "'output' must have the rank of 'input'",
+            r"make the shape \[\?, \?\], but a result has type tensor<2xf32>",
         ),
         (
             _const("[-1, 0]", "tensor<2xi32>")
             + '%0 = "tf.Slice"(%x, %c, %i) : (tensor<2x3xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x3xf32>',
-            "'begin' must not be negative",
+            "the elements of 'begin' must be at least 0",
         ),
         (
             '%0 = "tf.Transpose"(%x, %x) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>',
@@ -62,26 +62,32 @@ def _const(value: str, kind: str) -> str:
         (
             _const("[1, 0]", "tensor<2xi32>")
             + '%0 = "tf.Transpose"(%x, %c) : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<2x3xf32>',
-            "dimension 0 of 'y' must be dimension 1 of 'x'",
+            r"make the shape \[3, 2\], but a result has type tensor<2x3xf32>",
         ),
-        ('%0:3 = "tf.Unpack"(%x) : (tensor<2x3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)', "as many res"),
+        (
+            '%0:3 = "tf.Unpack"(%x) : (tensor<2x3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)',
+            r"dimension 0 of \[2, 3\] should be 3",
+        ),
         (
             _const("[1, 4]", "tensor<2xi32>") + '%d = "tf.Const"() {value = dense<0> : tensor<i32>} : () -> tensor<i32>'
             '%0:2 = "tf.SplitV"(%y, %c, %d) : (tensor<4x5xf32>, tensor<2xi32>, tensor<i32>) '
             "-> (tensor<*xf32>, tensor<*xf32>)",
-            "'size_splits' must be 4 together",
+            r"a dimension of 4 can't be split in \[1, 4\]",
         ),
-        ('%0 = "tf.Relu"(%x) : (tensor<2x3xf32>) -> tensor<3x2xf32>', "must have one shape"),
-        ('%0 = "tf.AddV2"(%x, %y) : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<*xf32>', "must broadcast"),
+        ('%0 = "tf.Relu"(%x) : (tensor<2x3xf32>) -> tensor<3x2xf32>', r"make the shape \[2, 3\]"),
+        (
+            '%0 = "tf.AddV2"(%x, %y) : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<*xf32>',
+            r"shapes \[2, 3\] and \[4, 5\] can't be broadcast",
+        ),
         ('%0 = "tf.AddV2"(%x, %u) : (tensor<2x3xf32>, tensor<*xf32>) -> tensor<4x2x3xf32>', None),
         (
             '%0 = "tf.Conv2D"(%image, %filter) {padding = "VALID", strides = [1, 1, 1, 1]} : '
             "(tensor<1x4x4x2xf32>, tensor<3x3x2x8xf32>) -> tensor<1x4x4x8xf32>",
-            "'output' must be tensor<1x2x2x8xf32>",
+            r"make the shape \[1, 2, 2, 8\]",
         ),
         (
             '%0 = "tf.ConcatV2"(%x, %f, %n) : (tensor<2x3xf32>, tensor<2xf32>, tensor<i32>) -> tensor<*xf32>',
-            "'values' must have one rank",
+            r"shapes \[2, 3\], \[2\] can't be concatenated",
         ),
         ('%0 = "tf.ConcatV2"(%x, %n) : (tensor<2x3xf32>, tensor<i32>) -> tensor<2x3xf32>', None),
         (
@@ -133,7 +139,7 @@ def _const(value: str, kind: str) -> str:
             None,
         ),
         ('%0 = "tfl.relu"(%i) : (tensor<2xi32>) -> tensor<2xi32>', "must have elements of type f32, qi16, qi8, qui8"),
-        ('%0 = "tfl.relu"(%x) : (tensor<2x3xf32>) -> tensor<3x2xf32>', "must have one shape"),
+        ('%0 = "tfl.relu"(%x) : (tensor<2x3xf32>) -> tensor<3x2xf32>', r"make the shape \[2, 3\]"),
         (
             '%0 = "tfl.max_pool_2d"(%x) {padding = "SAME", stride_h = 1, stride_w = 1, filter_height = 1, '
             'filter_width = 1, fused_activation_function = "NONE"} : (tensor<2x3xf32>) -> tensor<2x3xf32>'.replace(
@@ -144,7 +150,7 @@ def _const(value: str, kind: str) -> str:
         (
             '%0 = "tfl.concatenation"(%x, %x) {axis = 0 : i32, fused_activation_function = "NONE"} : '
             "(tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<5x3xf32>",
-            "must be the sum of those of 'values', 4",
+            r"make the shape \[4, 3\]",
         ),
         (
             '%0 = "tfl.sum"(%x, %n) {keep_dims = false} : (tensor<2x3xf32>, tensor<i32>) -> tensor<2xi32>',

@@ -1,23 +1,19 @@
-"""Checks the relations of an op: the rules of its row, and the functions that it names."""
+"""Checks the relations of an op: that its written types are those that its shape function infers, and its rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from tfconvert.schema.dialects import tf_verify
-from tfconvert.schema.dialects.relations import (
-    calls,
-    tf_reshaping,
-    tf_traits,
-    tf_values,
-    tf_windows,
-    tf_xla,
-    tfl_rules,
-    tfl_types,
-)
-from tfconvert.schema.dialects.relations.rules import Rule
+from tfconvert.ops import registry, tfl_relations
+from tfconvert.ops.declaration import OpDeclaration
+from tfconvert.ops.operands import Known, Operands, ShapeFunction
+from tfconvert.schema.dialects import tensor_data, tf_verify, types
+from tfconvert.schema.dialects.dims import MismatchError, compatible, text
+from tfconvert.schema.dialects.relations import calls, tfl_types
 from tfconvert.schema.dialects.relations.view import Plain, View
+from tfconvert.schema.dialects.tf_attributes import PlaceholderAttr
 from tfconvert.schema.dialects.tfl import TFLOp, option_fields
+from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.symbol_table import SymbolTable
 from tfconvert.schema.ir.types import NONE
@@ -26,13 +22,6 @@ from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import Field
-
-_TABLES = (tf_traits.RULES, tf_reshaping.RULES, tf_values.RULES, tf_windows.RULES, tf_xla.RULES)
-
-_TF: Mapping[str, tuple[Rule, ...]] = {
-    f"tf.{name}": tuple([table[name] for table in _TABLES if name in table])
-    for name in sorted({name for table in _TABLES for name in table})
-}
 
 
 def check(op: Operation, symbols: Callable[[], SymbolTable], *, with_elements: bool = True) -> None:
@@ -43,22 +32,43 @@ def check(op: Operation, symbols: Callable[[], SymbolTable], *, with_elements: b
         symbols: Returns the symbols around it.
         with_elements: Whether `tfl` ops may have no element types but those that the dialect lists.
     """
-    rules = _TF.get(op.name)
-    if rules is not None:
-        _check_tf(op, rules)
-    elif isinstance(op, TFLOp):
+    if isinstance(op, TFLOp):
         _check_tfl(op, with_elements)
+    elif op.name.startswith("tf."):
+        declaration = registry.declaration(op.name[len("tf.") :])
+        if declaration is not None:
+            _check_tf(op, declaration)
     calls.check(op, symbols)
 
 
-def _check_tf(op: Operation, rules: Sequence[Rule]) -> None:
-    name = op.name[len("tf.") :]
-    values = tf_verify.values_by_argument(op, name)
-    op_def = op_defs.lookup(name)
-    if values is not None and op_def is not None:
-        view = View(op, values, lambda attribute: _default(op_def, attribute))
-        for rule in rules:
-            rule(view)
+def _check_tf(op: Operation, declaration: OpDeclaration) -> None:
+    if declaration.relations:
+        values = tf_verify.values_by_argument(op, declaration.name)
+        op_def = op_defs.lookup(declaration.name)
+        if values is not None and op_def is not None:
+            view = View(op, values, lambda attribute: _default(op_def, attribute))
+            for rule in declaration.relations:
+                rule(view)
+    # What an attribute of a generic function is, its calls say.
+    if declaration.shape and not any(isinstance(value, PlaceholderAttr) for value in op.properties.values()):
+        _check_shapes(op, declaration.shape)
+
+
+def _check_shapes(op: Operation, function: ShapeFunction) -> None:
+    """Checks that the types of the results are not others than the operands determine."""
+    known = Known()
+    for value in op.operands:
+        known.note(value, types.shape_of(value.type))
+        constant = tensor_data.constant_of(value)
+        if constant is not None:
+            known.constants[value] = constant
+    try:
+        shapes = function(Operands(op, known))
+    except MismatchError as mismatch:
+        raise VerifyError(f"{op.name}: {mismatch}, found operands {', '.join(map(str, op.operand_types))}") from None
+    for shape, result in zip(shapes, op.result_types, strict=True):
+        if not compatible(shape, types.shape_of(result)):
+            raise VerifyError(f"{op.name}: its operands make the shape {text(shape)}, but a result has type {result}")
 
 
 def _check_tfl(op: TFLOp, with_elements: bool) -> None:
@@ -69,8 +79,11 @@ def _check_tfl(op: TFLOp, with_elements: bool) -> None:
     fields = option_fields(op.op_name)
     view = View(op, values, lambda name: _field_default(fields.get(name)))
     tfl_types.check(view, operator, with_elements=with_elements)
-    for rule in tfl_rules.RULES.get(operator.name, ()):
+    for rule in tfl_relations.RULES.get(operator.name, ()):
         rule(view)
+    function = tfl_relations.shape_function(operator.name)
+    if function is not None:
+        _check_shapes(op, function)
 
 
 def _by_argument(arguments: Sequence[operators.Value], values: Sequence[Value]) -> dict[str, Sequence[Value]]:

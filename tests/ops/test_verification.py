@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tfconvert.ops.verification import excerpt, first_broken
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import excerpt, first_broken
 from tfconvert.schema.ir.attributes import ArrayAttr, UnitAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
