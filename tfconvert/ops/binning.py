@@ -56,7 +56,7 @@ def _bucketize(call: Call) -> Results:
 
 OPS = (
     op("Bincount", shape=_bincount_shape, compute=_bincount),
-    op("Bucketize", shape=same, compute=_bucketize),
+    op("Bucketize", shape=same, compute=_bucketize, verified=True),
     op("DenseBincount", shape=_bincount_shape, compute=_bincount),
     op("HistogramFixedWidth", shape=_histogram_shape),
 )

@@ -188,6 +188,29 @@ def _within_whole(view: View) -> None:
             view.fail(f"dimension {index} of 'output' must be at most {whole}, found {made}")
 
 
+def _batch_to_space_nd(view: View) -> None:
+    blocks, crops = view.shape("block_shape"), view.shape("crops")
+    if blocks is None or crops is None or -1 in (*blocks, *crops) or not blocks:
+        return
+    if crops != (blocks[0], 2):
+        view.fail(f"'crops' must have the shape [{blocks[0]}, 2], found {view.type('crops')}")
+
+
+def _space_to_batch_nd(view: View) -> None:
+    source, blocks, pads = view.shape("input"), view.integers("block_shape"), view.constant("paddings")
+    count = max(view.dim("block_shape", 0), view.dim("paddings", 0))
+    if source is None or count < 0:
+        return
+    if len(source) < count + 1:
+        view.fail(f"'input' must have at least rank {count + 1}, found {view.type('input')}")
+    if -1 in source or blocks is None or pads is None:
+        return
+    for index, block in enumerate(blocks):
+        padded = source[index + 1] + int(pads[index][0]) + int(pads[index][1])
+        if padded % block:
+            view.fail(f"dimension {index + 1} of 'input' with its paddings ({padded}) must be a multiple of {block}")
+
+
 OPS = (
     _older(
         "BatchToSpace",
@@ -202,13 +225,9 @@ OPS = (
             at_least("crops", 0),
             _within_whole,
         ),
+        verified=True,
     ),
-    op(
-        "BatchToSpaceND",
-        shape=_batch_to_space_shape,
-        compute=_batch_to_space,
-        relations=(rank("crops", 2), size("crops", 1, 2), same_dims("block_shape", 0, "crops", 0)),
-    ),
+    op("BatchToSpaceND", shape=_batch_to_space_shape, compute=_batch_to_space, relations=(_batch_to_space_nd,)),
     op("DepthToSpace", shape=_depth_to_space_shape, compute=_depth_to_space),
     _older("SpaceToBatch", shape=_space_to_batch_shape, compute=_space_to_batch),
     op(
@@ -222,6 +241,7 @@ OPS = (
             same_dims("block_shape", 0, "paddings", 0),
             at_least("block_shape", 1),
             at_least("paddings", 0),
+            _space_to_batch_nd,
         ),
     ),
     op("SpaceToDepth", shape=_space_to_depth_shape, compute=_space_to_depth),

@@ -32,7 +32,7 @@ def _updated_variables(view: View) -> None:
 
 OPS = (
     *ops_like("Case StatelessCase", relations=(is_scalar("branch_index"),)),
-    *ops_like("CollectiveReduce CrossReplicaSum NcclAllReduce", shape=same),
+    *ops_like("CollectiveReduce CrossReplicaSum NcclAllReduce", shape=same, verified=True),
     op("TPUExecuteAndUpdateVariables", relations=(_updated_variables,)),
     op("TPUPartitionedInputV2", relations=(_partitions,)),
 )

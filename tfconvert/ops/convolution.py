@@ -199,15 +199,19 @@ _PADDED = (*_STEPS, list_at_least("explicit_paddings", 0))
 
 
 OPS = (
-    op("Conv2D", shape=partial(_convolution_shape, 4), compute=partial(_conv, "NHWC"), relations=_PADDED),
+    op(
+        "Conv2D", shape=partial(_convolution_shape, 4), compute=partial(_conv, "NHWC"), relations=_PADDED, verified=True
+    ),
     *ops_like("Conv2DBackpropFilter DepthwiseConv2dNativeBackpropFilter", shape=_filter_gradient_shape),
     op(
         "Conv2DBackpropInput",
         shape=partial(_transposed_shape, 4),
         compute=partial(_conv_transpose, "NHWC"),
-        relations=(rank("out_backprop", 4), rank("filter", 4), *_STEPS),
+        relations=(rank("out_backprop", 4), rank("filter", 4), rank("output", 4), *_STEPS),
     ),
-    op("Conv3D", shape=partial(_convolution_shape, 5), compute=partial(_conv, "NDHWC"), relations=_STEPS),
+    op(
+        "Conv3D", shape=partial(_convolution_shape, 5), compute=partial(_conv, "NDHWC"), relations=_STEPS, verified=True
+    ),
     op("Conv3DBackpropInputV2", shape=partial(_transposed_shape, 5), compute=partial(_conv_transpose, "NDHWC")),
     op("DepthwiseConv2dNative", shape=_depthwise_shape, compute=_depthwise),
     op("DepthwiseConv2dNativeBackpropInput", shape=partial(_transposed_shape, 4), compute=_depthwise_transpose),

@@ -147,7 +147,7 @@ OPS = (
     ),
     op("LinSpace", shape=_lin_space_shape, compute=_lin_space),
     op("Multinomial", shape=_multinomial_shape),
-    op("OnesLike", shape=same, compute=partial(_like, 1)),
+    op("OnesLike", shape=same, compute=partial(_like, 1), verified=True),
     *ops_like(
         "ParameterizedTruncatedNormal RandomStandardNormal RandomUniformInt StatelessRandomNormal "
         "StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformFullInt StatelessRandomUniformInt "
@@ -156,5 +156,5 @@ OPS = (
     ),
     op("RandomUniform", shape=_of_first_shape, relations=(is_vector("shape"),)),
     op("Range", shape=_range_shape, values=_range_elements, compute=_range),
-    op("ZerosLike", shape=same, compute=partial(_like, 0)),
+    op("ZerosLike", shape=same, compute=partial(_like, 0), verified=True),
 )

@@ -55,7 +55,9 @@ class OpDeclaration(NamedTuple):
         values: Infers the elements of results that are small integer vectors.
         compute: The numpy kernel; without one the op's formula is computed.
         decompose: What it is composed of, for targets that lack the op: one formula for each kind of numbers.
-        relations: Checks of the verifier beyond those that `shape` implies.
+        relations: Checks of the verifier.
+        verified: Whether the verifier refuses what `shape` contradicts. TensorFlow's verifier does so for some ops; for
+            all others, an op whose operands don't fit may be in a branch that never runs.
     """
 
     name: str
@@ -64,6 +66,7 @@ class OpDeclaration(NamedTuple):
     compute: Kernel | None = None
     decompose: tuple[Decomposition, ...] = ()
     relations: tuple[Rule, ...] = ()
+    verified: bool = False
 
 
 def op(
@@ -74,10 +77,11 @@ def op(
     compute: Kernel | None = None,
     decompose: Formula | tuple[Decomposition, ...] = (),
     relations: tuple[Rule, ...] = (),
+    verified: bool = False,
 ) -> OpDeclaration:
     """Declares an op; see `OpDeclaration`. A formula alone is one for floats."""
     forms = decompose if isinstance(decompose, tuple) else (Decomposition(decompose),)
-    return OpDeclaration(name, shape, values, compute, forms, relations)
+    return OpDeclaration(name, shape, values, compute, forms, relations, verified)
 
 
 def ops_like(names: str, **same: Any) -> tuple[OpDeclaration, ...]:

@@ -181,6 +181,7 @@ OPS = (
         shape=same_with_rank_at_least(2),
         compute=_matrix_band_part,
         relations=(is_scalar("num_lower", "num_upper"),),
+        verified=True,
     ),
     *ops_like("MatrixDiag MatrixDiagV2 MatrixDiagV3", shape=_matrix_diagonal_shape, compute=_matrix_diag),
     *ops_like(

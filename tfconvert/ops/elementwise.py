@@ -35,27 +35,27 @@ _LIMIT = 1 << 62
 
 def _unary(name: str, function: Function, **more: Any) -> OpDeclaration:
     """Declares an op whose result has the operand's type."""
-    return op(name, shape=same, compute=partial(_compute_unary, function), **more)
+    return op(name, shape=same, compute=partial(_compute_unary, function), verified=True, **more)
 
 
 def _binary(name: str, function: Function, **more: Any) -> OpDeclaration:
     """Declares an op whose result has the operands' type."""
-    return op(name, shape=broadcasting, compute=partial(_compute_binary, function), **more)
+    return op(name, shape=broadcasting, compute=partial(_compute_binary, function), verified=True, **more)
 
 
 def _division(name: str, integers: Function, floats: Function, **more: Any) -> OpDeclaration:
     """Declares a division by the functions for integers and for all else."""
-    return op(name, shape=broadcasting, compute=partial(_divide, integers, floats), **more)
+    return op(name, shape=broadcasting, compute=partial(_divide, integers, floats), verified=True, **more)
 
 
 def _predicate(name: str, function: Function, **more: Any) -> OpDeclaration:
     """Declares an op whose result is boolean."""
-    return op(name, shape=broadcasting, compute=partial(_test, function), **more)
+    return op(name, shape=broadcasting, compute=partial(_test, function), verified=True, **more)
 
 
 def _part(name: str, function: Function) -> OpDeclaration:
     """Declares an op that takes a real number from a complex one."""
-    return op(name, shape=same, compute=lambda call: (np.array(function(call.inputs[0])),))
+    return op(name, shape=same, compute=lambda call: (np.array(function(call.inputs[0])),), verified=True)
 
 
 def _elements(operation: Callable[[int, int], int]) -> Callable[[Operands], Partials]:
@@ -97,7 +97,7 @@ def _equality(name: str, function: Function, otherwise: bool) -> OpDeclaration:
                 raise
             return (np.array(otherwise),)
 
-    return op(name, shape=_equality_shape, compute=compute)
+    return op(name, shape=_equality_shape, compute=compute, verified=True)
 
 
 def _equality_shape(operands: Operands) -> Shapes:
@@ -368,15 +368,16 @@ OPS = (
     _binary("BitwiseAnd", np.bitwise_and),
     _binary("BitwiseOr", np.bitwise_or),
     _binary("BitwiseXor", np.bitwise_xor),
-    op("Cast", shape=same, values=_cast_elements, compute=_cast),
+    op("Cast", shape=same, values=_cast_elements, compute=_cast, verified=True),
     _unary("Ceil", np.ceil),
-    *ops_like("CheckNumerics CheckNumericsV2", shape=same, compute=_check_numerics),
+    op("CheckNumerics", shape=same, compute=_check_numerics, verified=True),
+    op("CheckNumericsV2", shape=same, compute=_check_numerics),
     op("ClipByValue", shape=_clip_shape, compute=_clip, decompose=(Decomposition(clip_by_value, "number"),)),
-    op("Complex", shape=broadcasting, compute=_complex),
+    op("Complex", shape=broadcasting, compute=_complex, verified=True),
     _part("ComplexAbs", np.abs),
     _unary("Conj", np.conj),
     _division("Div", _truncated_quotient, np.divide),
-    op("DivNoNan", shape=broadcasting, decompose=div_no_nan),
+    op("DivNoNan", shape=broadcasting, decompose=div_no_nan, verified=True),
     _equality("Equal", np.equal, otherwise=False),
     _unary("Floor", np.floor),
     _division("FloorDiv", np.floor_divide, lambda x, y: np.floor(x / y), values=_elements(_floor_divide)),
@@ -399,11 +400,11 @@ OPS = (
     _binary("Minimum", np.minimum, values=_elements(_smaller)),
     _division("Mod", np.fmod, np.fmod, decompose=_REMAINDERS),
     _binary("Mul", np.multiply, values=_elements(multiply_elements)),
-    op("MulNoNan", shape=broadcasting, decompose=mul_no_nan),
+    op("MulNoNan", shape=broadcasting, decompose=mul_no_nan, verified=True),
     _unary("Neg", np.negative),
     _binary("NextAfter", np.nextafter),
     _equality("NotEqual", np.not_equal, otherwise=True),
-    op("PopulationCount", shape=same, compute=_population_count),
+    op("PopulationCount", shape=same, compute=_population_count, verified=True),
     _binary("Pow", _power),
     _part("Real", np.real),
     _binary("RealDiv", np.divide),
@@ -413,13 +414,13 @@ OPS = (
     _binary("RightShift", partial(_shift, np.right_shift)),
     _unary("Rint", np.rint),
     _unary("Round", _round),
-    op("Select", shape=_select_shape, values=_selected_elements, compute=_select),
-    op("SelectV2", shape=broadcasting, values=_selected_elements, compute=_select_v2),
+    op("Select", shape=_select_shape, values=_selected_elements, compute=_select, verified=True),
+    op("SelectV2", shape=broadcasting, values=_selected_elements, compute=_select_v2, verified=True),
     _unary("Sign", np.sign),
     _unary("Square", np.square),
     _binary("SquaredDifference", _squared_difference),
     _binary("Sub", np.subtract, values=_elements(_subtract)),
-    op("ToBool", shape=scalars, compute=_to_bool),
+    op("ToBool", shape=scalars, compute=_to_bool, verified=True),
     _division(
         "TruncateDiv",
         _truncated_quotient,
@@ -427,7 +428,7 @@ OPS = (
         decompose=(Decomposition(truncate_div), Decomposition(truncate_div_of_integers, "i32")),
     ),
     _division("TruncateMod", np.fmod, np.fmod, decompose=_REMAINDERS),
-    op("Xdivy", shape=broadcasting, decompose=xdivy),
-    op("Xlog1py", shape=broadcasting, decompose=xlog1py),
-    op("Xlogy", shape=broadcasting, decompose=xlogy),
+    op("Xdivy", shape=broadcasting, decompose=xdivy, verified=True),
+    op("Xlog1py", shape=broadcasting, decompose=xlog1py, verified=True),
+    op("Xlogy", shape=broadcasting, decompose=xlogy, verified=True),
 )

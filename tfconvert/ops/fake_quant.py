@@ -168,12 +168,19 @@ _BITS = attribute_between("num_bits", 2, MAX_BITS)
 
 
 OPS = (
-    op("FakeQuantWithMinMaxArgs", shape=same, compute=_fake_quant, relations=(_range_of, _BITS)),
-    op("FakeQuantWithMinMaxArgsGradient", shape=all_equal),
+    op("FakeQuantWithMinMaxArgs", shape=same, compute=_fake_quant, relations=(_range_of, _BITS), verified=True),
+    op("FakeQuantWithMinMaxArgsGradient", shape=all_equal, verified=True),
     op("FakeQuantWithMinMaxVars", shape=same, compute=_fake_quant, relations=(is_scalar("min", "max"), _BITS)),
-    op("FakeQuantWithMinMaxVarsPerChannel", shape=_per_channel_shape, compute=_fake_quant, relations=(_BITS,)),
+    op(
+        "FakeQuantWithMinMaxVarsPerChannel",
+        shape=_per_channel_shape,
+        compute=_fake_quant,
+        relations=(_BITS,),
+        verified=True,
+    ),
+    op("QuantizeAndDequantize", shape=same, compute=_quantize_and_dequantize, verified=True),
     *ops_like(
-        "QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
+        "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
         shape=same,
         compute=_quantize_and_dequantize,
     ),

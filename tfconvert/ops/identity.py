@@ -70,14 +70,17 @@ OPS = (
     op("Assert", compute=_assert),
     op("Const", compute=_const),
     op("DeepCopy", shape=same, compute=_same),
-    op("DebugIdentity", shape=same),
-    *ops_like("HashTableV2 MergeSummary Timestamp VarIsInitializedOp", shape=scalars),
-    *ops_like("Identity PreventGradient Snapshot StopGradient", shape=same, values=same_elements, compute=_same),
+    op("DebugIdentity", shape=same, verified=True),
+    op("MergeSummary", shape=scalars, verified=True),
+    *ops_like("HashTableV2 Timestamp VarIsInitializedOp", shape=scalars),
+    *ops_like(
+        "Identity PreventGradient Snapshot StopGradient", shape=same, values=same_elements, compute=_same, verified=True
+    ),
     op("IdentityN", shape=same_each, values=_same_each_elements, compute=_same),
     op("NoOp", compute=_nothing),
     op("PlaceholderWithDefault", shape=_declared_shape, compute=_same),
     op("ReadVariableOp", shape=_read_variable_shape),
     op("VarHandleOp", shape=scalars, relations=(holds_one("resource"),)),
-    op("VariableShape", shape=_variable_shape, relations=(_one_handle,)),
-    op("_UnaryOpsComposition", shape=same),
+    op("VariableShape", shape=_variable_shape, relations=(_one_handle,), verified=True),
+    op("_UnaryOpsComposition", shape=same, verified=True),
 )

@@ -12,7 +12,7 @@ from tfconvert.ops.declaration import op, ops_like
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank
 from tfconvert.schema.dialects.dims import MismatchError, axis_of, dim_of_element, merge, text, with_rank_at_least
-from tfconvert.schema.dialects.relations.rules import is_scalar, rank_at_least, rank_at_most
+from tfconvert.schema.dialects.relations.rules import is_scalar, is_vector, rank_at_least, rank_at_most
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
@@ -285,9 +285,15 @@ def _stitched(view: View) -> None:
         view.fail(f"'indices' must hold all from 0 to {count - 1}, {min(missing)} is missing")
 
 
+def _scatter_depth(view: View) -> None:
+    shape, length = view.shape("tensor"), view.dim("indices", -1)
+    if shape is not None and length > len(shape):
+        view.fail(f"the last dimension of 'indices' ({length}) must be at most the rank of 'tensor', {len(shape)}")
+
+
 OPS = (
     op("DynamicPartition", shape=_dynamic_partition_shape, compute=_dynamic_partition),
-    op("DynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch, relations=(_stitched,)),
+    op("DynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch, relations=(_stitched,), verified=True),
     op("Gather", shape=_gather_shape, values=_gather_elements, compute=_gather),
     op("GatherNd", shape=_gather_nd_shape, compute=_gather_nd),
     op(
@@ -296,11 +302,19 @@ OPS = (
         values=_gather_elements,
         compute=_gather_v2,
         relations=(rank_at_most("axis", 1),),
+        verified=True,
     ),
-    *ops_like("InplaceAdd InplaceSub InplaceUpdate", shape=same),
-    op("InvertPermutation", shape=same_with_rank(1), compute=_invert_permutation),
+    op("InplaceAdd", shape=same, verified=True),
+    *ops_like("InplaceSub InplaceUpdate", shape=same),
+    op("InvertPermutation", shape=same_with_rank(1), compute=_invert_permutation, relations=(is_vector("x"),)),
     op("LowerBound", shape=_search_shape, compute=partial(_bound, "left")),
-    op("OneHot", shape=_one_hot_shape, compute=_one_hot, relations=(is_scalar("depth", "on_value", "off_value"),)),
+    op(
+        "OneHot",
+        shape=_one_hot_shape,
+        compute=_one_hot,
+        relations=(is_scalar("depth", "on_value", "off_value"),),
+        verified=True,
+    ),
     op("ParallelDynamicStitch", shape=_dynamic_stitch_shape, compute=_dynamic_stitch),
     op("ScatterNd", shape=_scatter_nd_shape, compute=_scatter_nd),
     op("ScatterNdNonAliasingAdd", compute=partial(_scatter, np.add)),
@@ -313,7 +327,7 @@ OPS = (
         "TensorScatterUpdate",
         shape=_tensor_scatter_shape,
         compute=partial(_scatter, None),
-        relations=(rank_at_least("tensor", 1), rank_at_least("indices", 1)),
+        relations=(rank_at_least("tensor", 1), rank_at_least("indices", 1), _scatter_depth),
     ),
     op("UnravelIndex", compute=_unravel),
     op("UpperBound", shape=_search_shape, compute=partial(_bound, "right")),

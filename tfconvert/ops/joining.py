@@ -10,6 +10,7 @@ from tfconvert.ops.call import Call, Results, ints, scalar
 from tfconvert.ops.declaration import op
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
     MismatchError,
@@ -22,7 +23,14 @@ from tfconvert.schema.dialects.dims import (
     with_rank,
     with_rank_at_least,
 )
-from tfconvert.schema.dialects.relations.rules import is_scalar, is_vector, rank_at_least, rank_at_most
+from tfconvert.schema.dialects.relations.rules import (
+    check_axis,
+    contradict,
+    is_scalar,
+    is_vector,
+    rank_at_least,
+    rank_at_most,
+)
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
@@ -194,11 +202,61 @@ def _unpack(call: Call) -> Results:
     return tuple(np.moveaxis(call.inputs[0], call.integer("axis"), 0))
 
 
-def _one_size_each(view: View) -> None:
-    """Refuses a split into other parts than there are results; as many may be of unknown size."""
-    count, sizes = len(view.op.results), view.dim("size_splits", 0)
-    if sizes not in (-1, count):
-        view.fail(f"'size_splits' must have as many elements as there are results, {count}, found {sizes}")
+def _split_axis(view: View) -> int | None:
+    """Returns the axis of a split, `None` if it or the rank is unknown."""
+    shape, axis = view.shape("value"), view.integers("split_dim")
+    if shape == ():
+        view.fail(f"'value' must not be a scalar, found {view.type('value')}")
+    if shape is None or axis is None:
+        return None
+    check_axis(view, "'split_dim'", axis[0], len(shape))
+    return axis[0]
+
+
+def _split_sizes(view: View) -> None:
+    count = view.dim("size_splits", 0)
+    if count not in (-1, len(view.op.results)):
+        view.fail(
+            f"'size_splits' must have as many elements as there are results, {len(view.op.results)}, found {count}"
+        )
+    if view.shape("size_splits") is None:
+        return
+    is_scalar("split_dim")(view)
+    axis, sizes = _split_axis(view), view.integers("size_splits")
+    dim = -1 if axis is None else view.dim("value", axis)
+    if dim < 0 or sizes is None:
+        return
+    if sizes.count(-1) > 1:
+        view.fail(f"one element of 'size_splits' may be -1, found {sizes}")
+    total = sum(size for size in sizes if size != -1)
+    if total > dim or (total < dim and -1 not in sizes):
+        view.fail(f"'size_splits' must be {dim} together, as 'value' has it, found {total}")
+
+
+def _offsets(view: View) -> None:
+    count = None
+    for shape, offset in zip(view.values("shape"), view.values("offset"), strict=False):
+        one, other = types.shape_of(shape.type), types.shape_of(offset.type)
+        if one is not None and other is not None and contradict(one, other):
+            view.fail(f"its operand and result must have one shape, found {shape.type} and {offset.type}")
+        if one is None:
+            continue
+        if len(one) != 1:
+            view.fail(f"'shape' must have rank 1, found {shape.type}")
+        if one[0] >= 0 and count not in (None, one[0]):
+            view.fail(f"'shape' must have as many elements each, found {count} and {one[0]}")
+        count = one[0] if one[0] >= 0 else count
+
+
+def _unpack_count(view: View) -> None:
+    shape, axis, count = view.shape("value"), view.integer("axis"), len(view.op.results)
+    if shape is None:
+        return
+    check_axis(view, "the attribute 'axis'", axis, len(shape))
+    if shape[axis] not in (-1, count):
+        view.fail(
+            f"there must be as many results as 'value' has elements along axis {axis}, {shape[axis]}, found {count}"
+        )
 
 
 OPS = (
@@ -208,28 +266,31 @@ OPS = (
         values=partial(_concat_elements, 1),
         compute=_concat,
         relations=(rank_at_most("concat_dim", 1),),
+        verified=True,
     ),
-    op("ConcatOffset", shape=_concat_offset_shape, compute=_concat_offset, relations=(is_scalar("concat_dim"),)),
+    op(
+        "ConcatOffset",
+        shape=_concat_offset_shape,
+        compute=_concat_offset,
+        relations=(is_scalar("concat_dim"), _offsets),
+    ),
     op(
         "ConcatV2",
         shape=_concat_v2_shape,
         values=partial(_concat_elements, 0),
         compute=_concat_v2,
         relations=(rank_at_most("axis", 1),),
+        verified=True,
     ),
-    op("Pack", shape=_pack_shape, values=_pack_elements, compute=_pack),
+    op("Pack", shape=_pack_shape, values=_pack_elements, compute=_pack, verified=True),
     op(
         "Split",
         shape=_split_shape,
         values=_split_elements,
         compute=_split,
         relations=(is_scalar("split_dim"), rank_at_least("value", 1)),
+        verified=True,
     ),
-    op(
-        "SplitV",
-        shape=_split_v_shape,
-        compute=_split_v,
-        relations=(is_vector("size_splits"), is_scalar("split_dim"), rank_at_least("value", 1), _one_size_each),
-    ),
-    op("Unpack", shape=_unpack_shape, values=_unpack_elements, compute=_unpack),
+    op("SplitV", shape=_split_v_shape, compute=_split_v, relations=(is_vector("size_splits"), _split_sizes)),
+    op("Unpack", shape=_unpack_shape, values=_unpack_elements, compute=_unpack, relations=(_unpack_count,)),
 )

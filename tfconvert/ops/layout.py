@@ -22,7 +22,7 @@ from tfconvert.schema.dialects.dims import (
     with_rank,
     with_rank_at_least,
 )
-from tfconvert.schema.dialects.relations.rules import at_least, every, is_vector, rank, size
+from tfconvert.schema.dialects.relations.rules import contradict, every, is_vector, rank, size
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.ir.attribute import Attribute
 
@@ -224,26 +224,35 @@ def _permuted_format(view: View) -> None:
         every(size("x", 0, 4), size("x", 1, 2))(view)
 
 
+def _tiled(view: View) -> None:
+    source, result, multiples = view.shape("input"), view.shape("output"), view.integers("multiples")
+    count = view.dim("multiples", 0) if multiples is None else len(multiples)
+    if source is not None and count >= 0 and count != len(source):
+        view.fail(f"'multiples' must have as many elements as 'input' has dimensions ({len(source)}), found {count}")
+    if source is None or result is None:
+        return
+    if len(source) != len(result):
+        view.fail(f"'output' must have the rank of 'input', found {view.type('input')} and {view.type('output')}")
+    for index, times in enumerate(multiples or ()):
+        expected = source[index] * times if source[index] >= 0 else -1
+        if times < 0 or contradict((expected,), (result[index],)):
+            view.fail(f"dimension {index} of 'output' must be {source[index]} * {times}, found {result[index]}")
+
+
 OPS = (
-    op("Bitcast", shape=_bitcast_shape, compute=_bitcast),
+    op("Bitcast", shape=_bitcast_shape, compute=_bitcast, verified=True),
     op("BroadcastTo", shape=_broadcast_to_shape, compute=_broadcast_to),
     op("ConjugateTranspose", shape=_transpose_shape, compute=_conjugate_transpose),
-    op("DataFormatDimMap", shape=same),
-    op("DataFormatVecPermute", shape=same, relations=(rank("x", 1, 2), _permuted_format)),
+    op("DataFormatDimMap", shape=same, verified=True),
+    op("DataFormatVecPermute", shape=same, relations=(rank("x", 1, 2), _permuted_format), verified=True),
     op("MirrorPad", shape=_pad_shape, compute=_mirror_pad, relations=(rank("paddings", 2),)),
     op("MirrorPadGrad", relations=(rank("paddings", 2),)),
     *ops_like("Pad PadV2", shape=_pad_shape, compute=_pad, relations=(rank("paddings", 2),)),
-    op("RandomShuffle", shape=same),
+    op("RandomShuffle", shape=same, verified=True),
     op("Reverse", compute=_reverse_flagged),
     op("ReverseSequence", shape=_reverse_sequence_shape, compute=_reverse_sequence),
     op("ReverseV2", shape=same_with_axes, values=_reversed_elements, compute=_reverse),
     op("Roll", shape=same_with_rank_at_least(1), compute=_roll),
-    op(
-        "Tile",
-        shape=_tile_shape,
-        values=_tile_elements,
-        compute=_tile,
-        relations=(is_vector("multiples"), at_least("multiples", 0)),
-    ),
-    op("Transpose", shape=_transpose_shape, compute=_transpose, relations=(is_vector("perm"),)),
+    op("Tile", shape=_tile_shape, values=_tile_elements, compute=_tile, relations=(is_vector("multiples"), _tiled)),
+    op("Transpose", shape=_transpose_shape, compute=_transpose, relations=(is_vector("perm"),), verified=True),
 )

@@ -20,7 +20,7 @@ from tfconvert.schema.dialects.dims import (
     with_rank,
     with_rank_at_least,
 )
-from tfconvert.schema.dialects.relations.rules import rank_at_least
+from tfconvert.schema.dialects.relations.rules import every, is_vector, rank_at_least, same_dims
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
@@ -200,8 +200,12 @@ def sparse_mat_mul(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose
     return a.op("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b)  # type: ignore[no-any-return]
 
 
-def _image_rank(view: View) -> None:
-    rank_at_least("value", 3 if view.string("data_format") == "NCHW" else 2)(view)
+def _bias(view: View) -> None:
+    """Refuses a bias that is not a vector with an element for each channel."""
+    is_first = view.string("data_format") == "NCHW"
+    every(rank_at_least("value", 3 if is_first else 2), is_vector("bias"))(view)
+    shape = view.shape("value")
+    same_dims("value", len(shape) - 3 if is_first and shape is not None else -1, "bias", 0)(view)
 
 
 def _two_at_most(view: View) -> None:
@@ -210,18 +214,19 @@ def _two_at_most(view: View) -> None:
 
 
 OPS = (
-    *ops_like("BatchMatMul BatchMatMulV2 BatchMatMulV3", shape=_batch_matmul_shape, compute=_batch_mat_mul),
-    op("BiasAdd", shape=_bias_shape, compute=_bias_add, relations=(_image_rank,)),
+    *ops_like("BatchMatMul BatchMatMulV2", shape=_batch_matmul_shape, compute=_batch_mat_mul, verified=True),
+    op("BatchMatMulV3", shape=_batch_matmul_shape, compute=_batch_mat_mul),
+    op("BiasAdd", shape=_bias_shape, compute=_bias_add, relations=(_bias,)),
     op("BiasAddV1", shape=_bias_shape, compute=_bias_add),
     *ops_like(
         "Cholesky MatrixExponential MatrixInverse MatrixLogarithm MatrixSquareRoot", shape=same_with_rank_at_least(2)
     ),
-    op("Cross", shape=all_equal, decompose=(Decomposition(cross, "number", rank_is_known),)),
+    op("Cross", shape=all_equal, decompose=(Decomposition(cross, "number", rank_is_known),), verified=True),
     op("Einsum", shape=_einsum_shape, compute=_einsum, relations=(_two_at_most,)),
     op("MatMul", shape=_matmul_shape, compute=_mat_mul),
     op("MatrixDeterminant", shape=_determinant_shape),
     *ops_like("MatrixSolve MatrixTriangularSolve", shape=_solve_shape),
-    op("Qr", shape=_qr_shape),
+    op("Qr", shape=_qr_shape, relations=(rank_at_least("input", 2),)),
     op(
         "SparseMatMul",
         shape=_matmul_shape,

@@ -10,8 +10,9 @@ from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
 from tfconvert.ops.windows import channels_first
-from tfconvert.schema.dialects.dims import broadcast, merge, merge_all, with_rank
+from tfconvert.schema.dialects.dims import broadcast, can_broadcast, merge, merge_all, with_rank
 from tfconvert.schema.dialects.relations.rules import is_vector
+from tfconvert.schema.dialects.relations.view import View
 
 
 def _fused_batch_norm_shape(operands: Operands) -> Shapes:
@@ -137,6 +138,16 @@ def _sparse_cross_entropy(call: Call) -> Results:
     return _cross_entropy(call._replace(inputs=(logits, labels)))
 
 
+def _rows(view: View) -> None:
+    features, labels = view.shape("features"), view.shape("labels")
+    if features is None or labels is None:
+        return
+    if max(len(features), len(labels)) != 2 or not can_broadcast(features, labels):
+        view.fail(
+            f"'features' and 'labels' must broadcast to rank 2, found {view.type('features')} and {view.type('labels')}"
+        )
+
+
 OPS = (
     op(
         "BatchNormWithGlobalNormalization",
@@ -148,11 +159,12 @@ OPS = (
         shape=_fused_batch_norm_shape,
         compute=_fused_batch_norm,
         relations=(is_vector("mean", "variance"),),
+        verified=True,
     ),
     *ops_like("FusedBatchNormV2 FusedBatchNormV3", shape=_fused_batch_norm_shape, compute=_fused_batch_norm),
     op("LRN", shape=same, compute=_local_response),
-    op("LogSoftmax", shape=same_with_rank_at_least(1), compute=_log_softmax),
-    op("Softmax", shape=same_with_rank_at_least(1), compute=_softmax),
-    op("SoftmaxCrossEntropyWithLogits", shape=_losses_shape, compute=_cross_entropy),
-    op("SparseSoftmaxCrossEntropyWithLogits", shape=_losses_shape, compute=_sparse_cross_entropy),
+    op("LogSoftmax", shape=same_with_rank_at_least(1), compute=_log_softmax, verified=True),
+    op("Softmax", shape=same_with_rank_at_least(1), compute=_softmax, verified=True),
+    op("SoftmaxCrossEntropyWithLogits", shape=_losses_shape, compute=_cross_entropy, relations=(_rows,)),
+    op("SparseSoftmaxCrossEntropyWithLogits", shape=_losses_shape, compute=_sparse_cross_entropy, verified=True),
 )

@@ -20,7 +20,7 @@ from tfconvert.schema.dialects.dims import (
     with_rank,
     with_rank_at_least,
 )
-from tfconvert.schema.dialects.relations.rules import is_scalar
+from tfconvert.schema.dialects.relations.rules import is_scalar, rank_at_least
 
 
 def _top_k_shape(operands: Operands) -> Shapes:
@@ -149,7 +149,7 @@ OPS = (
     op("ListDiff", shape=_list_diff_shape, compute=_list_diff),
     op("NthElement", shape=_nth_element_shape, compute=_nth),
     op("TopK", shape=_top_k_shape, compute=_top_k, decompose=(Decomposition(top_k, ""),)),
-    op("TopKV2", shape=_top_k_shape, compute=_top_k, relations=(is_scalar("k"),)),
+    op("TopKV2", shape=_top_k_shape, compute=_top_k, relations=(rank_at_least("input", 1), is_scalar("k"))),
     *ops_like("Unique UniqueWithCounts", shape=_unique_shape, compute=_unique),
     *ops_like("UniqueV2 UniqueWithCountsV2", shape=_unique_along_shape, compute=_unique),
 )

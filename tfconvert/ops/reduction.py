@@ -22,7 +22,7 @@ from tfconvert.schema.dialects.dims import (
     multiply_elements,
     with_rank_at_least,
 )
-from tfconvert.schema.dialects.relations.rules import is_scalar, rank_at_most
+from tfconvert.schema.dialects.relations.rules import constant_axis_of, is_scalar, rank_at_most
 
 
 def _reduce_shape(operands: Operands) -> Shapes:
@@ -160,16 +160,28 @@ def _elements(operation: Callable[[Partial], int]) -> ValueFunction:
     return partial(_reduced_elements, operation)
 
 
-_AXES = (rank_at_most("reduction_indices", 1),)
+_AXES = (rank_at_most("reduction_indices", 1), constant_axis_of("reduction_indices", "input"))
 
 OPS = (
     _reduction("All", _all, relations=_AXES),
     _reduction("Any", _any, relations=_AXES),
     op("ArgMax", shape=_arg_shape, compute=partial(_arg, np.argmax, np.int64)),
     op("ArgMin", shape=_arg_shape, compute=partial(_arg, np.argmin, np.int64)),
-    op("CumulativeLogsumexp", shape=same_with_axes, relations=(is_scalar("axis"),)),
-    op("Cumprod", shape=same_with_axes, compute=partial(_cumulative, np.cumprod, 1), relations=(is_scalar("axis"),)),
-    op("Cumsum", shape=same_with_axes, compute=partial(_cumulative, np.cumsum, 0), relations=(is_scalar("axis"),)),
+    op("CumulativeLogsumexp", shape=same_with_axes, relations=(is_scalar("axis"),), verified=True),
+    op(
+        "Cumprod",
+        shape=same_with_axes,
+        compute=partial(_cumulative, np.cumprod, 1),
+        relations=(is_scalar("axis"),),
+        verified=True,
+    ),
+    op(
+        "Cumsum",
+        shape=same_with_axes,
+        compute=partial(_cumulative, np.cumsum, 0),
+        relations=(is_scalar("axis"),),
+        verified=True,
+    ),
     _reduction("EuclideanNorm", _norm),
     op("L2Loss", shape=scalars, decompose=(Decomposition(l2_loss, requires=rank_is_known),)),
     _reduction("Max", _max, values=_elements(partial(_extreme, max))),

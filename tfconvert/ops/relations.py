@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from tfconvert.ops import registry, tfl_relations
 from tfconvert.ops.declaration import OpDeclaration
 from tfconvert.ops.operands import Known, Operands, ShapeFunction
+from tfconvert.ops.shape_functions import broadcasting
 from tfconvert.schema.dialects import tensor_data, tf_verify, types
-from tfconvert.schema.dialects.dims import MismatchError, compatible, text
+from tfconvert.schema.dialects.dims import MismatchError, broadcast, compatible, text
 from tfconvert.schema.dialects.relations import calls, tfl_types
 from tfconvert.schema.dialects.relations.view import Plain, View
 from tfconvert.schema.dialects.tf_attributes import PlaceholderAttr
 from tfconvert.schema.dialects.tfl import TFLOp, option_fields
+from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.symbol_table import SymbolTable
@@ -50,12 +52,16 @@ def _check_tf(op: Operation, declaration: OpDeclaration) -> None:
             for rule in declaration.relations:
                 rule(view)
     # What an attribute of a generic function is, its calls say.
-    if declaration.shape and not any(isinstance(value, PlaceholderAttr) for value in op.properties.values()):
+    if (
+        declaration.verified
+        and declaration.shape
+        and not any(isinstance(value, PlaceholderAttr) for value in op.properties.values())
+    ):
         _check_shapes(op, declaration.shape)
 
 
-def _check_shapes(op: Operation, function: ShapeFunction) -> None:
-    """Checks that the types of the results are not others than the operands determine."""
+def _check_shapes(op: Operation, function: ShapeFunction, *, with_results: bool = True) -> None:
+    """Checks that operands don't contradict each other, and that results have the types that they determine."""
     known = Known()
     for value in op.operands:
         known.note(value, types.shape_of(value.type))
@@ -66,9 +72,26 @@ def _check_shapes(op: Operation, function: ShapeFunction) -> None:
         shapes = function(Operands(op, known))
     except MismatchError as mismatch:
         raise VerifyError(f"{op.name}: {mismatch}, found operands {', '.join(map(str, op.operand_types))}") from None
+    if not with_results:
+        return
+    if function is broadcasting and None in shapes:
+        shapes = (_at_the_end(types.shape_of(op.result_types[0]), [known.shapes[value] for value in op.operands]),)
     for shape, result in zip(shapes, op.result_types, strict=True):
         if not compatible(shape, types.shape_of(result)):
             raise VerifyError(f"{op.name}: its operands make the shape {text(shape)}, but a result has type {result}")
+
+
+def _at_the_end(made: Shape | None, operands: Sequence[Shape | None]) -> Shape | None:
+    """Returns a result's shape with the last dimensions that the operands of known rank determine.
+
+    An operand of unknown rank may add dimensions in front of these.
+    """
+    both: Shape | None = ()
+    for shape in operands:
+        both = both if shape is None else broadcast(both, shape)
+    if made is None or not both:
+        return made
+    return (*made[: max(0, len(made) - len(both))], *both)
 
 
 def _check_tfl(op: TFLOp, with_elements: bool) -> None:
@@ -82,8 +105,8 @@ def _check_tfl(op: TFLOp, with_elements: bool) -> None:
     for rule in tfl_relations.RULES.get(operator.name, ()):
         rule(view)
     function = tfl_relations.shape_function(operator.name)
-    if function is not None:
-        _check_shapes(op, function)
+    if function is not None and (operator.name != "reshape" or len(op.operands) == 2):
+        _check_shapes(op, function, with_results=operator.name not in tfl_relations.RECOMPUTED)
 
 
 def _by_argument(arguments: Sequence[operators.Value], values: Sequence[Value]) -> dict[str, Sequence[Value]]:

@@ -131,6 +131,7 @@ def _unordered(name: str, function: Function, neutral: Function) -> OpDeclaratio
         shape=_unsorted_segment_shape,
         compute=partial(_unsorted, function, neutral),
         relations=(is_scalar("num_segments"), at_least("num_segments", 0)),
+        verified=True,
     )
 
 

@@ -27,7 +27,7 @@ from tfconvert.schema.dialects.dims import (
     multiply_elements,
     text,
 )
-from tfconvert.schema.dialects.relations.rules import Rule, elements, is_vector
+from tfconvert.schema.dialects.relations.rules import Rule, check_axis, elements, is_vector
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
 
@@ -268,6 +268,12 @@ def same_count(name: str) -> Rule:
     return rule
 
 
+def _squeezed(view: View) -> None:
+    shape = view.shape("input")
+    for axis in view.list("squeeze_dims") if shape is not None else ():
+        check_axis(view, "'squeeze_dims'", axis, len(shape or ()))
+
+
 OPS = (
     op("BroadcastArgs", shape=_broadcast_args_shape, values=_broadcast_args_elements, compute=_broadcast_args),
     op(
@@ -275,6 +281,7 @@ OPS = (
         shape=_broadcast_gradient_args_shape,
         compute=_broadcast_gradient_args,
         relations=(is_vector("s0", "s1"),),
+        verified=True,
     ),
     op("EnsureShape", shape=_ensured_shape, values=same_elements, compute=_ensure_shape),
     op("ExpandDims", shape=_expand_dims_shape, values=same_elements, compute=_expand_dims),
@@ -285,9 +292,10 @@ OPS = (
         values=same_elements,
         compute=_reshape,
         relations=(is_vector("shape"), same_count("tensor")),
+        verified=True,
     ),
-    op("Shape", shape=_shape_shape, values=_shape_elements, compute=_shape),
-    op("ShapeN", shape=_shape_shape, values=_shape_elements, compute=_shape),
-    op("Size", shape=scalars, values=_size_elements, compute=_size),
-    op("Squeeze", shape=_squeeze_shape, values=same_elements, compute=_squeeze),
+    op("Shape", shape=_shape_shape, values=_shape_elements, compute=_shape, verified=True),
+    op("ShapeN", shape=_shape_shape, values=_shape_elements, compute=_shape, verified=True),
+    op("Size", shape=scalars, values=_size_elements, compute=_size, verified=True),
+    op("Squeeze", shape=_squeeze_shape, values=same_elements, compute=_squeeze, relations=(_squeezed,)),
 )

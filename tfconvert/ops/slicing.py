@@ -296,7 +296,7 @@ def _strided(view: View) -> None:
 SLICE_RELATIONS = (is_vector("begin", "size"), at_least("begin", 0), _not_more_than_there_are)
 
 OPS = (
-    op("Slice", shape=_slice_shape, values=_slice_elements, compute=_slice, relations=SLICE_RELATIONS),
+    op("Slice", shape=_slice_shape, values=_slice_elements, compute=_slice, relations=SLICE_RELATIONS, verified=True),
     op(
         "StridedSlice",
         shape=_strided_slice_shape,

@@ -335,7 +335,7 @@ def _function(name: str, function: Function, **more: Any) -> OpDeclaration:
         (x,) = call.inputs
         return (typed(function(wide(x)), x.dtype),)
 
-    return op(name, shape=same, compute=compute, **more)
+    return op(name, shape=same, compute=compute, verified=True, **more)
 
 
 OPS = (
@@ -345,10 +345,12 @@ OPS = (
     _function("Asinh", np.arcsinh, decompose=asinh),
     _function("Atan", np.arctan, decompose=atan),
     _function("Atanh", np.arctanh, decompose=atanh),
-    *ops_like("BesselI0 BesselI1 Digamma Ndtri", shape=same),
+    op("Digamma", shape=same, verified=True),
+    *ops_like("BesselI0 BesselI1 Ndtri", shape=same),
     _function("BesselI0e", partial(bessel_ie, 0), decompose=(Decomposition(bessel_i0e, requires=_has_few_digits),)),
     _function("BesselI1e", partial(bessel_ie, 1)),
-    *ops_like("Betainc Igamma IgammaGradA Igammac Polygamma RandomGammaGrad Zeta", shape=broadcasting),
+    *ops_like("Igamma IgammaGradA Igammac Polygamma RandomGammaGrad Zeta", shape=broadcasting, verified=True),
+    op("Betainc", shape=broadcasting),
     _function("Cos", np.cos),
     _function("Cosh", np.cosh, decompose=cosh),
     _function("Elu", _elu),
@@ -357,17 +359,17 @@ OPS = (
     _function("Erfinv", each(erf_inverse), decompose=erfinv),
     _function("Exp", np.exp),
     _function("Expm1", np.expm1, decompose=expm1),
-    op("LeakyRelu", shape=same, compute=_leaky_relu),
+    op("LeakyRelu", shape=same, compute=_leaky_relu, verified=True),
     _function("Lgamma", each(log_gamma)),
     _function("Log", np.log),
     _function("Log1p", np.log1p, decompose=log1p),
     _function("Rsqrt", lambda x: 1 / np.sqrt(x)),
-    op("Selu", shape=same, decompose=selu),
+    op("Selu", shape=same, decompose=selu, verified=True),
     _function("Sigmoid", sigmoid),
     _function("Sin", np.sin),
     _function("Sinh", np.sinh, decompose=sinh),
-    op("Softplus", shape=same, decompose=softplus),
-    op("Softsign", shape=same, decompose=softsign),
+    op("Softplus", shape=same, decompose=softplus, verified=True),
+    op("Softsign", shape=same, decompose=softsign, verified=True),
     _function("Sqrt", np.sqrt),
     _function("Tan", np.tan, decompose=tan),
     _function("Tanh", np.tanh),

@@ -16,10 +16,9 @@ def _hash(call: Call) -> Results:
 
 
 OPS = (
+    *ops_like("AsString StaticRegexFullMatch StringStrip", shape=same, verified=True),
     *ops_like(
-        "AsString RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace StringLength StringLower "
-        "StringStrip StringToNumber StringUpper",
-        shape=same,
+        "RegexFullMatch RegexReplace StaticRegexReplace StringLength StringLower StringToNumber StringUpper", shape=same
     ),
     *ops_like("StringToHashBucket StringToHashBucketStrong", compute=_hash),
     op("StringToHashBucketFast", shape=same, compute=_hash),

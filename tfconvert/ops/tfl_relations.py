@@ -51,6 +51,9 @@ _LIKE = {
     "unpack": "Unpack",
 }
 
+RECOMPUTED = frozenset({"gather", "pad", "padv2", "scatter_nd", "split", "split_v"})
+"""Operators of which only the operands are checked: the runtime computes the shapes of results itself."""
+
 
 def _concatenation_shape(operands: Operands) -> Shapes:
     return concatenated(operands.shapes(), operands.integer("axis"))

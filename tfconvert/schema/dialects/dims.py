@@ -198,6 +198,15 @@ def broadcast(first: Shape | None, second: Shape | None) -> Shape | None:
     return (*first[:extra], *tail)
 
 
+def can_broadcast(first: Shape | None, second: Shape | None) -> bool:
+    """Returns whether `broadcast` accepts two shapes."""
+    try:
+        broadcast(first, second)
+    except MismatchError:
+        return False
+    return True
+
+
 def add(first: int, second: int) -> int:
     """Returns the sum of two dimensions; nothing added keeps a symbol."""
     return dim_of_element(add_elements(element_of_dim(first), element_of_dim(second)))

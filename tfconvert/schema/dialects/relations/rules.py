@@ -156,6 +156,24 @@ def holds_one(name: str, *, may_be_unknown: bool = False) -> Rule:
     return rule
 
 
+def constant_axis_of(name: str, of: str, *, beyond: int = 0) -> Rule:
+    """Returns the rule that the elements of an operand are axes of another, as far as they are constant."""
+
+    def rule(view: View) -> None:
+        shape, axes = view.shape(of), view.integers(name)
+        if shape is not None and axes is not None:
+            for axis in axes:
+                check_axis(view, repr(name), axis, len(shape) + beyond)
+
+    return rule
+
+
+def check_axis(view: View, what: str, axis: int, rank: int) -> None:
+    """Checks that a number is an axis of a value of some rank."""
+    if not -rank <= axis < rank:
+        view.fail(f"{what} must be an axis from {-rank} to {rank - 1}, found {axis}")
+
+
 def contradict(one: Sequence[int], other: Sequence[int]) -> bool:
     """Returns whether two shapes can't be those of one value."""
     return len(one) != len(other) or any(a != b and a >= 0 and b >= 0 for a, b in zip(one, other, strict=True))
