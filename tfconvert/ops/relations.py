@@ -15,9 +15,9 @@ from tfconvert.schema.dialects.relations.view import Plain, View
 from tfconvert.schema.dialects.tf_attributes import PlaceholderAttr
 from tfconvert.schema.dialects.tfl import TFLOp, option_fields
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.builtin import SymbolTable
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.symbol_table import SymbolTable
 from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
