@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import iree_probe
-from tfconvert.converter.targets.iree.rewrites.registry import REFUSED, RULES
+from tfconvert.converter.targets.iree.rewrites.rules import REFUSED, RULES
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
 

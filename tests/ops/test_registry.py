@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tfconvert.converter.executor import control_flow, tables, variables
-from tfconvert.converter.targets.litert.legalize import registry
+from tfconvert.converter.targets.litert.legalize import legalizations
 from tfconvert.ops import generate, index
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import WITHOUT_KERNEL, declaration, evaluate, family, kernel
@@ -14,7 +14,7 @@ from tfconvert.schema.tensorflow import op_defs
 
 
 def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
-    supported = {op for _, op, *_ in registry.entries()}
+    supported = {op for _, op, *_ in legalizations.entries()}
     by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *tables.OPS, *variables.OPS)}
     assert {op for op in supported if kernel(op) is None} - by_executor == set(WITHOUT_KERNEL)
 

@@ -19,7 +19,7 @@ def _function(*ops: Operation) -> FuncOp:
 
 
 def _op(name: str, *operands: Operation) -> Operation:
-    return tf.create(name, operands=[operand.results[0] for operand in operands], result_types=[I32])
+    return tf.build(name, operands=[operand.results[0] for operand in operands], result_types=[I32])
 
 
 def test_a_sound_module_has_nothing_broken() -> None:
@@ -85,5 +85,5 @@ def test_an_excerpt_is_short() -> None:
     lines = excerpt(module).split("\n")
     assert len(lines) <= 13
     assert lines[-1].strip() == "..."
-    wide = tf.create("NoSuchOpA", attributes={"a": ArrayAttr.get([UnitAttr.intern()] * 500)})
+    wide = tf.build("NoSuchOpA", attributes={"a": ArrayAttr.get([UnitAttr.intern()] * 500)})
     assert max(map(len, excerpt(wide).split("\n"))) < 200

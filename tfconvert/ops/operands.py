@@ -46,10 +46,14 @@ class Known:
             shape = tuple([self._symbol(value, axis) if dim == -1 else dim for axis, dim in enumerate(shape)])
         self.shapes[value] = shape
 
+    def fresh(self) -> int:
+        """Returns the symbol of another dimension."""
+        return symbol(next(self._numbers))
+
     def _symbol(self, value: Value, axis: int) -> int:
         found = self._symbols.get((value, axis))
         if found is None:
-            found = self._symbols[value, axis] = symbol(next(self._numbers))
+            found = self._symbols[value, axis] = self.fresh()
         return found
 
     def forget(self, value: Value) -> None:

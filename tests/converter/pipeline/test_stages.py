@@ -22,7 +22,7 @@ from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
 from tfconvert.converter.recurrence import step_reads
 from tfconvert.converter.shapes import list_ops
 from tfconvert.converter.target import LITERT, PIPELINES
-from tfconvert.converter.targets.litert.legalize import uncommon as legalize
+from tfconvert.converter.targets.litert.legalize.legalizations import TABLE
 from tfconvert.converter.targets.litert.passes import prepare_control_flow
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeWeights
@@ -232,7 +232,7 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
         "tensor_lists",
         "functionalize",
         "executor",
-        *(f"litert.legalize.{topic.module}" for topic in legalize.TOPICS),
+        *(f"litert.legalize.{module.name}" for module in TABLE.modules if module.ops),
     ]
     assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}." for room in unneeded))]
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.ops.call import call_of
 from tfconvert.ops.declaration import Formula, keywords
 from tfconvert.ops.folding import fold
@@ -33,7 +33,7 @@ class EmittedTensor(Tensor):
 
     __slots__ = ("builder", "known", "value")
 
-    def __init__(self, builder: Builder, value: Value, known: Known | None = None) -> None:
+    def __init__(self, builder: TFBuilder, value: Value, known: Known | None = None) -> None:
         self.builder = builder
         self.value = value
         self.known = Known() if known is None else known
@@ -100,7 +100,7 @@ class EmittedTensor(Tensor):
         return self.known.shapes[value]
 
 
-def expand(formula: Formula, op: Operation, builder: Builder) -> Sequence[Value]:
+def expand(formula: Formula, op: Operation, builder: TFBuilder) -> Sequence[Value]:
     """Inserts what computes the same as an op; returns the values that replace its results.
 
     Args:

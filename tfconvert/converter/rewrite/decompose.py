@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import TypeVar
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.tensors import expand, result_elements
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.ops.declaration import Decomposition
@@ -23,7 +23,7 @@ Op = TypeVar("Op", bound=Operation)
 _EXAMPLE = (2, 4, 4, 3)
 
 
-class RewriteBuilder(Builder):
+class RewriteBuilder(TFBuilder):
     """Inserts ops before the one that is rewritten.
 
     Args:
@@ -87,7 +87,7 @@ def emitted_ops(name: str, decomposition: Decomposition, kinds: Mapping[str, str
     elements = result_elements(name, block.args, len(definition.output_arg), {})
     op = tf.build(name, block.args, [types.tensor(each, None) for each in elements])
     block.add_op(op)
-    expand(decomposition.formula, op, Builder(op))
+    expand(decomposition.formula, op, TFBuilder(op))
     names = (each.name.removeprefix("tf.") for each in block.ops if each is not op)
     return [each for each in dict.fromkeys(names) if each != "Const"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from tfconvert.converter.ir.constants import Scalar
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, ints
 from tfconvert.converter.targets.litert.legalize.formulas import count, number
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -43,7 +43,9 @@ def _constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _points(emit: Emit, edges: tuple[EmittedTensor, EmittedTensor], pixels: Scalar, samples: Scalar) -> _Points:
+def _points(
+    emit: LiteRTBuilder, edges: tuple[EmittedTensor, EmittedTensor], pixels: Scalar, samples: Scalar
+) -> _Points:
     """Returns where an axis is sampled.
 
     Args:
@@ -66,7 +68,7 @@ def _points(emit: Emit, edges: tuple[EmittedTensor, EmittedTensor], pixels: Scal
     return _Points(at.maximum(0).minimum(last), (at >= 0) & (at <= last))
 
 
-def _crop(op: Operation, emit: Emit) -> Value:
+def _crop(op: Operation, emit: LiteRTBuilder) -> Value:
     image, boxes = op.operands[:2]
     sizes: list[Scalar] = [emit.size(image, axis) for axis in (1, 2)]
     if tensor_data.constant_of(op.operands[3]) is not None:
@@ -94,7 +96,7 @@ class _Pixels:
 
     __slots__ = ("_first", "_rows", "_width")
 
-    def __init__(self, op: Operation, emit: Emit, sizes: list[Scalar]) -> None:
+    def __init__(self, op: Operation, emit: LiteRTBuilder, sizes: list[Scalar]) -> None:
         image = emit.cast(op.operands[0], types.F32)
         channels = (types.shape_of(image.type) or (-1,))[-1]
         target = emit.pack((-1, emit.size(image, 3)))

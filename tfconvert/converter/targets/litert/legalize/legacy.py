@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _reverse(op: Operation, emit: Emit) -> Value:
+def _reverse(op: Operation, emit: LiteRTBuilder) -> Value:
     constant = tensor_data.constant_of(op.operands[1])
     assert constant is not None, "checked by the constraint"
     axes = tensor_data.to_array(constant).reshape(-1).nonzero()[0]

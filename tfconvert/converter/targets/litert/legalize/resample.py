@@ -7,9 +7,9 @@ import numpy as np
 from tfconvert.converter.ir.constants import Scalar
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, all_of, ints
 from tfconvert.converter.targets.litert.legalize.formulas import count, number
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.ops.call import Array
 from tfconvert.ops.resampling import KERNELS, Axis, area, area_weights, bicubic, bicubic_weights, scaled, scaled_weights
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -82,7 +82,7 @@ def matrix_of(op: Operation, axis: int) -> Array:
     return scaled(inputs, outputs, kernel, scale, translation, antialias=antialias)
 
 
-def _resize(op: Operation, emit: Emit) -> Value:
+def _resize(op: Operation, emit: LiteRTBuilder) -> Value:
     """Brings each axis to the end in turn, multiplies it by its matrix, and puts it back."""
     value = emit.cast(op.operands[0], types.F32)
     for axis, order in ((0, (0, 3, 2, 1)), (1, (0, 1, 3, 2))):
@@ -92,7 +92,7 @@ def _resize(op: Operation, emit: Emit) -> Value:
                 continue
             weights = emit.constant(np.ascontiguousarray(matrix.T))
         else:
-            weights = emit.transpose(_open_matrix(op, emit, axis), (1, 0))
+            weights = emit.transpose(_open_matrix(emit, op, axis), (1, 0))
         moved = emit.transpose(value, order)
         shape = types.shape_of(moved.type) or ()
         result = types.tensor(types.F32, (*shape[:-1], (types.shape_of(weights.type) or (-1,))[-1]))
@@ -101,7 +101,7 @@ def _resize(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _open_matrix(op: Operation, emit: Emit, at: int) -> Value:
+def _open_matrix(emit: LiteRTBuilder, op: Operation, at: int) -> Value:
     """Returns the matrix of an axis whose sizes are open, or that is scaled by open numbers; computed as it runs."""
     known = _sizes(op)[at][1]
     inputs, outputs = (
@@ -123,7 +123,7 @@ def _open_matrix(op: Operation, emit: Emit, at: int) -> Value:
     return weights.value
 
 
-def _numbers(emit: Emit, size: Scalar, *, row: bool) -> EmittedTensor:
+def _numbers(emit: LiteRTBuilder, size: Scalar, *, row: bool) -> EmittedTensor:
     length = size if isinstance(size, int) else -1
     return count(emit, size).reshape((1, length) if row else (length, 1))
 

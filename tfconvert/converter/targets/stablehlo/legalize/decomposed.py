@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tfconvert.converter.rewrite.decompose import failure_of
-from tfconvert.converter.targets.stablehlo.legalize.registry import LOWERINGS
+from tfconvert.converter.targets.stablehlo.legalize.lowerings import LOWERINGS
 from tfconvert.ops.index import MODULES
 from tfconvert.ops.registry import decompositions, family
 from tfconvert.schema.ir.operation import Operation

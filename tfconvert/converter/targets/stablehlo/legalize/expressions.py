@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from tfconvert.converter.targets.stablehlo.legalize.elementwise import BINARY, COMPARISONS, UNARY
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.ops.call import Call
 from tfconvert.ops.computed import compute_elementwise
 from tfconvert.ops.formula import Elementwise
@@ -30,7 +30,7 @@ class Expression(Elementwise):
 
     __slots__ = ("emit", "held")
 
-    def __init__(self, emit: Emit, held: Value | Array) -> None:
+    def __init__(self, emit: StableHLOBuilder, held: Value | Array) -> None:
         self.emit = emit
         self.held = held
 
@@ -75,14 +75,14 @@ class Expression(Elementwise):
         return self.emit.constant(self.held.astype(np.int32))
 
 
-def number(scalar: Value | int, emit: Emit) -> Expression:
+def number(emit: StableHLOBuilder, scalar: Value | int) -> Expression:
     """Returns a size as a float."""
     if isinstance(scalar, int):
         return Expression(emit, np.full((), scalar, np.float32))
     return Expression(emit, emit.convert(scalar, types.F32))
 
 
-def count(dim: int, emit: Emit) -> Expression:
+def count(emit: StableHLOBuilder, dim: int) -> Expression:
     """Returns the numbers from zero up to a size."""
     dim = emit.sizes.find(dim)
     if dim >= 0:

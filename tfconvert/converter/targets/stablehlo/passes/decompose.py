@@ -24,14 +24,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import update_function_types, walk
+from tfconvert.converter.ir.edit import update_function_types
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.decompose import patterns_for
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.targets.stablehlo.legalize.decomposed import KINDS, illegal
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -45,13 +45,13 @@ class Decompose:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many ops of each kind were decomposed."""
         applied: Counter[str] = Counter()
-        functions = list(symbol_table.defined_functions(module).values())
-        names = illegal({op.name for op in walk(module)})
+        functions = list(defined_functions(module).values())
+        names = illegal({op.name for op in module.walk()})
         while names:
             patterns = PatternSet(patterns_for(names, KINDS))
             for function in functions:
                 applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
-            found = illegal({op.name for op in walk(module)})
+            found = illegal({op.name for op in module.walk()})
             names = names | found if found - names else set()
         update_function_types(functions)
         return PassResult(applied)
