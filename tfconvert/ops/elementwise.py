@@ -170,11 +170,6 @@ def _to_bool(call: Call) -> Results:
     return (np.array(x.size > 0 if x.ndim else bool(x[()])),)
 
 
-def _clip(call: Call) -> Results:
-    x, low, high = call.inputs
-    return (typed(np.minimum(np.maximum(x, low), high), x.dtype),)
-
-
 def _select(call: Call) -> Results:
     condition, x, y = call.inputs
     if condition.ndim == 1 and x.ndim > 1:
@@ -372,7 +367,7 @@ OPS = (
     _unary("Ceil", np.ceil),
     op("CheckNumerics", shape=same, compute=_check_numerics, verified=True),
     op("CheckNumericsV2", shape=same, compute=_check_numerics),
-    op("ClipByValue", shape=_clip_shape, compute=_clip, decompose=(Decomposition(clip_by_value, "number"),)),
+    op("ClipByValue", shape=_clip_shape, decompose=(Decomposition(clip_by_value, "number"),)),
     op("Complex", shape=broadcasting, compute=_complex, verified=True),
     _part("ComplexAbs", np.abs),
     _unary("Conj", np.conj),

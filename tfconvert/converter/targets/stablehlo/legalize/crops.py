@@ -1,4 +1,8 @@
-"""Crops of images, resized to one size: the pixels around each sampled point are gathered and weighed."""
+"""Crops of images, resized to one size: the pixels around each sampled point are gathered and weighed.
+
+A decomposition would compute one index for each pixel, as LiteRT's lowering does. Here one gather takes the image, the
+row and the column, so that no index overflows, and the images' numbers can be checked when the program runs.
+"""
 
 from __future__ import annotations
 

@@ -105,6 +105,7 @@ def _squared_difference(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _is_finite(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits one op where a decomposition takes two."""
     return emit.one("is_finite", (op.operands[0],), types.I1, emit.dims(op.operands[0]))
 
 
@@ -188,10 +189,16 @@ def _select(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _clip(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits one op where a decomposition takes two, if the bounds are known not to be swapped.
+
+    Where they are, TensorFlow returns the lower one, and `clamp` the upper one.
+    """
     value, low, high = op.operands
-    if not emit.dims(low) and not emit.dims(high):
+    are_scalars = not emit.dims(low) and not emit.dims(high)
+    least, greatest = constant_array(low), constant_array(high)
+    if are_scalars and least is not None and greatest is not None and least <= greatest:
         return emit.one("clamp", (low, value, high), types.element_of(value.type), emit.dims(value))
-    return emit.binary("minimum", emit.binary("maximum", value, low), high)
+    return emit.binary("maximum", emit.binary("minimum", value, high), low)
 
 
 def _cast(op: Operation, emit: StableHLOBuilder) -> Value:

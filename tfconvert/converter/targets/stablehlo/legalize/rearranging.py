@@ -108,7 +108,7 @@ def _invert_permutation(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits a reversal along the axes that a vector of truth values marks."""
+    """Emits a reversal along the axes that a vector of truth values marks; a formula doesn't see which ones."""
     value, marks = op.operands
     known = tensor_data.constant_of(marks)
     if known is None:
