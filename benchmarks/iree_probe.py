@@ -30,7 +30,7 @@ from tfconvert.exporters.stablehlo import StableHLOText
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import IreeOptions
 
 FORMS = Path(__file__).with_suffix(".mlir")
 TABLE = Path(__file__).with_suffix(".tsv")

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.open_models import MODELS, OpenModel
 from tfconvert.converter.targets.iree import compiler
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import IreeOptions
 
 PAGE = Path(__file__).parents[1] / "docs" / "compile.md"
 BEGIN = "<!-- the table of python -m benchmarks.tensorflow_to_iree -->\n"

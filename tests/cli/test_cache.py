@@ -22,7 +22,7 @@ from tfconvert.cli.convert_job import Job
 from tfconvert.cli.output_options import Output
 from tfconvert.converter.targets.iree import compiler
 from tfconvert.importers.source import Source
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import IreeOptions
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
 

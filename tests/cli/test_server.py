@@ -18,7 +18,7 @@ from tfconvert.cli.main import main
 from tfconvert.client.client import Client
 from tfconvert.client.remote_report import to_report
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import IreeOptions
 
 TIMES = re.compile(r"[\d.]+ m?s\b|time: .*")
 

@@ -28,7 +28,7 @@ class Job(NamedTuple):
     Attributes:
         model: The path of the model.
         output: The path of the result; the file appears whole or not at all.
-        settings: Keywords of `tfconvert.convert`, as `settings.SETTINGS` has them.
+        settings: The settings as data (`tfconvert.settings.data`).
         report: The path of the report as JSON, empty for none.
         page: The path of the report as a page, empty for none.
         log: The path of what the process prints, empty to drop that.

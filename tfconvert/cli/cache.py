@@ -7,7 +7,6 @@ wrong checksum is made again.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -28,15 +27,14 @@ from tfconvert.report.report import Report
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file, read_file
 from tfconvert.schema.versions import own_version, version_of
+from tfconvert.settings import data as settings
 from tfconvert.settings.options import Options
+from tfconvert.settings.targets import Iree, StableHLO
 
 # Of an entry; entries of another form are made again.
-_FORM = 2
+_FORM = 3
 
 _BLOCK = 1 << 20
-
-# The field that doesn't change a result.
-_BESIDE = "progress"
 
 State = tuple[tuple[int, int, int], ...]
 """Which files there are, and when they were changed."""
@@ -186,8 +184,21 @@ def state_of(files: Iterable[Path]) -> State:
     return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
 
 
-def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry | None:
-    """Returns the place of a conversion's result in a folder; `None` if the result doesn't follow from files alone.
+def uncached(source: Source, options: Options, files: Sequence[Path]) -> str:
+    """Returns why a conversion's result can't be kept; empty if it can.
+
+    Args:
+        source: The model.
+        options: The settings.
+        files: All files that the conversion reads.
+    """
+    if source.temporary is not None or not files:
+        return "the model is not in files"
+    return settings.uncached(source, options)
+
+
+def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry:
+    """Returns the place of a conversion's result in a folder.
 
     Args:
         folder: The folder.
@@ -195,32 +206,23 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
         options: The settings.
         files: All files that the conversion reads.
     """
-    # Not the model's path, but the contents of its files make the result.
-    settings = _plain([source._replace(model=None)._asdict(), options._asdict()])
-    is_made = source.temporary is not None
-    has_code = options.patterns or options.composites
-    writes_ranges = options.quantize is not None and options.quantize.calibration and options.quantize.samples
-    # The compiler's flags can name files, and its code for this machine is none for another.
-    is_elsewhere = options.iree is not None and (options.iree.flags or options.iree.cpu == "host")
-    if settings is None or not files or writes_ranges or has_code or is_made or is_elsewhere:
-        return None
     points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
     made_by = [_FORM, own_version(), *_tools(options)]
-    key = hashlib.sha256(json.dumps([*made_by, points, settings], sort_keys=True).encode())
+    key = hashlib.sha256(json.dumps([*made_by, points, settings.to_data(source, options)], sort_keys=True).encode())
     for file in files:
         with os.fdopen(open_file(file), "rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         key.update(json.dumps([file.name, digest]).encode())
     place = Path(folder, key.hexdigest())
-    ending = Form(options.target, options.mlir_artifact).ending
+    ending = Form.of(options.target).ending
     return Entry(place.with_suffix(ending), place.with_suffix(".json"))
 
 
 def _tools(options: Options) -> list[object]:
     """Returns what changes with the programs of others that make a result."""
-    if options.mlir_artifact:
+    if isinstance(options.target, StableHLO) and options.target.artifact:
         return [version_of("jaxlib")]
-    if options.target != "iree":
+    if not isinstance(options.target, Iree):
         return []
     from tfconvert.converter.targets.iree import compiler
 
@@ -229,20 +231,3 @@ def _tools(options: Options) -> list[object]:
     except ConversionError:
         return []  # Converting tells that it is missing.
     return [program.st_size, program.st_mtime_ns]
-
-
-def _plain(value: object) -> Any:
-    """Returns settings as plain data, `None` if there is code of the user's among them."""
-    if value is None or isinstance(value, str | int | float):
-        return [value]
-    if isinstance(value, os.PathLike):
-        return [os.fspath(value)]
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value) if field.name != _BESIDE]
-        value = {name: getattr(value, name) for name in names}
-    if isinstance(value, Mapping):
-        value = [[str(name), each] for name, each in value.items()]
-    if not isinstance(value, list | tuple):
-        return None
-    parts = [_plain(each) for each in value]
-    return None if None in parts else parts

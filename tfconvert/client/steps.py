@@ -21,7 +21,7 @@ from tfconvert.client.files import whole_file
 from tfconvert.client.job_info import JobInfo, to_info
 from tfconvert.client.packing import pack_model, pack_samples
 from tfconvert.client.problems import parsed, refused, seconds_to_wait, to_error, unreachable
-from tfconvert.client.settings import to_data
+from tfconvert.client.settings import to_request
 from tfconvert.converter.targets.output_form import form_of
 from tfconvert.exporters.output_file import check_single, is_c_source, places_of
 from tfconvert.schema.diagnostics import error
@@ -129,7 +129,7 @@ class Server:
         """Sends a model; the same key, when it is sent again, makes no second job."""
         if (model is None) == (not place):
             raise error("wrong-option", "name either a model to be sent, or the place of one that the server can read")
-        data, samples = to_data(settings)
+        data, samples = to_request(settings)
         fields = {"options": json.dumps(data), **({"place": place} if place else {})}
         with ExitStack() as stack:
             files = []

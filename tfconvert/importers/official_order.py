@@ -6,6 +6,10 @@ yet scripts that use inputs and outputs by their number depend on it. That of Te
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from tfconvert.importers.graph.entry_points import GraphInput, GraphOutput, tensor_of
 
 _MASK = (1 << 64) - 1
@@ -22,6 +26,34 @@ def by_fingerprint(each: GraphInput | GraphOutput) -> int:
 def label_v1(each: GraphInput | GraphOutput) -> str:
     """Returns what the converter of TensorFlow 1 calls an input or output: a node's first result as the node."""
     return tensor_of(each).removesuffix(":0")
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """An order of a signature's inputs and outputs, and what belongs to it.
+
+    Attributes:
+        sort_key: What inputs and outputs are sorted by; `None` for the order of the function's arguments and results.
+        label: Returns what TensorFlow's own converter calls an input or output.
+        second_names: Names that a function has only if it isn't `serving_default`, too, or if they are asked for;
+            `None` for any.
+    """
+
+    sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
+    label: Callable[[GraphInput | GraphOutput], str] = tensor_of
+    second_names: Collection[str] | None = None
+
+
+# What TensorFlow's own converter leaves out beside `serving_default`: the other name of models that Keras exports.
+_SECOND_NAMES = ("serve",)
+
+ORDERINGS: Mapping[str, Ordering] = {
+    "written": Ordering(),
+    "flattened": Ordering(),
+    "official": Ordering(by_fingerprint, second_names=_SECOND_NAMES),
+    "official-v1": Ordering(tensor_of, label_v1, _SECOND_NAMES),
+}
+"""The orders that `Selection.order` names."""
 
 
 def fingerprint(name: str) -> int:

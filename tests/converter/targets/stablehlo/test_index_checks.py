@@ -13,7 +13,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import IreeOptions
 from tfconvert.settings.options import Options
 
 BEFORE_IREE = [stage for stage in STAGES if stage.run not in ("stablehlo-to-iree-input", "weights-to-parameters")]
