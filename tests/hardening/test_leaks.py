@@ -13,6 +13,7 @@ import pytest
 
 import tfconvert
 from tests.hardening import models
+from tests.support.flat_settings import converted
 from tests.support.sources import SourceFile
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.importers.keras_files import check_config, check_hdf5
@@ -144,7 +145,7 @@ def test_all_files_are_opened_through_one_door(source_files: Sequence[SourceFile
 def _code(path: Path, **settings: object) -> str:
     """Returns the code of the error that a model ends in; empty if it is converted."""
     try:
-        tfconvert.convert(path, **settings)  # type: ignore[arg-type]
+        converted(path, **settings)  # type: ignore[arg-type]
     except ConversionError as problem:
         return problem.code
     return ""
@@ -275,7 +276,7 @@ def test_text_names_no_files_unless_it_may(tmp_path: Path) -> None:
         text.write_text(f'"tf_saved_model.asset"() <{{filename = "{name}", sym_name = "a"}}> : () -> ()\n')
         for root in (None, tmp_path / "root"):
             with pytest.raises(ConversionError) as caught:
-                tfconvert.convert(text, asset_root=root)
+                tfconvert.convert(tfconvert.Source(text, asset_root=root))
             assert caught.value.code == "bad-asset"
             assert "words" not in str(caught.value)
 

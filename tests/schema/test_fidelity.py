@@ -146,7 +146,10 @@ def test_weights_are_searched_too(tf: ModuleType, tmp_path: Path, mode: Any) -> 
 
 def test_comparing_layers_changes_no_file(outlier_model: Path, quantize: Quantize) -> None:
     plain = bytes(tfconvert.convert(outlier_model, quantize=quantize))
-    assert bytes(tfconvert.convert(outlier_model, quantize=quantize, compare_layers=True)) == plain
+    assert (
+        bytes(tfconvert.convert(outlier_model, quantize=quantize, verify=tfconvert.Verify(compare_layers=True)))
+        == plain
+    )
 
 
 def test_the_error_tells_the_layers_and_the_proposal(outlier_model: Path, tmp_path: Path) -> None:
@@ -209,7 +212,7 @@ def test_every_signature_is_compared(tf: ModuleType, tmp_path: Path, keys: tuple
 
 def test_the_old_keywords_fill_the_record(outlier_model: Path, quantize: Quantize, samples: Path) -> None:
     report = tfconvert.convert(
-        outlier_model, quantize=quantize, verify=Verify(search_seconds=0), verify_data=str(samples), compare_layers=True
+        outlier_model, quantize=quantize, verify=tfconvert.Verify(data=str(samples), compare_layers=True)
     ).report
     assert report.quantization is not None
     assert report.quantization.fidelity is not None

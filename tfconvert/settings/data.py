@@ -23,6 +23,9 @@ from tfconvert.settings.verify_options import Verify
 
 _IREE = Iree.name
 
+# Settings of a quantization that may be pairs.
+_PAIRS = ("io", "default_range")
+
 # Settings that have fields of their own.
 NESTED: Mapping[str, Any] = {"quantize": Quantize, "verify": Verify, _IREE: Iree}
 
@@ -162,8 +165,8 @@ def _target(given: Mapping[str, Any]) -> AnyTarget:
 def _quantize(quantize: Any) -> Quantize:
     if isinstance(quantize, str):
         return Quantize(quantize)  # type: ignore[arg-type]  # The value was checked.
-    values: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in quantize.items()}
-    return Quantize(**values)
+    pairs = {name: tuple(quantize[name]) for name in _PAIRS if isinstance(quantize.get(name), list)}
+    return Quantize(**{**quantize, **pairs})
 
 
 def _verify(given: Mapping[str, Any]) -> Verify | None:

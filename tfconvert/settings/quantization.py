@@ -210,6 +210,8 @@ class Quantize:
             raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
 
     def _check_io(self) -> None:
+        if not isinstance(self.io, str | tuple):
+            raise _wrong(f"io can't be {self.io!r}", "choose a type, or a pair of them")
         for end in self.ends:
             if end != "float32" and not self.is_static:
                 raise _wrong(

@@ -46,7 +46,7 @@ class Setting:
     Attributes:
         name: The field.
         type: Its type.
-        default: Its default.
+        default: Its default; `dataclasses.MISSING` if it has none.
         text: What it does, in a sentence.
         flag: The command's flag; empty if it has none.
         help: What the flag does, where that is not what the setting does.
@@ -136,9 +136,7 @@ def settings_of(cls: Any) -> Mapping[str, Setting]:
         row |= {"flag": row["flag"] or "", "schema": schema_of(hint) if row["schema"] is None else row["schema"]}
         if not row["expected"]:
             row["expected"] = _expected(row["schema"])
-        default = field.default if field.default is not MISSING else None
-        if field.default_factory is not MISSING:
-            default = field.default_factory()
+        default = field.default if field.default_factory is MISSING else field.default_factory()
         found[field.name] = Setting(
             **row, name=field.name, type=hint, default=default, data=f"{data_prefix}{field.name}"
         )

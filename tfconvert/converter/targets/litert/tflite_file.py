@@ -8,6 +8,7 @@ from tfconvert.converter.targets.litert.model_metadata import describer
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import TFLiteFile, export
 from tfconvert.exporters.tflite.names import Naming
+from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, tf_saved_model, tfl, tfl_file
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -48,6 +49,8 @@ def export_file(module: ModuleOp, settings: LiteRT, *, model_type: str = "", was
 def _origin(module: ModuleOp, settings: LiteRT, model_type: str, was_trained: bool) -> Origin | None:
     if settings.origin is None:
         return None
+    if unknown := sorted(settings.origin.keys() - set(Origin._fields)):
+        raise error("wrong-option", f"origin can't have {unknown[0]!r}", hint=f"known are {', '.join(Origin._fields)}")
     version = module.attributes.get(tf.PRODUCER_VERSION)
     sparsity = _sparsity(module) if settings.sparse_weights else ()
     return Origin(
