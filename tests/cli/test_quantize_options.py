@@ -49,7 +49,7 @@ def _parsed(*arguments: str) -> Quantize | None:
         (("--quantize", "dynamic", "--per-tensor", "--per-tensor-dense"), Quantize("dynamic", per_channel=False)),
         (
             ("--quantize", "dynamic", "--hybrid-only", "--exclude", "*/logits", "--exclude", "SOFTMAX"),
-            Quantize("dynamic", exclude=("*/logits", "SOFTMAX"), hybrid_only=True),
+            Quantize("dynamic", exclude=["*/logits", "SOFTMAX"], hybrid_only=True),
         ),
         (
             ("--quantize", "int8", "--io", "float32,int8", "--default-range", "-1,6"),

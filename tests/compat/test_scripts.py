@@ -214,6 +214,7 @@ def test_script(
         )
     options = Options(
         target=LiteRT(
+            allow_custom_ops=script.custom_ops,
             quantize=quantize,
             allow_flex="SELECT_TF_OPS" in script.text,
             names="official",

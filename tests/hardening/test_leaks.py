@@ -145,7 +145,7 @@ def test_all_files_are_opened_through_one_door(source_files: Sequence[SourceFile
 def _code(path: Path, **settings: object) -> str:
     """Returns the code of the error that a model ends in; empty if it is converted."""
     try:
-        converted(path, **settings)  # type: ignore[arg-type]
+        converted(path, **settings)
     except ConversionError as problem:
         return problem.code
     return ""

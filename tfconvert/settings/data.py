@@ -249,8 +249,6 @@ def plain(value: Any, name: str) -> Any:
         return value._asdict()
     if isinstance(value, Mapping):
         return {str(key): plain(each, name) for key, each in value.items()}
-    if isinstance(value, set | frozenset):
-        value = sorted(value)
     if isinstance(value, Sequence):
         return [plain(each, name) for each in value]
     raise _stays(name, f"a {type(value).__name__} is not data")

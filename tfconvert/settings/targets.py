@@ -115,6 +115,7 @@ class LiteRT:
             "Refuse operators that a release of the runtime, as 2.14, doesn't have yet.",
             metavar="RELEASE",
             expected="a release",
+            accepts=lambda value: value is None,
             example='"2.14"',
         ),
     )
