@@ -83,16 +83,6 @@ class Selection:
             example='["serving_default"]',
         ),
     )
-    tags: Sequence[str] | None = field(
-        default=None,
-        metadata=setting(
-            "SavedModels: the tags of the graph to convert; by default serve.",
-            help="SavedModels: the tags of the graph to convert, or several with commas; by default serve.",
-            metavar="TAG",
-            expected="a list of tags",
-            example='["serve"]',
-        ),
-    )
     batch: int | None = field(
         default=None,
         metadata=setting(
@@ -107,6 +97,16 @@ class Selection:
             "New names of inputs and outputs, by the names that the model has.",
             expected="a mapping from names to new names",
             example='{"output_0": "scores"}',
+        ),
+    )
+    tags: Sequence[str] | None = field(
+        default=None,
+        metadata=setting(
+            "SavedModels: the tags of the graph to convert; by default serve.",
+            help="SavedModels: the tags of the graph to convert, or several with commas; by default serve.",
+            metavar="TAG",
+            expected="a list of tags",
+            example='["serve"]',
         ),
     )
     order: Order = field(
