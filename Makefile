@@ -1,4 +1,4 @@
-# `make` alone lists the targets. Each installs what it needs into .venv, once; nothing else on the machine changes.
+# `make` alone lists the targets. Each installs its requirements into .venv once and changes nothing else on the machine.
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -v $(name) 2>/dev/null)))
 VENV := .venv
@@ -10,10 +10,10 @@ CODE := tfconvert tests examples benchmarks
 BENCH_FLAGS ?=
 SERVE_FLAGS ?=
 TEST_FLAGS ?=
-# Each of these processes loads TensorFlow, which takes a gigabyte.
+# Each of these processes loads TensorFlow, which needs a gigabyte of memory.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 
-# Hundreds of processes are started by the tests: they share the byte code of the modules instead of compiling each anew.
+# Tests start hundreds of processes, which share the bytecode of the modules instead of compiling them again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.installed-core ## convert the example, check it in LiteRT, show what it answers
+run: $(VENV)/.installed-core ## convert the example, check it in LiteRT, show its predictions
 	@mkdir -p $(OUT)
 	$(BIN)/tfconvert $(EXAMPLE)/saved_model -o $(OUT)/digits.tflite --verify
 	@$(BIN)/python $(EXAMPLE)/show.py $(OUT)/digits.tflite
@@ -31,10 +31,10 @@ run: $(VENV)/.installed-core ## convert the example, check it in LiteRT, show wh
 serve: $(VENV)/.installed-service ## start the service and its page; SERVE_FLAGS="--port 9000 --data DIR"
 	$(BIN)/tfconvert serve $(SERVE_FLAGS)
 
-test: $(VENV)/.installed-test ## run the tests, as many side by side as there are cores; TEST_FLAGS="-k checkpoint -x" goes to pytest
+test: $(VENV)/.installed-test ## run the tests in parallel, one process per core; TEST_FLAGS="-k checkpoint -x" is passed to pytest
 	$(BIN)/python -m pytest --ignore=tests/rings $(SIDE_BY_SIDE) $(TEST_FLAGS)
 
-test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: tools that read files, Ray, Chromium, PostgreSQL, IREE
+test-all: $(VENV)/.installed-rings ## run the tests with large requirements: tools that read the files, Ray, Chromium, PostgreSQL, IREE
 	$(BIN)/python -m pytest tests/rings $(TEST_FLAGS)
 
 lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict
@@ -42,16 +42,16 @@ lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict
 	$(BIN)/ruff format --check $(CODE) .ci
 	$(BIN)/mypy
 
-format: $(VENV)/.installed-test ## put imports and layout in order
+format: $(VENV)/.installed-test ## sort imports and format the code
 	$(BIN)/ruff check --fix-only --quiet $(CODE)
 	$(BIN)/ruff format --quiet $(CODE)
 
-schema: $(VENV)/.installed-test ## remake the generated code and the op registry
+schema: $(VENV)/.installed-test ## regenerate code and the op registry
 	$(BIN)/python -m tfconvert.schema.tensorflow.generate
 	$(BIN)/python -m tfconvert.schema.tensorflow.make_op_defs
 	$(BIN)/python -m tfconvert.schema.tflite.generate
 
-bench: $(VENV)/.installed-bench ## measure against the official converter; BENCH_FLAGS="--runs 5"
+bench: $(VENV)/.installed-bench ## compare with the official converter; BENCH_FLAGS="--runs 5"
 	@mkdir -p $(OUT)
 	$(BIN)/python -m benchmarks.zoo --set bench
 	$(BIN)/python -m benchmarks.compare --output $(OUT)/benchmark.md $(BENCH_FLAGS)
@@ -63,10 +63,10 @@ dist: $(VENV)/.installed-release ## build the wheel and the source distribution 
 	$(BIN)/python .ci/check_wheel.py dist/*.whl
 	$(BIN)/python .ci/check_sdist.py dist/*.tar.gz
 
-docs: $(VENV)/.installed-docs ## build the site of the documentation: out/site/index.html
+docs: $(VENV)/.installed-docs ## build the documentation site: out/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build
 
-clean: ## remove what was built, but keep .venv
+clean: ## remove build products but keep .venv
 	rm -rf $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -74,8 +74,8 @@ distclean: clean ## remove .venv too
 	rm -rf $(VENV)
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "no python3 found: install Python 3.11 or later, or say make PYTHON=/path/to/it" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.11")'
+	@test -n "$(PYTHON)" || { echo "no python3 found: install Python 3.11 or later, or run make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is required: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed-core: pyproject.toml | $(BIN)/python
@@ -90,7 +90,7 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/.installed-core $(VENV)/.installed-service
 
-# Tools that need an older NumPy or protobuf have an environment of their own.
+# Tools that need an older NumPy or protobuf get a separate environment.
 $(VENV)/.installed-rings: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[rings]'
 	$(PYTHON) -m venv $(VENV)/old-tools

@@ -1,4 +1,4 @@
-"""Checks a built source distribution: what it holds, and that the wheel that is built from it is the repository's.
+"""Checks a built source distribution: its contents, and that it gives the same wheel as the repository.
 
 Run as `python .ci/check_sdist.py SDIST` from the repository's root.
 """
@@ -13,8 +13,9 @@ from pathlib import Path
 
 from check_wheel import difference
 
+# Files that setuptools adds.
 BUILT = ("PKG-INFO", "setup.cfg", "tfconvert.egg-info/")
-"""What setuptools adds."""
+# Files of the repository that a source distribution contains.
 KEPT = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -25,11 +26,10 @@ KEPT = (
     "pyproject.toml",
     "tfconvert/",
 )
-"""What a source distribution holds of the repository."""
 
 
 def main() -> int:
-    """Compares the names with git's, then those of the wheel that the distribution gives; returns the exit status."""
+    """Compares the file names with git's, then those of the wheel built from it. Returns the exit status."""
     sdist = Path(sys.argv[1])
     with tarfile.open(sdist) as archive:
         packed = {member.name.partition("/")[2] for member in archive if member.isfile()}

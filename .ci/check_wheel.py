@@ -1,4 +1,4 @@
-"""Checks a built wheel: every source and data file of our package is in it, and nothing else is.
+"""Checks that a built wheel has every source and data file of our package, and nothing else.
 
 Run as `python .ci/check_wheel.py WHEEL` from the repository's root.
 """
@@ -15,7 +15,7 @@ PACKAGE = "tfconvert"
 
 
 def main() -> int:
-    """Compares the wheel's names with git's; returns the exit status."""
+    """Compares the file names in the wheel with git's. Returns the exit status."""
     with zipfile.ZipFile(Path(sys.argv[1])) as wheel:
         packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     listing = subprocess.run(["git", "ls-files", "-z", PACKAGE], check=True, capture_output=True, text=True).stdout
@@ -24,14 +24,14 @@ def main() -> int:
 
 
 def difference(packed: Set[str], tracked: Set[str], what: str) -> int:
-    """Reports how the files in a distribution differ from git's; returns the exit status.
+    """Reports how the files in a distribution differ from git's. Returns the exit status.
 
     Args:
-        packed: The names in the distribution.
-        tracked: Those that it is to hold.
-        what: What the distribution is called.
+        packed: The file names in the distribution.
+        tracked: The expected names.
+        what: The kind of the distribution.
     """
-    for title, names in ((f"missing in the {what}", tracked - packed), ("not ours to ship", packed - tracked)):
+    for title, names in ((f"missing in the {what}", tracked - packed), ("must not be included", packed - tracked)):
         for name in sorted(names):
             print(f"{title}: {name}", file=sys.stderr)
     print(f"{len(packed)} files in the {what}, {len(tracked)} tracked")

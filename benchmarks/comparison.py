@@ -138,7 +138,7 @@ def markdown(rows: Sequence[Comparison], setup: dict[str, Any], failures: dict[s
         results.append(["geometric mean", *[""] * 6, f"{_geometric_mean(rows, _inference):.2f}", "", ""])
     versions = ", ".join(f"{name} {setup[name]}" for name in ("python", *PACKAGES))
     lines = [
-        f"Whole processes, imports included; medians of {setup['runs']} runs of each converter, taken in turns.",
+        f"Times of whole processes, imports included: medians of {setup['runs']} alternating runs of each converter.",
         f"{setup['processor']}, {setup['cores']} cores; {versions}.",
         "",
         *table("model | time | official | faster | peak memory | official | lighter", processes),

@@ -1,6 +1,6 @@
-// What IREE makes of each op that tfconvert rewrites for it or refuses: one program a form, in the form that the rewrite
-// is there to avoid. `inputs` are what the program is run on: `f32[3,4]` counts up, `i32=[7]` is itself. A program that
-// needs other rewrites to be compiled at all says so.
+// One program for each form of an op that tfconvert rewrites for IREE or refuses, in the form that the rewrite avoids.
+// `inputs` are the arguments of the program: `f32[3,4]` counts up, `i32=[7]` is a literal. A program that needs other
+// rewrites to compile says so.
 
 // op: chlo.top_k
 // form: equal integers

@@ -171,24 +171,24 @@ _LENGTHS = ((1, 1, 6), (2, 7, 6), (3, 4, 6), (1, 20, 6), (5, 3, 6))
 _BATCHES = (1, 2, 3, 5, 8)
 
 MODELS: Mapping[str, OpenModel] = {
-    "MobileNetV2, open batch": OpenModel(
+    "MobileNetV2, dynamic batch": OpenModel(
         _network(_mobile_net, (None, 96, 96, 3)), [(size, 96, 96, 3) for size in _BATCHES]
     ),
-    "ResNet50, open batch": OpenModel(
+    "ResNet50, dynamic batch": OpenModel(
         _network(_residual_net, (None, 64, 64, 3)), [(size, 64, 64, 3) for size in _BATCHES]
     ),
-    "LSTM, open batch and length": OpenModel(_network(_recurrent("LSTM"), (None, None, 6)), _LENGTHS),
-    "GRU, open batch and length": OpenModel(_network(_recurrent("GRU"), (None, None, 6)), _LENGTHS),
-    "encoder of BERT's kind, open batch and length": OpenModel(
+    "LSTM, dynamic batch and length": OpenModel(_network(_recurrent("LSTM"), (None, None, 6)), _LENGTHS),
+    "GRU, dynamic batch and length": OpenModel(_network(_recurrent("GRU"), (None, None, 6)), _LENGTHS),
+    "BERT-like encoder, dynamic batch and length": OpenModel(
         _encoder, ((1, 1), (2, 7), (3, 16), (1, 40), (5, 3)), "int32"
     ),
-    "segmentation with resizing, open batch, height and width": OpenModel(
+    "segmentation with resizing, dynamic batch, height and width": OpenModel(
         _segmenting, ((1, 16, 16, 3), (2, 17, 23, 3), (3, 9, 31, 3), (1, 20, 13, 3), (2, 8, 8, 3))
     ),
-    "`tf.where` and `tf.unique`, open length": OpenModel(_selecting, ((9, 4), (1, 4), (40, 4), (3, 4), (16, 4))),
-    "`tf.image.non_max_suppression`, open number of boxes": OpenModel(
+    "`tf.where` and `tf.unique`, dynamic length": OpenModel(_selecting, ((9, 4), (1, 4), (40, 4), (3, 4), (16, 4))),
+    "`tf.image.non_max_suppression`, dynamic number of boxes": OpenModel(
         _suppressing, ((9, 5), (1, 5), (60, 5), (2, 5), (25, 5))
     ),
-    "attention over a cache, open length": OpenModel(_remembering, ((3, 8), (1, 8), (8, 8), (2, 8), (20, 8))),
+    "attention over a cache, dynamic length": OpenModel(_remembering, ((3, 8), (1, 8), (8, 8), (2, 8), (20, 8))),
 }
 """The models, by what they are."""

@@ -1,12 +1,13 @@
 """Draws docs/architecture.svg from the code: packages as bands, rooms as boxes on their floors, imports as arrows.
 
-The lists of rooms at the end of docs/architecture.md are written with it.
+It also writes the lists at the end of docs/architecture.md.
 
     python docs/draw_architecture.py
 
-The floors are those of `ROOMS` in tests/house/test_layers.py, read from its syntax tree so that nothing needs to be
-installed; where a package has none there, a room stands one floor above the highest that it imports. Of the arrows,
-those that others imply are left out: if a imports b and both import c, the one from a to c is not drawn.
+A room is a package or a module inside a package. The floors come from `ROOMS` in tests/house/test_layers.py, read from
+its syntax tree so that nothing needs to be installed. If a package is not listed there, a room is one floor above the
+highest room that it imports. Arrows that others imply are omitted: if a imports b and both import c, there is no arrow
+from a to c.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
-LISTS = "\n## Rooms\n"
-"""The heading in the page behind which everything is made here."""
+# The heading in the page after which everything is generated.
+LISTS = "\n## Packages\n"
 
 PACKAGE = "tfconvert"
 
@@ -30,15 +31,11 @@ MARGIN = 16
 PAD = 14
 HEADER = 26
 BOX_HEIGHT = 38
-GAP = 18
-"""Between boxes of one floor."""
-FLOOR_GAP = 26
-"""Between floors, where the arrows are seen."""
+GAP = 18  # Between boxes of one floor.
+FLOOR_GAP = 26  # Between floors, where the arrows are visible.
 BAND_GAP = 30
-CROWD = 3
-"""More rooms on a floor than this are spread over its width."""
-LETTER = 7.4
-"""How wide a letter of a room's name is taken to be; fonts differ."""
+CROWD = 3  # More rooms than this are spread over the width of a floor.
+LETTER = 7.4  # The assumed width of a letter in names; fonts differ.
 SMALL_LETTER = 6.2
 
 STYLE = """
@@ -67,13 +64,13 @@ STYLE = """
 
 
 class Room(NamedTuple):
-    """A folder or a file of a package.
+    """A package or a module inside a package.
 
     Attributes:
         module: Its full name.
         sentence: The first sentence of its docstring.
-        lines: How many lines its files have, to two digits.
-        floors: The rooms inside it, from the ground up; none of what is drawn as one box.
+        lines: The number of lines in its files, rounded to two digits.
+        floors: The rooms inside it, from the bottom up; empty if it is drawn as one box.
     """
 
     module: str
@@ -88,12 +85,12 @@ class Room(NamedTuple):
 
     @property
     def size(self) -> str:
-        """How large it is, in words."""
+        """Its size as text."""
         return f"{self.lines:,} lines"
 
 
 class Place(NamedTuple):
-    """Where a box is."""
+    """The position of a box."""
 
     x: float
     y: float
@@ -102,13 +99,13 @@ class Place(NamedTuple):
 
 
 class Code:
-    """What the syntax trees of our hand-written files say.
+    """The syntax trees of our hand-written files.
 
     Attributes:
         root: The repository's root.
         trees: The trees, by module.
-        lines: How many lines each has.
-        edges: Which of our modules each imports, late or not, for types or not.
+        lines: The number of lines of each.
+        edges: The modules of ours that each imports, including late imports and imports for types.
     """
 
     def __init__(self, root: Path, trees: Mapping[str, ast.Module], lines: Mapping[str, int]) -> None:
@@ -119,7 +116,7 @@ class Code:
 
     @classmethod
     def read(cls, root: Path) -> Code:
-        """Returns that of a repository."""
+        """Reads the files of a repository."""
         trees, lines = {}, {}
         for path in sorted((root / PACKAGE).rglob("*.py")):
             if "generated" not in path.parts:
@@ -139,7 +136,7 @@ class Code:
                 yield from (name if name in self.trees else node.module for name in names)
 
     def within(self, module: str) -> list[str]:
-        """Returns the modules that are a room or in it."""
+        """Returns a room and the modules in it."""
         return [name for name in self.trees if name == module or name.startswith(f"{module}.")]
 
     def children(self, module: str) -> list[str]:
@@ -148,7 +145,7 @@ class Code:
         return [name for name in self.within(module) if name.count(".") == depth]
 
     def imports(self, modules: Sequence[str]) -> dict[str, set[str]]:
-        """Returns which of some rooms each of them imports."""
+        """Returns for each of some rooms those that it imports."""
         home = {name: module for module in modules for name in self.within(module)}
         found: dict[str, set[str]] = {module: set() for module in modules}
         for name, module in home.items():
@@ -157,7 +154,7 @@ class Code:
 
 
 def _literal(root: Path, name: str) -> Any:
-    """Returns a table of tests/house/test_layers.py."""
+    """Returns the value of a table in tests/house/test_layers.py."""
     for statement in ast.parse((root / "tests" / "house" / "test_layers.py").read_text("utf-8")).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
             return ast.literal_eval(statement.value)
@@ -171,14 +168,14 @@ def rooms_table(root: Path) -> Mapping[str, Sequence[Sequence[str]]]:
 
 
 def bands(code: Code) -> Sequence[Sequence[str]]:
-    """Returns the packages of `LAYERS` from the top; those of one row stand side by side."""
+    """Returns the packages of `LAYERS` from the top; packages in one row are side by side."""
     layers: Sequence[Sequence[str]] = _literal(code.root, "LAYERS")
     rows = [[name for name in row if code.children(f"{PACKAGE}.{name}")] for row in reversed(layers)]
     return [row for row in rows if row]
 
 
 def house(code: Code, table: Mapping[str, Sequence[Sequence[str]]], module: str) -> Room:
-    """Returns a room with the floors that the table, or imports if it is a package, give it."""
+    """Returns a room with its floors, from the table or, for a package, from its imports."""
     names = code.children(module)
     if module in table:
         floors = [[f"{module}.{name}" for name in floor if f"{module}.{name}" in names] for floor in table[module]]
@@ -199,7 +196,7 @@ def _two_digits(number: int) -> int:
 
 
 def _floors(imports: Mapping[str, set[str]]) -> list[list[str]]:
-    """Returns rooms one floor above the highest that they import; those in a circle are together on one."""
+    """Puts each room one floor above the highest that it imports; rooms in a cycle share a floor."""
     floors: list[list[str]] = []
     built: set[str] = set()
     while len(built) < len(imports):
@@ -210,7 +207,7 @@ def _floors(imports: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def direct(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
-    """Returns the edges that no longer way implies, in order; the edges run in no circle."""
+    """Returns the edges of an acyclic graph that no longer path implies, in order."""
     reached: dict[str, set[str]] = {}
 
     def below(node: str) -> set[str]:
@@ -227,7 +224,7 @@ def direct(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 
 
 def needed(room: Room) -> tuple[float, float]:
-    """Returns the least width and the height of a room's box."""
+    """Returns the minimum width and the height of a room's box."""
     title = len(room.name) * LETTER
     if not room.floors:
         return max(title, len(room.size) * SMALL_LETTER) + 2 * PAD, BOX_HEIGHT
@@ -239,10 +236,10 @@ def needed(room: Room) -> tuple[float, float]:
 
 
 class Drawing:
-    """The picture as lines of SVG; boxes hide what is behind them, so arrows come before the boxes that they join.
+    """The picture as lines of SVG. Boxes hide what is behind them, so arrows come before the boxes that they connect.
 
     Args:
-        code: What to draw.
+        code: The code to draw.
     """
 
     def __init__(self, code: Code) -> None:
@@ -251,7 +248,7 @@ class Drawing:
         self._lines: list[str] = []
 
     def room(self, room: Room, place: Place, kind: str) -> None:
-        """Draws a room and what is in it, as a `band`, a `house` of rooms or a `room`."""
+        """Draws a room and its contents, as a `band`, a `house` of rooms or a `room`."""
         self._places[room.module] = place
         self._rectangle(kind, room, place)
         if not room.floors:
@@ -271,13 +268,13 @@ class Drawing:
             self.room(inner, self._places[inner.module], "house" if inner.floors else "room")
 
     def _imports_down(self, room: Room) -> dict[str, set[str]]:
-        """Returns which of the rooms inside one import which on lower floors."""
+        """Returns for each room inside another those on lower floors that it imports."""
         floor_of = {inner.module: number for number, floor in enumerate(room.floors) for inner in floor}
         edges = self._code.imports(list(floor_of))
         return {name: {each for each in edges[name] if floor_of[each] < floor_of[name]} for name in floor_of}
 
     def _floor(self, floor: Sequence[Room], place: Place, bottom: float, edges: Sequence[tuple[str, str]]) -> float:
-        """Gives the rooms of a floor their places, near what they import; returns where the floor ends at the top."""
+        """Places the rooms of a floor near their imports, and returns the top of the floor."""
         rooms = sorted(floor, key=lambda room: self._above(room, place, edges))
         sizes = [needed(room) for room in rooms]
         is_spread = len(rooms) > CROWD or not {room.module for room in rooms} & {source for source, _ in edges}
@@ -294,13 +291,13 @@ class Drawing:
         return bottom - max(height for _, height in sizes)
 
     def _above(self, room: Room, place: Place, edges: Sequence[tuple[str, str]]) -> float:
-        """Returns the middle of what a room imports, or else the middle of the room around it."""
+        """Returns the middle of a room's imports, or the middle of the surrounding room if it has no imports."""
         targets = [self._places[target] for source, target in edges if source == room.module]
         middles = [target.x + target.width / 2 for target in targets] or [place.x + place.width / 2]
         return sum(middles) / len(middles)
 
     def between(self, packages: Sequence[str]) -> None:
-        """Draws the arrows between packages, the front door first."""
+        """Draws the arrows between packages, starting with the public package."""
         self._arrow("between", PACKAGE, packages[0])
         for source, target in direct(self._code.imports(packages)):
             self._arrow("between", source, target)
@@ -333,7 +330,7 @@ class Drawing:
         lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {WIDTH} {height:.0f}" '
             f'width="{WIDTH}" height="{height:.0f}">',
-            f"<title>The packages of {PACKAGE}, their rooms, and which room imports which</title>",
+            f"<title>The packages of {PACKAGE}, their modules and imports</title>",
             f"<style>{STYLE}</style>",
             "<defs>",
             *(_marker(name, size) for name, size in (("arrow-head", 6), ("between-head", 9))),
@@ -346,7 +343,7 @@ class Drawing:
 
 
 def _nearest(place: Place, x: float) -> float:
-    """Returns the place on a box's edge that is nearest to a place, not too near its corners."""
+    """Returns the position on a box's edge that is nearest to a position, but not too close to its corners."""
     inset = min(PAD, place.width / 4)
     return min(max(x, place.x + inset), place.x + place.width - inset)
 
@@ -374,7 +371,7 @@ def draw(code: Code) -> str:
     for row in ([door], *([packages[name] for name in names] for names in bands(code))):
         sizes = [needed(room) for room in row]
         height = max(height for _, height in sizes)
-        # What is left of the width goes to all of a row in equal parts.
+        # Distribute the remaining width equally.
         spare = (WIDTH - 2 * MARGIN - sum(width for width, _ in sizes) - BAND_GAP * (len(row) - 1)) / len(row)
         x: float = MARGIN
         for room, (width, _) in zip(row, sizes, strict=True):
@@ -386,7 +383,7 @@ def draw(code: Code) -> str:
 
 
 def rooms_of(package: str, code: Code) -> Iterator[Room]:
-    """Yields the rooms of a package from the top floor to the ground, each before those inside it."""
+    """Yields the rooms of a package from the top down, each before those inside it."""
     pending = [house(code, rooms_table(code.root), f"{PACKAGE}.{package}")]
     while pending:
         room = pending.pop()
@@ -396,8 +393,8 @@ def rooms_of(package: str, code: Code) -> Iterator[Room]:
 
 
 def lists(code: Code) -> str:
-    """Returns the page's part on rooms: a table a package, each room with its first sentence."""
-    parts = [LISTS, "Each room and the first sentence of its docstring, from the top floor to the ground.\n"]
+    """Returns the list of rooms: a table for each package, each room with its first sentence."""
+    parts = [LISTS, "Packages and modules with the first sentence of their docstrings, from the highest layer down.\n"]
     for package in (name for names in bands(code) for name in names):
         parts.append(f"\n| in `{package}/` | |\n|---|---|\n")
         for room in rooms_of(package, code):
@@ -407,11 +404,11 @@ def lists(code: Code) -> str:
 
 
 def page(text: str, code: Code) -> str:
-    """Returns the page with its lists as the code has them."""
+    """Returns the page with current lists."""
     return text.partition(LISTS)[0] + lists(code)
 
 
 if __name__ == "__main__":
-    house_as_it_is = Code.read(ROOT)
-    PICTURE.write_text(draw(house_as_it_is), encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text("utf-8"), house_as_it_is), encoding="utf-8")
+    code = Code.read(ROOT)
+    PICTURE.write_text(draw(code), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text("utf-8"), code), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Draws docs/service.svg: what a server of the conversion service consists of, and what it shares with others.
+"""Draws docs/service.svg: the parts of a server of the conversion service, and what servers share.
 
 python docs/draw_service.py
 """
@@ -22,9 +22,9 @@ class Box(NamedTuple):
         y: Its top.
         width: Its width.
         height: Its height.
-        title: What it is.
-        lines: What is said of it.
-        kind: `part`, or `group` for one that others are in.
+        title: Its title.
+        lines: Its description.
+        kind: `part`, or `group` for a box that contains others.
     """
 
     x: int
@@ -40,19 +40,19 @@ BOXES = (
     Box(20, 20, 200, 110, "Clients", ("the page in a browser", "curl", "tfconvert.Client", "tfconvert --server")),
     Box(280, 20, 660, 260, "A server: tfconvert serve", (), "group"),
     Box(300, 60, 180, 90, "HTTP", ("tokens, roles, quotas", "uploads to the disk", "events, results")),
-    Box(300, 175, 180, 90, "Worker threads", ("claim, unpack, follow", "renew the lease", "write the outcome")),
+    Box(300, 175, 180, 90, "Worker threads", ("claim, unpack, follow", "renew the lease", "store the result")),
     Box(520, 60, 180, 90, "Zygote", ("has everything loaded", "has no threads", "forks for each job")),
-    Box(520, 175, 180, 90, "Janitor", ("jobs of dead servers", "files nobody refers to", "what is too old")),
+    Box(520, 175, 180, 90, "Janitor", ("jobs of dead servers", "unreferenced files", "expired jobs")),
     Box(
         740,
         60,
         180,
         130,
-        "A process a job",
+        "A process per job",
         (
             "limits: time, memory",
             "files and output",
-            "reads only its folder",
+            "reads only its directory",
             "ends with the job",
             "dies with its server",
         ),
@@ -63,17 +63,17 @@ BOXES = (
         300,
         100,
         "Database",
-        ("SQLite in the data folder, or", "PostgreSQL for several servers:", "jobs, leases, tokens (hashed)"),
+        ("SQLite in the data directory, or", "PostgreSQL for several servers:", "jobs, leases, tokens (hashed)"),
     ),
     Box(
         640,
         340,
         300,
         100,
-        "Data folder",
-        ("models by the digest of their bytes", "results, each whole or not there", "events of each job"),
+        "Data directory",
+        ("models by the digest of their bytes", "results, written atomically", "events of each job"),
     ),
-    Box(20, 340, 200, 100, "More servers", ("share database, folder", "take the jobs of those", "that die")),
+    Box(20, 340, 200, 100, "More servers", ("share both", "take over jobs of", "dead servers")),
 )
 ARROWS = (
     ((220, 80), (300, 100)),

@@ -1,6 +1,6 @@
-"""What the site of the documentation has beside the files of this folder: pages that are made from the code.
+"""The pages of the documentation site that are generated from the code.
 
-`site_hooks.py` hands them to MkDocs. They aren't committed, so that they can't be out of date.
+`site_hooks.py` passes them to MkDocs. They aren't committed, so they can't be out of date.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ _FROM_ROOT = re.compile(r"\]\(docs/([^)]+)\)")
 
 _PASSES = """# Passes
 
-A conversion is a sequence of passes over the IR. The docstring of its file describes each; the examples before and
-after are what it does: the tests run them. `tfconvert opt MODEL -p NAME,...` runs passes of your choice, and
-`tfconvert opt --list-passes` lists them.
+A conversion is a sequence of passes over the IR. The descriptions come from docstrings. The tests run the examples,
+which show the IR before and after a pass. `tfconvert opt MODEL -p NAME,...` runs passes of your choice, and `tfconvert
+opt --list-passes` lists them.
 
 """
 _REFERENCE = """# Python
 
-Everything that `import tfconvert` provides. All of it is loaded when it is first used.
+Everything that `import tfconvert` provides. Each name is loaded at its first use.
 
 """
 _REPORT = """## Reports
 
-What `Model.report` is.
+The class of `Model.report`.
 
 ::: tfconvert.report.report.Report
 """
+# The types of objects that have a docstring of their own.
 _KINDS = (type, FunctionType, type(cache(len)))
-"""What its docstring describes: classes and functions."""
 
 
 def passes_page() -> str:
-    """Returns the page of passes: what each does, its options, and its examples."""
+    """Returns the page of passes: the description, options and examples of each."""
     pipelines = [f"| `{name}` | {', '.join(map(_link, names_of(stages)))} |\n" for name, stages in PIPELINES.items()]
     parts = [_PASSES, "| pipeline | passes |\n| --- | --- |\n", *pipelines]
     for name in pass_names():
@@ -64,7 +64,7 @@ def _link(name: str) -> str:
 
 
 def _told(kind: type) -> str:
-    """Returns the docstring of a pass's file without its first line, examples as blocks of MLIR."""
+    """Returns the docstring of a pass's file without its first line, with examples as MLIR blocks."""
     text = inspect.getdoc(inspect.getmodule(kind)) or ""
     return _EXAMPLE.sub(lambda match: f"\n```mlir\n{inspect.cleandoc(match[1])}\n```\n", f"{_body(text)}\n")
 
@@ -80,12 +80,12 @@ def reference_page() -> str:
 
 
 def _sections(name: str, module: ModuleType, told: set[str]) -> Iterator[str]:
-    """Yields the section of a module: its classes and functions, and then the sections of the modules in it.
+    """Yields the section of a module: its classes and functions, followed by the sections of its submodules.
 
     Args:
         name: The module's name.
         module: The module.
-        told: Where the classes and functions are defined that are on the page already; grows.
+        told: The full names of the classes and functions that are already on the page; extended.
     """
     found = {each: getattr(module, each) for each in sorted(module.__all__) if not each.startswith("_")}
     ours = [(isinstance(value, type), each) for each, value in found.items() if _is_ours(value)]
@@ -121,31 +121,31 @@ def _is_ours(value: object) -> bool:
 
 
 def _from_root(name: str) -> Callable[[], str]:
-    """Returns what makes a page of a file that lies in the repository's root."""
+    """Returns a function that makes a page from a file in the root of the repository."""
     return lambda: _FROM_ROOT.sub(r"](\1)", (ROOT / name).read_text("utf-8"))
 
 
+# The functions that make the pages, by name.
 PAGES: Mapping[str, Callable[[], str]] = {
     "passes.md": passes_page,
     "reference.md": reference_page,
     "contributing.md": _from_root("CONTRIBUTING.md"),
     "changelog.md": _from_root("CHANGELOG.md"),
 }
-"""The pages by name, and what makes each."""
 
 
 def figures() -> str:
-    """Returns the figures of the benchmark, as the README has them."""
+    """Returns the benchmark figures from the README."""
     readme = (ROOT / "README.md").read_text("utf-8")
     section = readme.partition("<!-- benchmark:begin")[2].partition("-->\n")[2].partition("<!-- benchmark:end -->")[0]
     return _FROM_ROOT.sub(r"](\1)", section)
 
 
 def adapted(text: str) -> str:
-    """Returns a page of this folder as the site has it: with figures, and links to other files' pages."""
+    """Adapts a page of this directory to the site: inserts figures, and links to the pages of other files."""
     return text.replace(_FIGURES, figures()).replace("](../CONTRIBUTING.md)", "](contributing.md)")
 
 
 def loaded_from_network(html: str) -> list[str]:
-    """Returns the addresses from which a page would load scripts, styles or pictures; what people follow may be."""
+    """Returns the URLs from which a page would load scripts, styles or pictures. Links are not included."""
     return _LOADS.findall(html)

@@ -1,8 +1,8 @@
-"""Takes the pictures of the service's page in docs/service.md, of the system's Chromium.
+"""Takes the pictures of the service's page in docs/service.md, with the Chromium of the system.
 
     python docs/take_screenshots.py
 
-A server is started for it, which converts the digits of examples/.
+It starts a server that converts the example model.
 """
 
 from __future__ import annotations

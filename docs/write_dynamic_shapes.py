@@ -1,4 +1,4 @@
-"""Writes docs/dynamic_shapes.md: an example through every stage of compiling sizes that only running tells.
+"""Writes docs/dynamic_shapes.md: an example of dynamic sizes through every stage of compilation.
 
 python docs/write_dynamic_shapes.py
 """
@@ -37,11 +37,11 @@ func.func @main(%x: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
 }
 """
 
-_TEXT = """# Sizes that only running tells
+_TEXT = """# Dynamic sizes
 
-Open sizes (batches, lengths, images, and sizes that are computed) stay open in every stage: nothing is padded, and
-nothing is compiled anew for each size. This page takes one example through the stages: a slice whose size is computed
-from an input, an addition and a product of matrices.
+Dynamic sizes (of batches, sequences and images, and computed sizes) stay dynamic in every stage: nothing is padded, and
+nothing is compiled again for each size. This page follows one example through the stages: a slice whose size is
+computed from an input, an addition and a matrix product.
 
 ```mlir
 {example}```
@@ -50,55 +50,56 @@ from an input, an addition and a product of matrices.
 
 ## Shapes as values
 
-`legalize-to-stablehlo` keeps the arithmetic of sizes in the program. Where sizes are known, an op has them as
-attributes; where they are not, it takes them as operands, as `real_dynamic_slice` does here. A size of -1 means all
-that is left, in TensorFlow, which is what the comparisons are for.
+`legalize-to-stablehlo` keeps the arithmetic of sizes in the program. Known sizes are attributes of an op; unknown sizes
+are operands, as for `real_dynamic_slice` here. In TensorFlow a size of -1 means the rest of the dimension, which is why
+there are comparisons.
 
 ```mlir
 {stablehlo}```
 
 ## On the host or on the device
 
-Sizes are needed before a kernel is launched. So `place-shape-values` puts what computes them on the host: ops on few
-integers that depend on nothing but sizes, constants and small arguments. Here that is all of the above but five ops,
-and the argument `%half`:
+Sizes are needed before a kernel is launched. So `place-shape-values` places their computation on the host: ops on few
+integers that depend only on sizes, constants and small arguments. Here these are all of the above except five ops, and
+the argument `%half`:
 
 ```mlir
 {placed}```
 
 ## Fusion
 
-`fuse-instructions` moves what one kernel can compute into a function of its own: a loop over its result (`loop`), or a
-reduction with what it reads (`input`). Sizes that ops in it need are its arguments, and the host computes them before.
-Of the five ops the product is left, which a library does better; the rest is one kernel:
+`fuse-instructions` moves what one kernel can compute into a separate function: a loop over its result (`loop`), or a
+reduction with its inputs (`input`). Sizes that its ops need are arguments, which the host computes before. Of the five
+ops the product remains, because a library computes it faster; the others become one kernel:
 
 ```mlir
 {fused}```
 
-`add-shape-functions` adds, for each function, another one that computes the sizes of its results from those of its
-arguments, so that nothing has to be run to know them (`--mlir-shape-function`). That of the kernel:
+`add-shape-functions` adds for each function another one that computes the sizes of its results from those of its
+arguments, so that they are known without running it (`--mlir-shape-function`). This one is for the kernel:
 
 ```mlir
 {shapes}```
 
 ## Buffers
 
-`legalize-to-buffers` gives every value that the device computes a buffer, in MLIR's own dialects:
+`legalize-to-buffers` assigns a buffer to every value that the device computes, in MLIR's own dialects:
 
-- Sizes are numbers of the host, in `arith`: what ops need to know to allocate, as far back as small tensors of integers
-  go. Numbers that are computed from data are loaded once they are there.
-- A buffer is allocated right before the op that writes it and freed right after the last one that reads it. An op that
-  computes element by element writes over an operand that dies there.
-- Each op, or each fusion of them, is a call of a private function, a kernel, which reads its operands and writes to the
-  buffers that it is given. What the host holds is passed as numbers.
+- Sizes are numbers on the host, in `arith`: everything that is needed to allocate, traced back through small integer
+  tensors. Numbers that are computed from data are loaded when they are available.
+- A buffer is allocated right before the op that writes it and freed right after the last op that reads it. An
+  elementwise op overwrites an operand that is not used afterwards.
+- Each op, or each fusion, is a call of a private function, a kernel, which reads its operands and writes to the buffers
+  that it gets as arguments. Values on the host are passed as numbers.
 - Arguments are borrowed and never freed; results belong to the caller. Loops and branches are `scf.while`, `scf.if`
-  and `scf.index_switch`: a loop owns what it carries and frees what it replaces; a branch hands out buffers of its own.
-- Sizes that only computing tells (how many elements are not zero) come in two phases: a kernel writes into a buffer
-  that is large enough for all, and its count; the host loads the count, allocates the exact result, and a second kernel
-  copies into it.
+  and `scf.index_switch`: a loop owns the buffers that it carries and frees those that it replaces; a branch returns
+  its own buffers.
+- Sizes that depend on data (the number of nonzero elements) need two phases: a kernel writes its results into a buffer
+  that is large enough for all of them, and their count; the host loads the count, allocates the exact result, and a
+  second kernel copies into it.
 
-`lower-to-library-calls` replaces kernels that a library has a routine for: products of matrices, also many at a time or
-with transposed operands, and convolutions of images, also of each channel by itself.
+`lower-to-library-calls` replaces kernels for which a library has a routine: matrix products, also batched or with
+transposed operands, and image convolutions, also depthwise ones.
 
 ```mlir
 {buffers}```
@@ -108,33 +109,35 @@ A kernel:
 ```mlir
 {kernel}```
 
-The reference executor runs such programs and counts: a use after a buffer was freed (`use-after-free`), a second time
-(`double-free`) or never (`memory-leak`) is an error.
+The reference executor runs such programs and checks their buffers: using a freed buffer (`use-after-free`), freeing a
+buffer twice (`double-free`) or not at all (`memory-leak`) is an error.
 
-## What it takes, as a formula
+## Memory as a formula
 
-Allocating and freeing are in the program, with sizes that are sums and products of those of the inputs. So
-`tfconvert inspect MODEL --memory` says what running a model takes before anything is run, and where. `x.0` is the first
-size of the input `x`, `n[0]` the first number in the input `n`. For a smaller model, `tf.matmul(tf.tanh(x), b)`:
+The program contains the allocations and deallocations, with sizes that are sums and products of input sizes. So
+`tfconvert inspect MODEL --memory` can compute the memory that a model needs, and where, without running it. `x.0` is
+the first size of the input `x`, `n[0]` the first number in the input `n`. For a smaller model,
+`tf.matmul(tf.tanh(x), b)`:
 
 ```text
 {formulas}```
 
-With `--memory b=8,256` sizes are numbers; `--json` has all of it. The memory is that of this program: an engine may
-fuse more, or plan its memory in another way. Of branches the one that takes the most is counted; a loop's operations
-are multiplied by its rounds, which have a name. An operation is one addition or multiplication.
+With `--memory b=8,256` sizes are numbers; `--json` has the whole result. The memory is that of this program: an engine
+may fuse more, or plan its memory differently. Of the branches of a conditional, the one that needs most counts. The
+operations of a loop are multiplied by its number of iterations, which has a name. An operation is one addition or
+multiplication.
 
-## What is left to engines
+## Not included
 
-There are no kernels of machine code here, no launches on accelerators, no allocator and no layout of descriptors of
-buffers: compilers that take StableHLO, such as IREE, have them, and plan their own memory. `linalg.generic` inside of
-kernels would say no more than the ops of StableHLO that are there. Buffers of the same size are not recycled without
-freeing them: that is the allocator's.
+There is no machine code for kernels here, and there are no launches on accelerators, no allocator and no layout of
+buffer descriptors: compilers that accept StableHLO, such as IREE, have these, and plan their own memory.
+`linalg.generic` inside of kernels would add nothing to the StableHLO ops that are there. Buffers of the same size are
+freed instead of reused: that is the task of the allocator.
 """
 
 
+# The lines of a function that remain without the host's ops.
 _ON_DEVICE = re.compile(r'dhlo\.(place = "device"|place = "host"}, )|func\.(func|return)|^}')
-"""What is shown of a function of which the host's ops are left out."""
 
 
 def _function(text: str, name: str) -> str:
@@ -150,7 +153,7 @@ def _of_device(text: str) -> str:
 
 
 def page() -> str:
-    """Returns the page's text."""
+    """Returns the text of the page."""
     module = IRParser(_EXAMPLE).parse_module()
     texts = []
     for name in ("legalize-to-stablehlo", "place-shape-values", "fuse-instructions"):

@@ -1,5 +1,5 @@
-// Pages that are opened as files may not start workers, which the search needs: here a hidden frame stands for one.
-// The name is what MkDocs' plugin for such pages looks for, which would otherwise load its own from a network.
+// Pages that are opened as files can't start workers, which the search needs, so a hidden frame replaces the worker.
+// MkDocs' offline plugin looks for a file of this name and would otherwise load its own from a network.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {

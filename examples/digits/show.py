@@ -41,7 +41,7 @@ class Answers:
 
     @property
     def accuracy(self) -> float:
-        """The part of the guesses that are right."""
+        """The share of correct guesses."""
         return float(np.mean(self.guesses == self.labels))
 
     def mixed(self, count: int) -> list[int]:
@@ -66,7 +66,7 @@ def ask(model: Path) -> Answers:
 
 
 def as_text(answers: Answers) -> str:
-    """Returns a few digits in shades of grey, side by side, and the answer below each."""
+    """Returns a few digits as grey-scale text, side by side, with the answer below each."""
     chosen = answers.mixed(SHOWN)
     lines = []
     for row in range(8):

@@ -1,4 +1,4 @@
-"""Trains the example model: a small convolutional net that reads handwritten digits.
+"""Trains the example model: a small convolutional network that reads handwritten digits.
 
 The data are the 1797 images of 8x8 pixels that come inside scikit-learn, so nothing is downloaded. The net is
 small but has the parts that a converter meets in larger ones: a strided convolution, batch norms, a depthwise
@@ -33,7 +33,7 @@ REQUIRED_ACCURACY = 0.95
 
 
 def load_data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Returns images and labels to train on, then images and labels held out; images are in 0..1."""
+    """Returns training images and labels, then held-out images and labels. Pixels are in 0..1."""
     digits = load_digits()
     images = (digits.images / 16.0).astype(np.float32)[..., np.newaxis]
     labels = digits.target.astype(np.int32)
@@ -44,7 +44,7 @@ def load_data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def build_model() -> keras.Model:
-    """Returns the untrained net: 8x8 pixels in, ten probabilities out."""
+    """Returns the untrained network: the inputs are 8x8 pixels, the outputs ten probabilities."""
     pixels = keras.Input(shape=(8, 8, 1), name="pixels")
     stem = layers.Conv2D(24, 3, padding="same", use_bias=False, name="stem")(pixels)
     stem = layers.BatchNormalization(name="stem_norm")(stem)
@@ -69,7 +69,7 @@ def build_model() -> keras.Model:
 
 
 def train(model: keras.Model, images: np.ndarray, labels: np.ndarray) -> None:
-    """Fits the net; with the seed and deterministic kernels the weights come out the same on the same machine.
+    """Trains the network. With the seed and deterministic kernels, the weights are reproducible on the same machine.
 
     Only the order in which Keras writes them to the file differs from run to run.
     """

@@ -1,8 +1,8 @@
-"""The official project's own tests of its class, one by one: what passes here, and why the others don't.
+"""The official project's own tests of its class, one by one: which pass here, and why the others don't.
 
-`official_tests.tsv` has the verdicts, and is made by running the tests, of which nothing but what they import is
-replaced; `official_reasons.toml` has the reasons, written by hand. Run as a module, it writes the page
-docs/tflite_converter_tests.md, with the verdicts as they are, or anew, from a checkout of LiteRT's repository:
+`official_tests.tsv` has the verdicts. They come from running the tests, in which only the imports are replaced.
+`official_reasons.toml` has the reasons, written by hand. Run as a module, this writes the page
+docs/tflite_converter_tests.md with the stored verdicts, or with new ones from a checkout of LiteRT's repository:
 
 python -m tests.compat.official_tests
 python -m tests.compat.official_tests --run FOLDER
@@ -110,13 +110,13 @@ def reason_of(row: Row, known: Iterable[Reason]) -> Reason | None:
 
 _HEAD = """# The official tests of the class
 
-The official project's own tests of its class and of what belongs to it (LiteRT's repository, `tflite/python`), and
-those of Keras's export to LiteRT, run on this project's class word for word: nothing but what they import is replaced.
-`python -m tests.compat.official_tests --run FOLDER` repeats that from a checkout of LiteRT, and writes this
-page. Tests that the official class doesn't pass in the same environment, since a file or a compiled module isn't in any
-package, aren't counted.
+The official project's own tests of its class and related interfaces (LiteRT's repository, `tflite/python`), and those
+of Keras's export to LiteRT, run unchanged on this project's class: only their imports are replaced. `python -m
+tests.compat.official_tests --run FOLDER` repeats this from a checkout of LiteRT, and writes this page. Tests that the
+official class doesn't pass in the same environment, because no package includes a file or a compiled module, are not
+counted.
 
-The kinds of models and settings that they use are checked by tests of this project's own, too
+This project's own tests also check the kinds of models and settings that these tests use
 (`tests/compat/test_official_kinds.py`, `test_flex_kinds.py`).
 
 | tests | Keras | the official class passes | of these pass here | only here |

@@ -152,23 +152,23 @@ def compared(tf: ModuleType, names: Iterable[str]) -> Iterable[tuple[str, Rated,
 
 _HEAD = """# Error messages, side by side
 
-Models that can't be converted, as users come upon them: {models} of the corpus in `tests/errors`. The left one of each
-pair is about tfconvert's message as the command prints it (kept in `tests/errors/goldens`), the right one about the
-text of the exception that `tf.lite.TFLiteConverter` of TensorFlow {version} raises, without its traceback and its log.
-`python -m tests.errors.compare_official` writes this page.
+This page compares error messages for {models} models that can't be converted, typical cases from the corpus in
+`tests/errors`. In each pair, the left value is for tfconvert's message as the command prints it (stored in
+`tests/errors/goldens`), the right value for the text of the exception that `tf.lite.TFLiteConverter` of TensorFlow
+{version} raises, without its traceback and its log. `python -m tests.errors.compare_official` writes this page.
 
-Criteria, each answered by a search in the text:
+The criteria, each checked by a search in the text:
 
-- **what**: the op that is to blame is named, or the file or name that is wrong;
-- **where**: the node is named;
-- **line**: the right line of the user's source is named, where the model holds it;
-- **types**: the types of the op's operands are named;
-- **step**: a next step is named;
-- **own**: one is named that is about this op or file, rather than the same for all;
-- **screen**: the message fits on a terminal of {lines} lines of {width} columns.
+- **what**: names the op that causes the error, or the file or name that is wrong;
+- **where**: names the node;
+- **line**: names the right line of the user's source, if the model records it;
+- **types**: gives the types of the op's operands;
+- **step**: suggests a next step;
+- **own**: suggests one that is specific to this op or file;
+- **screen**: fits on a terminal of {lines} lines of {width} columns.
 
-The rating goes from 1, none of the criteria that apply, to 5, all of them; a dash: doesn't apply. They are our
-criteria. A search can't tell whether an advice is a good one, and the official's general advice, operators of
+The rating ranges from 1 (none of the applicable criteria) to 5 (all of them); a dash means not applicable. The criteria
+are ours. A search can't judge whether advice is good, and the official converter's general advice, operators of
 TensorFlow's runtime (TF Select), makes many of these models convert, for an app that is some megabytes larger. Read the
 texts.
 
@@ -185,7 +185,7 @@ def page(rows: Sequence[tuple[str, Rated, Rated]], version: str) -> str:
     sizes = " and ".join(str(_median([len(each.text.encode()) for each in side])) for side in zip(*both, strict=True))
     converts = [name for name, _, theirs in rows if not theirs.text]
     tail = (
-        f"\nOver the {len(both)} models that neither converts, the mean rating is {means}, the median size {sizes} "
+        f"\nFor the {len(both)} models that neither converts, the mean rating is {means}, the median size {sizes} "
         "bytes.\n"
         f"The official converter converts: {', '.join(converts) or 'none of them'}.\n"
     )

@@ -70,7 +70,7 @@ _ALLOWED = {
     ("cli.build", "tomllib.load"): _NAMED_BY_THE_USER,
     ("cli.cache", "os.fdopen"): "a descriptor from the door",
     ("cli.cache", "path.open"): "a result that a server has sent, in a folder of its own",
-    ("cli.opt_job", "source._replace(is_raw=True).open"): _OPENS_NO_FILE,
+    ("cli.opt_job", "replace(source, is_raw=True).open"): _OPENS_NO_FILE,
     ("cli.opt_job", "source.open"): _OPENS_NO_FILE,
     ("cli.streams", "os.open"): "the null device, to write to",
     ("compat.debugger", "Path(path).read_bytes"): _NAMED_BY_THE_USER,

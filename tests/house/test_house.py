@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import fnmatch
 import inspect
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -15,7 +13,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 import tfconvert
-from tests.support.sources import SourceFile
+from tests.support.sources import SourceFile, committed_files
 
 MAX_FILE_LINES = 700
 MAX_FUNCTION_LINES = 60
@@ -37,20 +35,6 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     docstring = (first.end_lineno or 0) - first.lineno + 1 if is_docstring else 0
     return node.end_lineno - node.lineno + 1 - docstring
-
-
-def _committed(root: Path) -> list[Path]:
-    """Returns the files that are in the repository, or would be: all but what `.gitignore` names.
-
-    Does not use git, so that the tests also run in an unpacked archive.
-    """
-    lines = (root / ".gitignore").read_text("utf-8").split()
-    ignored = re.compile("|".join([r"\.git", *(fnmatch.translate(line.strip("/")) for line in lines)]))
-    found = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if not ignored.fullmatch(name)]
-        found += [Path(folder, name) for name in files if not ignored.fullmatch(name)]
-    return sorted(found)
 
 
 def test_files_are_short(source_files: Sequence[SourceFile], root: Path) -> None:
@@ -131,7 +115,7 @@ def test_no_drawers(source_files: Sequence[SourceFile]) -> None:
 
 def test_text_travels(root: Path) -> None:
     """No file knows the machine on which it was written; binaries that TensorFlow wrote included."""
-    files = _committed(root)
+    files = committed_files(root)
     assert len(files) > 20
     wrong = []
     for path in files:
@@ -144,7 +128,7 @@ def test_text_travels(root: Path) -> None:
 def test_text_points_to_nothing_that_readers_do_not_have(root: Path) -> None:
     """Sections of documents that are not in the repository can't be looked up."""
     section = re.compile(rb"\xc2\xa7\s*\d")
-    assert not [str(path.relative_to(root)) for path in _committed(root) if section.search(path.read_bytes())]
+    assert not [str(path.relative_to(root)) for path in committed_files(root) if section.search(path.read_bytes())]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +142,7 @@ def test_machine_paths_are_found(line: str, expected: bool) -> None:
 def test_every_top_level_folder_has_its_place(root: Path) -> None:
     """Only these names belong in the repository's root."""
     expected = {"tfconvert", "tests", "benchmarks", "deploy", "examples", "docs", ".ci"}
-    folders = {path.relative_to(root).parts[0] for path in _committed(root) if path.parent != root}
+    folders = {path.relative_to(root).parts[0] for path in committed_files(root) if path.parent != root}
     assert folders <= expected
 
 

@@ -309,7 +309,7 @@ def test_a_token_is_asked_for_and_kept_in_the_tab(open_page: Open, guarded: Runn
 @pytest.mark.parametrize(
     ("status", "headers", "text"),
     [
-        (413, {}, "larger than the server takes"),
+        (413, {}, "exceeds the server's size limit"),
         (429, {"Retry-After": "7"}, "Try again in 7 seconds"),
         (503, {"Retry-After": "3"}, "Try again in 3 seconds"),
         (502, {}, "status 502"),
@@ -390,7 +390,7 @@ def test_jobs_are_filtered_and_paged(open_page: Open, server: RunningService) ->
     page.fill("#filter-name", "model 4")
     _until(page, "document.querySelectorAll('#jobs tbody tr').length === 1")
     page.fill("#filter-name", "no such")
-    page.wait_for_selector("text=No job is like that.")
+    page.wait_for_selector("text=No job matches.")
 
 
 def test_a_low_fidelity_is_marked(open_page: Open, server: RunningService) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
+import os
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -111,3 +114,17 @@ def source_files() -> tuple[SourceFile, ...]:
     """Returns the hand-written files of all our packages."""
     paths = sorted((ROOT / "tfconvert").rglob("*.py"))
     return tuple(SourceFile(path) for path in paths if "generated" not in path.parts)
+
+
+def committed_files(root: Path) -> list[Path]:
+    """Returns all files of the repository except those that `.gitignore` lists.
+
+    It doesn't use git, so that the tests also run in an unpacked archive.
+    """
+    lines = (root / ".gitignore").read_text("utf-8").split()
+    ignored = re.compile("|".join([r"\.git", *(fnmatch.translate(line.strip("/")) for line in lines)]))
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not ignored.fullmatch(name)]
+        found += [Path(folder, name) for name in files if not ignored.fullmatch(name)]
+    return sorted(found)

@@ -1,12 +1,12 @@
-// Sections of rows: bars, and tables. A bar is a table's row, so that it can be read aloud and copied.
+// Sections with bar charts and tables. A bar is a row of a table, so that it can be read aloud and copied.
 
 function section(id, title, about, ...content) {
   return el("section", { id, class: "card", "aria-labelledby": `${id}-title` },
     el("h2", { id: `${id}-title` }, title), about && el("p", { class: "dim about" }, about), ...content);
 }
 
-// Rows `{ label, value, text, note, onclick }`; the longest bar is the largest value.
-function bars(caption, heads, rows, most = 12) {
+// Rows are `{ label, value, text, note, onclick }`. The longest bar is the largest value.
+function bars(caption, heads, rows, limit = 12) {
   const largest = Math.max(...rows.map((row) => row.value), 1e-12);
   const body = el("tbody");
   const add = (list) => {
@@ -19,29 +19,29 @@ function bars(caption, heads, rows, most = 12) {
         el("td", { class: "bar" }, fill), el("td", { class: "number" }, row.text)));
     }
   };
-  add(rows.slice(0, most));
+  add(rows.slice(0, limit));
   const columns = el("colgroup", {}, ["name", "bar", "number"].map((name) => el("col", { class: name })));
   const head = el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, el("span", { class: "unseen" }, name)))));
-  return [el("table", { class: "bars" }, el("caption", { class: "unseen" }, caption), columns, head, body), more(rows, most, add)];
+  return [el("table", { class: "bars" }, el("caption", { class: "unseen" }, caption), columns, head, body), more(rows, limit, add)];
 }
 
-function table(caption, heads, rows, most = 12) {
+function table(caption, heads, rows, limit = 12) {
   const body = el("tbody");
   const add = (list) => list.forEach((cells) => body.append(el("tr", {}, cells.map((cell, index) => el(index ? "td" : "th", { scope: index ? null : "row", "data-head": heads[index] || null }, cell)))));
-  add(rows.slice(0, most));
+  add(rows.slice(0, limit));
   const head = el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name))));
   const wide = el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
     el("table", { class: "rows" }, el("caption", { class: "unseen" }, caption), head, body));
-  return [wide, more(rows, most, add)];
+  return [wide, more(rows, limit, add)];
 }
 
-function more(rows, most, add) {
-  if (rows.length <= most) return null;
+function more(rows, limit, add) {
+  if (rows.length <= limit) return null;
   const button = el("button", { type: "button", class: "button more", onclick: () => {
-    add(rows.slice(most, most + 500));
-    most += 500;
-    if (most >= rows.length) button.remove();
-    else button.textContent = `Show ${Math.min(500, rows.length - most)} more`;
-  } }, `Show ${count(Math.min(rows.length - most, 500))} more`);
+    add(rows.slice(limit, limit + 500));
+    limit += 500;
+    if (limit >= rows.length) button.remove();
+    else button.textContent = `Show ${Math.min(500, rows.length - limit)} more`;
+  } }, `Show ${count(Math.min(rows.length - limit, 500))} more`);
   return button;
 }

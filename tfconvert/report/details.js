@@ -1,4 +1,4 @@
-// What is known of a selected op or group, beside the drawing.
+// Details of the selected op or group, beside the drawing.
 
 class Details {
   constructor(report) {
@@ -10,7 +10,7 @@ class Details {
   empty() {
     this.element.replaceChildren(
       el("h3", {}, "Nothing selected"),
-      el("p", { class: "dim" }, "Choose an op to see its types, its attributes, where it comes from and what became of it."),
+      el("p", { class: "dim" }, "Choose an op to see its types, its attributes, its origin and what it became."),
     );
   }
 
@@ -53,7 +53,7 @@ class Details {
       this.operands(side, number, node),
       this.results(side, number, item),
       attributes(node),
-      this.kin(side === "after" ? "Its constants came from" : "Is in the constants of", side === "after" ? "before" : "after", links.folded),
+      this.kin(side === "after" ? "Its constants came from" : "Folded into the constants of", side === "after" ? "before" : "after", links.folded),
       (node.calls || []).length > 0 && el("h4", {}, "Runs"),
       (node.calls || []).length > 0 &&
         el("ul", { class: "refs" }, node.calls.map((name) => el("li", {}, this.callee(side, name)))),
@@ -72,7 +72,7 @@ class Details {
       const words = [operand.name, operand.value, weight].filter(Boolean).join(", ");
       return el("li", { class: "const" }, el("span", { class: "type" }, operand.type), words ? ` ${words}` : " constant");
     });
-    return rows.length ? [el("h4", {}, "Reads"), el("ol", { class: "refs" }, rows)] : [];
+    return rows.length ? [el("h4", {}, "Inputs"), el("ol", { class: "refs" }, rows)] : [];
   }
 
   results(side, number, item) {
@@ -80,7 +80,7 @@ class Details {
     const types = (item.node.types || []).map((type) => el("li", {}, el("span", { class: "type" }, type)));
     return [
       types.length ? [el("h4", {}, "Results"), el("ol", { class: "refs" }, types)] : [],
-      users.length ? [el("h4", {}, "Read by"), el("ul", { class: "refs" }, some(users, 12, (user) => el("li", {}, this.reference(side, number, user))))] : [],
+      users.length ? [el("h4", {}, "Used by"), el("ul", { class: "refs" }, some(users, 12, (user) => el("li", {}, this.reference(side, number, user))))] : [],
     ].flat();
   }
 
@@ -101,9 +101,9 @@ class Details {
   }
 }
 
-function some(list, most, row) {
-  const rows = list.slice(0, most).map(row);
-  return list.length > most ? [...rows, el("li", { class: "dim" }, `and ${count(list.length - most)} more`)] : rows;
+function some(list, limit, row) {
+  const rows = list.slice(0, limit).map(row);
+  return list.length > limit ? [...rows, el("li", { class: "dim" }, `and ${count(list.length - limit)} more`)] : rows;
 }
 
 function facts(pairs) {

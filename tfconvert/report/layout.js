@@ -1,4 +1,4 @@
-// Layered layout, from top to bottom: each group's inside is laid out on its own, and is one box in the group around it.
+// Layered layout, from top to bottom. The inside of each group is laid out separately, as one box in its parent group.
 
 const OP = { width: 208, height: 46 };
 const EDGE = { width: 190, height: 40 };
@@ -7,8 +7,8 @@ const HEADER = 30;
 const PADDING = 18;
 const LAYER_GAP = 34;
 const GAP = 22;
-const BEND = 10; // The width that an edge needs where it passes a layer.
-const MOST_BENDS = 4000;
+const BEND = 10; // The width of an edge where it passes a layer.
+const MAX_BENDS = 4000;
 
 function sizeOf(item) {
   if (item.kind === "op") return item.node.op === "Input" || item.node.op === "Output" ? EDGE : OP;
@@ -17,7 +17,7 @@ function sizeOf(item) {
   return { width: inside.width + 2 * PADDING, height: inside.height + HEADER + 2 * PADDING };
 }
 
-// Returns where a group's children are, relative to its inside, and the bends of its edges.
+// Returns the positions of a group's children, relative to its inside, and the bends of its edges.
 function place(group) {
   if (group.placed) return group.placed;
   const boxes = group.children.map((item) => ({ item, ...sizeOf(item), rank: 0, above: [], below: [], x: 0, y: 0 }));
@@ -34,7 +34,7 @@ function place(group) {
   return group.placed;
 }
 
-// Assigns layers: after all that it reads. In a circle of groups, the edge that goes back in the model's order is turned.
+// Assigns each box to a layer after its inputs. In a cycle of groups, the edge against the model's order is reversed.
 function rank(boxes, edges) {
   const readers = new Map(boxes.map((box) => [box, []]));
   const waiting = new Map(boxes.map((box) => [box, 0]));
@@ -57,7 +57,7 @@ function rank(boxes, edges) {
       if (!waiting.get(edge.to)) ready.push(edge.to);
     }
   }
-  // What reads nothing is next to its first reader.
+  // A box without inputs is next to its first user.
   const written = new Set(edges.filter((edge) => !edge.turned).map((edge) => edge.to));
   for (const box of boxes) {
     const ranks = readers.get(box).filter((edge) => !edge.turned).map((edge) => edge.to.rank);
@@ -73,7 +73,7 @@ function intoLayers(boxes, edges) {
   let bends = 0;
   for (const edge of edges) {
     let [upper, lower] = edge.turned ? [edge.to, edge.from] : [edge.from, edge.to];
-    if (bends < MOST_BENDS) {
+    if (bends < MAX_BENDS) {
       for (let index = upper.rank + 1; index < lower.rank; index++) {
         const bend = { width: BEND, height: 0, rank: index, above: [upper], below: [], x: 0, y: 0, isBend: true };
         upper.below.push(bend);
@@ -89,7 +89,7 @@ function intoLayers(boxes, edges) {
   return layers;
 }
 
-// Sorts the layers, so that edges cross less: each box goes to the mean place of its neighbours.
+// Sorts the layers so that fewer edges cross: each box goes to the mean position of its neighbours.
 function order(layers) {
   const number = (layer) => layer.forEach((box, index) => (box.place = index));
   layers.forEach(number);
@@ -106,7 +106,7 @@ function order(layers) {
   }
 }
 
-// Moves boxes to the mean of their neighbours, as far as they don't overlap.
+// Moves boxes to the mean of their neighbours, without overlaps.
 function spread(layers) {
   for (const layer of layers) {
     let x = 0;
@@ -122,13 +122,13 @@ function spread(layers) {
   }
 }
 
-// The nearest places to the wished ones in which the order is kept: neighbours that would overlap move as one block.
+// The positions nearest to the wanted ones that keep the order. Neighbours that would overlap move as one block.
 function settle(layer, down) {
   const blocks = [];
   let offset = 0;
   layer.forEach((box, index) => {
     if (index) offset += (layer[index - 1].width + box.width) / 2 + GAP;
-    // The trunk stays straight: what merely passes by gives way.
+    // The trunk stays straight, and edges that pass by are moved.
     const found = down ? box.above : box.below;
     const firm = found.filter((other) => !other.isBend);
     const near = firm.length ? firm : found.length ? found : [box];
@@ -166,7 +166,7 @@ function measured(boxes, edges, layers) {
   return { boxes, edges, width: right - left, height: Math.max(0, y - LAYER_GAP) };
 }
 
-// Returns a smooth line: straight past boxes, bent between layers.
+// Returns a smooth line, straight past boxes and bent between layers.
 function lineOf(points) {
   let text = `M${points[0][0].toFixed(1)} ${points[0][1].toFixed(1)}`;
   for (let index = 1; index < points.length; index++) {

@@ -1,4 +1,4 @@
-// Puts the page together from the report, the graphs and the times.
+// Builds the page from the report, the graphs and the times.
 
 const report = data("report");
 const graphs = data("graphs");
@@ -7,7 +7,7 @@ const times = data("times");
 const main = document.getElementById("main");
 const sum = (counts) => Object.values(counts || {}).reduce((total, value) => total + value, 0);
 
-// The model: name, sizes, and what it takes and gives.
+// The model: name, sizes, inputs and outputs.
 
 function header() {
   const path = String(report.source || "model").split(/[\\/]/);
@@ -41,7 +41,7 @@ function summary() {
     tile("File", bytes(report.size || 0), weights ? `weights before: ${bytes(weights)}` : "", "strong"),
     tile("Operators", count(after), `from ${many(before, "TensorFlow op")}`),
     times.seconds !== undefined && tile("Time", duration(times.seconds), times.stages ? many(times.stages.length, "stage") : ""),
-    live > 0 && tile("Tensors at once", bytes(live), "at most, at batch 1"),
+    live > 0 && tile("Peak memory", bytes(live), "of tensors, at batch 1"),
     report.frozen_variables > 0 && tile("Weights", count(report.frozen_variables), "variables frozen"),
     (report.min_runtime_version || custom.length > 0) && tile("Runtime", report.min_runtime_version || "any",
       `TensorFlow Lite, or later${custom.length ? `, with these registered: ${custom.join(", ")}` : ""}`),
@@ -53,10 +53,10 @@ function summary() {
   ]);
   const cells = rows.map(([key, way, name, type]) => [key, way, el("b", {}, name), el("code", {}, typeof type === "string" ? type : JSON.stringify(type))]);
   return section("summary", "Summary", "", el("dl", { class: "tiles" }, tiles),
-    cells.length > 0 && table("Inputs and outputs", ["Signature", "Way", "Name", "Type"], cells, 20));
+    cells.length > 0 && table("Inputs and outputs", ["Signature", "Kind", "Name", "Type"], cells, 20));
 }
 
-// The graphs: two drawings, of which one is shown, with a search over it and what is known of the selected op.
+// The graphs: two drawings, one of which is visible, with a search field and details of the selected op.
 
 class Graphs {
   constructor() {
@@ -157,7 +157,7 @@ class Graphs {
     this.picker.hidden = names.length < 2;
   }
 
-  // The search: words that an op's kind, its names or its source lines have, all of them.
+  // Finds ops whose kind, names or source lines contain all words.
   find() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     this.found.replaceChildren();
@@ -208,13 +208,13 @@ class Graphs {
         tool("Open all", "Open all layers", () => this.view.toggleAll(true, 4000)),
         tool("Close all", "Close all layers", () => this.view.toggleAll(false, 0))));
     const keys = el("p", { class: "dim keys", id: "graph-keys" },
-      "Drag to move, pinch or Ctrl+wheel to zoom. Keys: arrows go from op to op, Enter opens a layer or shows an op, + and − zoom, 0 shows all.");
-    return section("graph", "Graph", "Ops in layers by their names, constants and weights left out. Choose an op to see what it came from, or became.",
+      "Drag to move, pinch or Ctrl+wheel to zoom. Keys: arrows go from op to op, Enter opens a layer or shows an op, + and − zoom, 0 shows everything.");
+    return section("graph", "Graph", "Ops grouped in layers by their names, without constants and weights. Choose an op to see its origin or what it became.",
       bar, this.found, el("div", { class: "split" }, this.stage, this.details.element), keys);
   }
 }
 
-// Time, size, and what was done.
+// Time, size and rewrites.
 
 function timeSection() {
   const stages = times.stages || [];
@@ -224,11 +224,11 @@ function timeSection() {
     const known = left.length && left[0].name === stage.name ? left.shift() : null;
     return { label: stage.name, value: stage.seconds, text: duration(stage.seconds), note: known ? many(known.ops, "op") : "" };
   });
-  return section("time", "Time by stage", `In the order of the run${graphs ? ", with the number of ops after each" : ""}.`,
+  return section("time", "Time by stage", `In the order of execution${graphs ? ", with the number of ops after each stage" : ""}.`,
     bars("Time by stage", ["Stage", "", "Time"], rows, 40));
 }
 
-// Names of layers, without what all of them begin with.
+// Returns a function that removes the common prefix of the names of layers.
 function short(names) {
   const first = (names[0] || "").split("/");
   let same = 0;
@@ -252,7 +252,7 @@ function sizeSection(drawing) {
   for (const [name, times] of Object.entries(report.operators || {})) {
     if (!(name in (report.bytes_by_operator || {}))) kinds.push({ label: name, value: 0, text: "–", note: `× ${count(times)}` });
   }
-  return section("size", "Size", "Bytes of constants, by the operator that is the first to use them.",
+  return section("size", "Size", "Bytes of constants, by the operator that uses them first.",
     el("div", { class: "columns" },
       el("div", {}, el("h3", {}, "By operator"), bars("Size by operator", ["Operator", "", "Size"], kinds)),
       found.length > 0 && el("div", {}, el("h3", {}, "By layer"), bars("Size by layer", ["Layer", "", "Size"], found))));
@@ -283,10 +283,10 @@ function fusionSection(drawing) {
   if (!rows.length && !rewrites.length) return null;
   const known = rows.some((row) => row[3].textContent);
   const heads = ["Operator", "Layer", "Replaces", "Source"].slice(0, known ? 4 : 3);
-  const hint = known || !rows.length ? "" : "The model has no source lines; it would with tf.saved_model.SaveOptions(save_debug_info=True).";
+  const hint = known || !rows.length ? "" : "The model has no source lines. Save it with tf.saved_model.SaveOptions(save_debug_info=True) to record them.";
   return section("fusions", "Fusions and rewrites", hint,
     rows.length > 0 && [el("h3", {}, `Operators that replace several ops (${count(rows.length)})`), table("Fused operators", heads, rows.map((row) => row.slice(0, heads.length)))],
-    rewrites.length > 0 && [el("h3", {}, "What the passes did"), bars("Rewrites", ["Rewrite", "", "Times"], rewrites)]);
+    rewrites.length > 0 && [el("h3", {}, "Rewrites by pass"), bars("Rewrites", ["Rewrite", "", "Times"], rewrites)]);
 }
 
 function quantizationSection() {
@@ -311,9 +311,9 @@ function quantizationSection() {
     fidelity && [el("h3", {}, `Compared with the float model on ${many(fidelity.samples, "sample")}`),
       table("Outputs", ["Output", "Signal to noise", "Same largest element"], fidelity.outputs.map((each) => [each.name, decibels(each.snr), each.agreement === undefined ? "" : `${(each.agreement * 100).toFixed(1)}%`])),
       fidelity.exclusions && el("p", {}, exclusions(fidelity.exclusions)),
-      compared.length > 0 && [el("h3", {}, "Layers, those where most is lost first"),
+      compared.length > 0 && [el("h3", {}, "Layers by decreasing loss"),
         table("Layers compared", ["Layer", "Operator", "Signal to noise", "Worst channel", "Range", "Range used", "Lost here"], compared)],
-      !compared.length && [el("h3", {}, "Tensors that lose most"), bars("Tensors that lose most", ["Tensor", "", "Signal to noise"],
+      !compared.length && [el("h3", {}, "Tensors that lose most precision"), bars("Tensors that lose most precision", ["Tensor", "", "Signal to noise"],
         Object.entries(fidelity.worst || {}).map(([label, snr]) => ({ label, value: 10 ** (-snr / 20) * 100, text: decibels(snr), style: "warm" })))]],
     errors.length > 0 && [el("h3", {}, "Error of the weights by layer"), bars("Error of the weights", ["Layer", "", "Signal to noise"], errors)],
     rows.length > 0 && el("details", {}, el("summary", {}, `All layers (${count(rows.length)})`), table("Layers", ["Operator", "Layer", "Form", "Weight", "Range", "Why not smaller"], rows, 100)));
@@ -329,7 +329,7 @@ function verificationSection() {
   if (!found.length) return null;
   const number = (value) => (typeof value === "number" ? value.toExponential(2) : String(value));
   const rows = found.map((each) => [each.signature, el("b", {}, each.output), number(each.max_absolute), number(each.max_relative)]);
-  return section("verification", "Verification", "LiteRT's results beside the reference executor's.",
+  return section("verification", "Verification", "LiteRT's results compared with the reference executor's.",
     table("Verification", ["Signature", "Output", "Largest error", "Of the largest value"], rows));
 }
 

@@ -1,5 +1,5 @@
-// Text and elements. Names come from the model, whose author may be anybody: they become text nodes, never markup, and
-// characters that don't show, or that turn the direction of writing, are spelled out.
+// Text and elements. Names come from the model and can't be trusted: they become text nodes, never markup, and
+// invisible characters, or characters that change the direction of text, are escaped.
 "use strict";
 
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
@@ -8,7 +8,7 @@ const plain = (text) => String(text).replace(HIDDEN, (char) => `\\u{${char.codeP
 
 const SVG = "http://www.w3.org/2000/svg";
 
-// Adds attributes, listeners (`onclick`) and children; everything that isn't an element becomes text.
+// Adds attributes, listeners (`onclick`) and children. Children that aren't elements become text.
 function dress(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === undefined || value === null || value === false) continue;
@@ -40,18 +40,18 @@ function duration(seconds) {
   return `${ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2)} ms`;
 }
 
-// A number of dB; where JSON has none, it is text, or missing.
+// A number of dB. Numbers that JSON can't represent are strings or missing.
 const decibels = (snr) => (typeof snr === "number" ? `${snr.toFixed(1)} dB` : snr === "inf" ? "exact" : snr ? "not a number" : "");
 
-// The fidelity of a quantized model in two parts: how strong its error is, and how often the answer is the same.
+// The fidelity of a quantized model in two parts: its signal-to-noise ratio, and how often the top-1 is the same.
 function nearness(found) {
   const share = typeof found.agreement === "number" ? `${Number((found.agreement * 100).toFixed(1))}% same top-1` : "";
   return [decibels(found.snr) || (share || found.is_low ? "" : "exact"), share].filter(Boolean);
 }
 
-// The end of a long name tells more than its begin.
-const tail = (text, most) => (text.length <= most ? text : `…${text.slice(text.length - most + 1)}`);
-const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+// The end of a long name is more informative than its start.
+const tail = (text, limit) => (text.length <= limit ? text : `…${text.slice(text.length - limit + 1)}`);
+const cut = (text, limit) => (text.length <= limit ? text : `${text.slice(0, limit - 1)}…`);
 
 function say(text) {
   document.getElementById("live").textContent = plain(text);

@@ -1,22 +1,22 @@
-// The tree of layers: ops are grouped by the parts of their names, as `block_1/conv/Conv2D` is in `conv` in `block_1`.
+// The tree of layers. Ops are grouped by the parts of their names: `block_1/conv/Conv2D` is in `conv` in `block_1`.
 
-const MOST_CHILDREN = 240; // A level with more is cut into pieces, so that each can be laid out and read.
-const PIECE = 60;
+const MAX_CHILDREN = 240; // A level with more is split into pieces, so that each can be laid out and read.
+const PIECE_SIZE = 60;
 
 class Item {
   constructor(kind, label, index) {
     this.kind = kind; // "op" or "group"
     this.label = label;
-    this.index = index; // Of the op, or of the group's first op: the order of items.
+    this.index = index; // Of the op, or of the group's first op. Items are sorted by it.
     this.parent = null;
     this.children = [];
-    this.edges = new Map(); // Of a group: from child to child, with how many tensors.
-    this.entered = new Set(); // Children that read from outside, and children that are read from there.
+    this.edges = new Map(); // Of a group: from child to child, with the number of tensors.
+    this.entered = new Set(); // Children with inputs from outside, and children that are used outside.
     this.left = new Set();
     this.ops = 1;
     this.bytes = 0;
     this.expanded = false;
-    this.placed = null; // The layout of the inside, if it is up to date.
+    this.placed = null; // The layout of the inside, if it is current.
   }
 
   get path() {
@@ -56,7 +56,7 @@ function buildTree(nodes) {
   return { root, leaves };
 }
 
-// A group of one thing is that thing, and a level of too many is cut into pieces.
+// Replaces a group with one child by that child, and splits a level with too many children into pieces.
 function tidy(group) {
   group.children = group.children.map((child) => {
     if (child.kind === "op") return child;
@@ -67,10 +67,10 @@ function tidy(group) {
     return only;
   });
   group.children.sort((one, other) => one.index - other.index);
-  while (group.children.length > MOST_CHILDREN) {
+  while (group.children.length > MAX_CHILDREN) {
     const pieces = [];
-    for (let start = 0; start < group.children.length; start += PIECE) {
-      const members = group.children.slice(start, start + PIECE);
+    for (let start = 0; start < group.children.length; start += PIECE_SIZE) {
+      const members = group.children.slice(start, start + PIECE_SIZE);
       const piece = new Item("group", "", members[0].index);
       piece.children = members;
       pieces.push(piece);
@@ -103,7 +103,7 @@ function lineage(item) {
   return found.reverse();
 }
 
-// An edge is drawn in the innermost group that has both of its ends, and reaches into those below.
+// Draws an edge in the innermost group that contains both of its ends; it extends into nested groups.
 function connect(nodes, leaves) {
   nodes.forEach((node, index) => {
     const reader = lineage(leaves[index]);

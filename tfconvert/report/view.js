@@ -1,4 +1,4 @@
-// The drawing of one graph. Only what is in sight is in the document, so that ten thousand ops move as easily as ten.
+// The drawing of one graph. The document contains only what is visible, so ten thousand ops move as easily as ten.
 
 const KINDS = [
   ["math", /conv|matmul|fullyconnected|einsum|lstm|rnn|gru|svdf|embedding|attention/],
@@ -17,8 +17,8 @@ function kindOf(op) {
   return found ? found[0] : "other";
 }
 
-const SMALLEST = 0.02;
-const LARGEST = 2.5;
+const MIN_SCALE = 0.02;
+const MAX_SCALE = 2.5;
 
 class GraphView {
   constructor(tree, onSelect, title) {
@@ -38,7 +38,7 @@ class GraphView {
     this.listen();
   }
 
-  // Puts every visible item and edge into flat lists, with where they are.
+  // Collects every visible item and edge in flat lists, with their positions.
   arrange() {
     this.items = [];
     this.lines = [];
@@ -65,7 +65,7 @@ class GraphView {
     }
   }
 
-  // Edges from and to what is around a group begin and end at its border.
+  // Edges between a group's children and the outside start and end at its border.
   stubs(group, box, at, inside, dx, dy) {
     const middle = at.x + at.width / 2;
     if (group.entered.has(box.item) && box.band[0] < 1)
@@ -121,7 +121,7 @@ class GraphView {
       (at.points ? this.layers.lines : at.open ? this.layers.boxes : this.layers.fronts).append(element);
       this.drawn.set(at, element);
     }
-    // An open group is below those in it, whichever came into sight first.
+    // An open group is drawn below the groups inside, in whatever order they became visible.
     if (this.layers.boxes.childElementCount > 1) {
       const open = this.items.filter((at) => at.open && this.drawn.has(at));
       open.forEach((at) => this.layers.boxes.append(this.drawn.get(at)));
@@ -148,7 +148,7 @@ class GraphView {
 
   write(g, at, kind) {
     const { item } = at;
-    const text = (words, style, x, y, most) => g.append(svg("text", { class: style, x, y }, cut(plain(words), most)));
+    const text = (words, style, x, y, limit) => g.append(svg("text", { class: style, x, y }, cut(plain(words), limit)));
     if (kind === "group") {
       text(item.label, "title", 34, at.open ? 20 : 21, at.open ? Math.max(18, Math.floor(at.width / 8) - 8) : 22);
       const weights = item.bytes ? `, ${bytes(item.bytes)}` : "";
@@ -177,7 +177,7 @@ class GraphView {
     }
   }
 
-  // Shows an item, opening the groups around it.
+  // Shows an item and opens the groups that contain it.
   reveal(item, zoom) {
     let changed = false;
     for (let group = item.parent; group; group = group.parent) {
@@ -216,14 +216,14 @@ class GraphView {
     say(`${group.label} ${group.expanded ? "opened" : "closed"}`);
   }
 
-  // Opens or closes all groups; `most` ops at most are shown, so that the largest graphs open the upper levels only.
-  toggleAll(open, most) {
+  // Opens or closes all groups. At most `limit` items are shown, so the largest graphs open only the upper levels.
+  toggleAll(open, limit) {
     let level = [this.tree.root];
     let shown = 1;
     while (level.length) {
       const next = [];
       for (const group of level) {
-        group.expanded = group === this.tree.root || (open && shown + group.children.length <= most);
+        group.expanded = group === this.tree.root || (open && shown + group.children.length <= limit);
         if (group.expanded) shown += group.children.length;
         group.placed = null;
         next.push(...group.children.filter((child) => child.kind === "group"));
@@ -234,12 +234,12 @@ class GraphView {
     this.fit();
   }
 
-  // The beginning of the graph at a size that can be read; or all of it, but for what would be no more than a line.
+  // Shows the start of the graph at a readable size, or all of it, unless that would be no wider than a line.
   fit(whole) {
     const [width, height] = [this.svg.clientWidth || 800, this.svg.clientHeight || 500];
     const [across, down] = [(width - 32) / (this.size.width || 1), (height - 32) / (this.size.height || 1)];
     const scale = Math.max(Math.min(across, down), Math.min(across, whole ? 0.1 : 0.62));
-    this.scale = Math.min(Math.max(scale, whole ? SMALLEST : 0.4), 1);
+    this.scale = Math.min(Math.max(scale, whole ? MIN_SCALE : 0.4), 1);
     this.x = (width - this.size.width * this.scale) / 2;
     this.y = Math.max(16, (height - this.size.height * this.scale) / 2);
     if (!whole && this.size.width * this.scale > width && this.items.length) {
@@ -250,7 +250,7 @@ class GraphView {
   }
 
   zoom(factor, x, y) {
-    const scale = Math.min(Math.max(this.scale * factor, SMALLEST), LARGEST);
+    const scale = Math.min(Math.max(this.scale * factor, MIN_SCALE), MAX_SCALE);
     x = x === undefined ? this.svg.clientWidth / 2 : x;
     y = y === undefined ? this.svg.clientHeight / 2 : y;
     this.x = x - ((x - this.x) * scale) / this.scale;
@@ -301,7 +301,7 @@ class GraphView {
     });
     this.element.addEventListener("wheel", (event) => {
       const zooms = event.ctrlKey || event.metaKey;
-      if (!zooms && document.activeElement !== this.element) return; // The page scrolls over a graph that is not in use.
+      if (!zooms && document.activeElement !== this.element) return; // Scroll the page if the graph doesn't have the focus.
       event.preventDefault();
       if (zooms) this.zoom(Math.exp(-event.deltaY * 0.004), ...place(event));
       else this.pan(-event.deltaX, -event.deltaY);
@@ -324,7 +324,7 @@ class GraphView {
     event.preventDefault();
   }
 
-  // Goes to the nearest item in a direction.
+  // Moves to the nearest item in a direction.
   step(dx, dy) {
     const from = this.where.get(this.selected);
     if (!from) return this.items.length && this.reveal(this.items[0].item);

@@ -89,6 +89,7 @@ class Selection:
             "The size that replaces the unknown first dimension of every input.",
             metavar="N",
             schema={"type": "integer", "minimum": 1, "maximum": _MAX_DIM},
+            accepts=lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 1,
         ),
     )
     rename: Mapping[str, str] | None = field(

@@ -1,5 +1,5 @@
-// Ops of StableHLO that our own texts rarely have, in forms that they rarely have. %x: floats, %k, %d: integers (with
-// zeros and numbers beyond the width of a shift), %w: images, %s: floats that no integer holds.
+// StableHLO ops and forms that our own texts rarely have. %x: floats, %k, %d: integers (with zeros and numbers beyond
+// the width of a shift), %w: images, %s: floats that no integer can represent.
 func.func @main(%x: tensor<4x6xf32>, %k: tensor<4x6xi32>, %d: tensor<4x6xi32>, %u: tensor<2x4x6xf32>,
                 %w: tensor<2x6x6x4xf32>, %f: tensor<3x2x2x4xf32>, %i: tensor<3x2xi32>, %t: tensor<2x3xi32>,
                 %a: tensor<3x3xf32>, %c: tensor<4x6xcomplex<f32>>, %s: tensor<6xf32>, %h: tensor<4x6xf16>)

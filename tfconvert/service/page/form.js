@@ -1,4 +1,4 @@
-// The form: which model, which settings, and sending them.
+// The form: the model, its settings, and the upload.
 
 import { newKey, submit } from "./requests.js";
 import { pack, walk } from "./tar.js";
@@ -6,11 +6,11 @@ import { pack, walk } from "./tar.js";
 const by = (id) => document.getElementById(id);
 const STATIC = ["int8", "int16"];
 const HELP = {
-  dynamic: "Weights become a quarter of their size; nothing else is needed.",
-  float16: "Weights become half their size; best on GPUs.",
+  dynamic: "Weights take a quarter of their size; no samples are needed.",
+  float16: "Weights take half their size; best on GPUs.",
   weights: "Weights are stored as integers and used as floats.",
-  int8: "Everything is computed with integers. Give typical inputs, unless the model was trained for it.",
-  int16: "8-bit weights and 16-bit activations. Give typical inputs.",
+  int8: "All operators compute with integers. Add typical inputs, unless the model was trained for quantization.",
+  int16: "8-bit weights and 16-bit activations. Add typical inputs.",
 };
 
 export class Form {
@@ -63,7 +63,7 @@ export class Form {
     by("form-problem").textContent = "";
   }
 
-  // A drop anywhere on the page counts, or else the browser would leave the page for what was dropped.
+  // Accept a drop anywhere on the page. Otherwise the browser would leave the page and open the file.
   takeDrops() {
     const zone = by("drop");
     document.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over-it"); });
@@ -75,7 +75,7 @@ export class Form {
       try {
         await this.takeEntries(entries);
       } catch (error) {
-        this.show(`What was dropped can't be read: ${error.message}`);
+        this.show(`The dropped files can't be read: ${error.message}`);
       }
     });
   }
@@ -90,16 +90,16 @@ export class Form {
     else this.show("The folder is empty.");
   }
 
-  // Returns the settings, `null` if they are wrong.
+  // Returns the settings, or `null` if they are invalid.
   settings() {
     let more = {};
     by("more-problem").textContent = "";
     by("more").removeAttribute("aria-invalid");
     try {
       more = JSON.parse(by("more").value.trim() || "{}");
-      if (typeof more !== "object" || more === null || Array.isArray(more)) throw new Error("it is not an object, {...}");
+      if (typeof more !== "object" || more === null || Array.isArray(more)) throw new Error("it must be an object, {...}");
     } catch (error) {
-      by("more-problem").textContent = plain(`This is not JSON of settings: ${error.message}`);
+      by("more-problem").textContent = plain(`The settings are not valid JSON: ${error.message}`);
       by("more").setAttribute("aria-invalid", "true");
       by("more").closest("details").open = true;
       by("more").focus();
@@ -107,21 +107,21 @@ export class Form {
     }
     const [mode, batch] = [by("quantize").value, by("batch").value];
     if (!by("batch").validity.valid) {
-      this.show("The batch size is a whole number from 1 on.");
+      this.show("The batch size must be a whole number, at least 1.");
       by("batch").focus();
       return null;
     }
     return { ...(mode && { quantize: mode }), ...(batch && { batch: Number(batch) }), ...(by("verify").checked && { verify: true }), ...more };
   }
 
-  // Returns what is sent, `null` if something is missing.
+  // Returns the form data to send, or `null` if something is missing.
   content() {
     const settings = this.settings();
     if (settings === null) return null;
     const form = new FormData();
     const place = by("place").value.trim();
     if (!this.model && !place) {
-      this.show("Choose a model first: drop it above, or pick a file or a folder.");
+      this.show("Choose a model first: drop it above, or choose a file or a folder.");
       by("file").focus();
       return null;
     }
@@ -138,12 +138,12 @@ export class Form {
     this.show("");
     const form = this.content();
     if (form === null) return;
-    this.key = this.key || newKey(); // The same when the same is sent again, after a lost connection.
+    this.key = this.key || newKey(); // The same key when the upload is repeated after a lost connection.
     this.stopper = new AbortController();
     this.busy(true);
     try {
       const job = await submit(form, this.key, (part) => { by("sent").value = part; }, this.stopper.signal);
-      if (job === null) return this.show("The upload was stopped.");
+      if (job === null) return this.show("The upload was cancelled.");
       this.key = "";
       this.onSubmitted(job);
     } catch (problem) {
@@ -160,7 +160,7 @@ export class Form {
     by("sent").hidden = by("stop").hidden = !is;
     by("submit").setAttribute("aria-disabled", String(is));
     by("form").setAttribute("aria-busy", String(is));
-    if (is) say("Sending the model");
+    if (is) say("Uploading the model");
   }
 
   show(text) {

@@ -1,4 +1,4 @@
-// One job: its stages as they begin, what came of it, and what can be done with it.
+// One job: its progress by stage, its outcome, and the actions on it.
 
 import { badge } from "./jobs.js";
 import { download, jobPath, json, request } from "./requests.js";
@@ -7,12 +7,12 @@ import { follow } from "./progress.js";
 const by = (id) => document.getElementById(id);
 const ENDED = ["succeeded", "failed", "cancelled"];
 const SAYS = {
-  queued: "waits for its turn", running: "is being converted", succeeded: "is converted", failed: "can't be converted",
+  queued: "is queued", running: "is being converted", succeeded: "is converted", failed: "can't be converted",
   cancelled: "was cancelled",
 };
 
-// The ending of a job's result.
-const ending = (settings) => ({ stablehlo: settings.mlir_artifact ? ".mlirbc" : ".mlir", iree: ".vmfb" })[settings.target] || ".tflite";
+// The extension of a job's result.
+const extension = (settings) => ({ stablehlo: settings.mlir_artifact ? ".mlirbc" : ".mlir", iree: ".vmfb" })[settings.target] || ".tflite";
 
 export const stem = (name) => String(name || "model").split(/[\\/]/).filter(Boolean).pop()?.replace(/\.(tar|zip|tgz|gz|pb|pbtxt)$/g, "") || "model";
 
@@ -70,7 +70,7 @@ export class JobView {
     else if (event.name === "queued") this.stages = [];
     if (type === "state") this.job = { ...this.job, state: event.name };
     this.drawState();
-    // Stages go by faster than anybody listens.
+    // Stages change too fast to announce each of them.
     clearTimeout(this.saying);
     this.saying = setTimeout(() => say(type === "stage" ? `Stage: ${event.name}` : `${this.job.model_name} ${SAYS[event.name] || ""}`), 400);
   }
@@ -96,7 +96,7 @@ export class JobView {
   drawState() {
     const { job, stages } = this;
     const runs = !ENDED.includes(job.state);
-    by("job-state").replaceChildren(el("span", { class: `state ${job.state}` }, job.state), ...badge(job), job.is_cached ? " from the result of the same conversion before" : "");
+    by("job-state").replaceChildren(el("span", { class: `state ${job.state}` }, job.state), ...badge(job), job.is_cached ? " (cached result of the same conversion)" : "");
     by("stages").replaceChildren(...stages.map((stage, index) => {
       const next = stages[index + 1];
       const current = runs && !next;
@@ -136,11 +136,11 @@ export class JobView {
     const act = (label, work) => el("button", { class: "button", type: "button", onclick: () => this.does(work) }, label);
     const ended = ENDED.includes(job.state);
     return [
-      job.state === "succeeded" && file("result", "Download the model", `${name}${ending(job.settings || {})}`, true),
+      job.state === "succeeded" && file("result", "Download the model", `${name}${extension(job.settings || {})}`, true),
       job.state === "succeeded" && ((job.summary || {}).beside || []).map((each) =>
-        file(`result/${each.slice(1)}`, each === ".mlir" ? "Text" : "Weights", `${name}${each}`, true)),
+        file(`result/${each.slice(1)}`, each === ".mlir" ? "StableHLO text" : "Weights", `${name}${each}`, true)),
       job.state === "succeeded" && file("report", "Report (JSON)", `${name}.json`),
-      job.state === "succeeded" && file("report.html", "Report (page)", `${name}.html`),
+      job.state === "succeeded" && file("report.html", "Report (HTML)", `${name}.html`),
       job.state === "succeeded" && file("log", "Log", `${name}.log`),
       !ended && act("Cancel", () => this.change("cancel")),
       (job.state === "failed" || job.state === "cancelled") && act("Try again", () => this.change("retry")),
@@ -165,13 +165,13 @@ export class JobView {
 
   async remove() {
     await request(jobPath(this.job.id), { method: "DELETE" });
-    say(`${this.job.model_name} is deleted`);
+    say(`${this.job.model_name} was deleted`);
     location.hash = "";
     this.onChange();
     by("jobs-title").focus();
   }
 
-  // The report is a page of its own, written by a model's author as much as by us: it runs in a frame without rights.
+  // The report is a separate page with contents from the model's author, so it runs in a sandboxed frame.
   async loadReport(signal) {
     if (this.job.state !== "succeeded") return;
     try {
@@ -179,7 +179,7 @@ export class JobView {
       if (signal.aborted) return;
       this.report = text;
       this.frame = el("iframe", { class: "report", title: "Report of the conversion", src: "page/frame.html", sandbox: "allow-scripts" });
-      // The report has hundreds of places where the tabulator stops.
+      // The report has hundreds of tab stops.
       const skip = el("button", { class: "button passing", type: "button", onclick: () => by("jobs-title").focus() }, "Skip the report");
       by("report").replaceChildren(el("h3", {}, "Report"), skip, this.frame);
     } catch (problem) {

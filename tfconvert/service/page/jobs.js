@@ -1,4 +1,4 @@
-// The list of jobs, a page at a time.
+// The list of jobs, one page at a time.
 
 import { json } from "./requests.js";
 
@@ -16,7 +16,7 @@ export function badge(job) {
 export class JobsView {
   constructor(onProblem) {
     this.onProblem = onProblem;
-    this.cursors = [""]; // Of the pages up to the one that is shown.
+    this.cursors = [""]; // Of the pages up to the current one.
     by("filter").addEventListener("submit", (event) => event.preventDefault());
     by("filter-state").addEventListener("change", () => this.first());
     by("filter-name").addEventListener("input", () => {
@@ -57,21 +57,21 @@ export class JobsView {
     by("newer").disabled = this.cursors.length < 2;
     by("older").disabled = !next;
     const filtered = by("filter-state").value || by("filter-name").value;
-    by("jobs-body").replaceChildren(jobs.length ? this.table(jobs) : el("p", { class: "dim" }, filtered ? "No job is like that." : "No jobs yet."));
+    by("jobs-body").replaceChildren(jobs.length ? this.table(jobs) : el("p", { class: "dim" }, filtered ? "No job matches." : "No jobs yet."));
   }
 
   table(jobs) {
-    // Narrow screens show the cells below each other, and browsers then forget that it is a table: roles say it again.
+    // Narrow screens show the cells below each other, which removes the table's semantics in browsers. Roles restore them.
     const cell = (head, ...content) => el("td", { role: "cell", "data-head": head }, content);
     const row = (job) => el("tr", { role: "row" },
       el("th", { scope: "row", role: "rowheader" }, el("a", { href: `#job=${encodeURIComponent(job.id)}` }, job.model_name)),
       cell("State", el("span", { class: `state ${job.state}` }, job.state), badge(job)),
-      cell("Asked for", when(job.created)),
+      cell("Created", when(job.created)),
       cell("Size", job.summary && job.summary.size ? bytes(job.summary.size) : ""),
       cell("Time", job.seconds ? duration(job.seconds) : ""));
-    const heads = ["Model", "State", "Asked for", "Size", "Time"];
+    const heads = ["Model", "State", "Created", "Size", "Time"];
     return el("table", { class: "rows", role: "table" },
-      el("caption", { class: "unseen" }, "Jobs, the newest first"),
+      el("caption", { class: "unseen" }, "Jobs, newest first"),
       el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads.map((head) => el("th", { scope: "col", role: "columnheader" }, head)))),
       el("tbody", { role: "rowgroup" }, jobs.map(row)));
   }

@@ -1,13 +1,13 @@
-// The events of a job as they happen; a connection that is lost is made anew where it ended.
+// The events of a job as they happen. After a lost connection, the stream continues where it stopped.
 
 import { Problem, jobPath, request } from "./requests.js";
 
-const SHORTEST = 500;
-const LONGEST = 10000;
+const MIN_DELAY = 500; // Milliseconds between attempts.
+const MAX_DELAY = 10000;
 
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-// Yields events, `{id, type, data}` each, from the lines of a stream.
+// Yields events `{id, type, data}` from the lines of a stream.
 async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -30,11 +30,11 @@ async function* events(body) {
   }
 }
 
-// Calls `onEvent` with each event of a job until it has ended; `onTrouble` with what is wrong with the connection, and
-// with nothing once it is well again.
+// Calls `onEvent` with each event of a job until it has ended, and `onTrouble` with a message about the connection, which
+// is empty once it works again.
 export async function follow(id, signal, onEvent, onTrouble) {
   let last = "";
-  let wait = SHORTEST;
+  let wait = MIN_DELAY;
   while (!signal.aborted) {
     try {
       const more = last ? { "Last-Event-ID": last } : {};
@@ -43,15 +43,15 @@ export async function follow(id, signal, onEvent, onTrouble) {
       for await (const event of events(answer.body)) {
         if (event.type === "end") return;
         if (event.id) last = event.id;
-        wait = SHORTEST;
+        wait = MIN_DELAY;
         onEvent(event.type, JSON.parse(event.data));
       }
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Problem && error.status && error.status !== 429 && error.status !== 503) throw error;
-      onTrouble("The connection to the server is lost. Trying again.");
+      onTrouble("The connection to the server is lost. Retrying.");
     }
     await sleep(wait);
-    wait = Math.min(wait * 2, LONGEST);
+    wait = Math.min(wait * 2, MAX_DELAY);
   }
 }

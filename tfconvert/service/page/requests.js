@@ -1,4 +1,4 @@
-// What is asked of the server, and what its refusals say to a person.
+// Requests to the server, and readable messages for its errors.
 
 const KEY = "tfconvert-token";
 
@@ -7,7 +7,7 @@ export const token = {
   set: (text) => (text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY)),
 };
 
-// A request that failed. `status` is 0 if the server was not reached at all.
+// A failed request. `status` is 0 if the server was not reached.
 export class Problem extends Error {
   constructor(status, body, wait) {
     super(sentence(status, body, wait));
@@ -18,13 +18,13 @@ export class Problem extends Error {
 }
 
 const SENTENCES = {
-  0: () => "The server can't be reached. Check that it runs and that this machine is online, then try again.",
+  0: () => "The server can't be reached. Check that it is running and that this machine is online, then try again.",
   401: () => "The server doesn't know this token.",
-  403: () => "This token doesn't allow that.",
-  404: () => "There is no such job any more.",
-  413: () => "This is larger than the server takes.",
-  429: (wait) => `The server has enough to do. Try again in ${wait || 10} seconds.`,
-  503: (wait) => `The server takes nothing at the moment. Try again in ${wait || 10} seconds.`,
+  403: () => "This token doesn't permit that.",
+  404: () => "This job doesn't exist any more.",
+  413: () => "The upload exceeds the server's size limit.",
+  429: (wait) => `The server is busy. Try again in ${wait || 10} seconds.`,
+  503: (wait) => `The server can't accept jobs at the moment. Try again in ${wait || 10} seconds.`,
 };
 
 function sentence(status, body, wait) {
@@ -43,7 +43,7 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch {
-    return null; // An answer of something between us and the server.
+    return null; // A response from a proxy.
   }
 }
 
@@ -64,7 +64,7 @@ export async function request(path, options = {}) {
 export const json = async (path, options) => (await request(path, options)).json();
 export const jobPath = (id, part) => `v1/jobs/${encodeURIComponent(id)}${part ? `/${part}` : ""}`;
 
-// Sends a job; of what browsers have, only this tells how far an upload is. Returns the job, or `null` if stopped.
+// Uploads a job, with XMLHttpRequest because fetch reports no upload progress. Returns the job, or `null` if cancelled.
 export function submit(form, key, onProgress, signal) {
   return new Promise((resolve, reject) => {
     const call = new XMLHttpRequest();
@@ -87,7 +87,7 @@ export function newKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// Saves a part of a job as a file; a link can't carry a token.
+// Saves a part of a job as a file. A plain link can't send a token.
 export async function download(path, name) {
   const answer = await request(path);
   const link = el("a", { href: URL.createObjectURL(await answer.blob()), download: name, hidden: true });

@@ -1,4 +1,4 @@
-// Puts the page together: the form, the job that is looked at, and the list of jobs.
+// The page: the form, the current job, and the list of jobs.
 
 import { Form } from "./form.js";
 import { JobView } from "./job.js";
@@ -16,7 +16,7 @@ new Form((made) => {
   else location.hash = `job=${made.id}`;
 }, (problem) => problem.status === 401 && askForToken(true));
 
-// Whether somebody has just asked for the job, so that the focus goes there.
+// Whether the user has just opened the job, so that it gets the focus.
 let wanted = false;
 
 function trouble(problem) {

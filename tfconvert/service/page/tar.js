@@ -1,7 +1,7 @@
-// A folder as one archive, uncompressed: the files are named in it, not read, until it is sent.
+// A folder as one uncompressed archive. Files are referenced, and read only when the archive is sent.
 
 const BLOCK = 512;
-const LONGEST = 100; // Bytes of a name in a plain header; a longer one stands in a record before it.
+const MAX_NAME = 100; // Bytes of a name in a plain header. A longer one needs an extended header before it.
 const ENCODER = new TextEncoder();
 
 function header(name, size, kind) {
@@ -23,7 +23,7 @@ function header(name, size, kind) {
 
 const padding = (size) => new Uint8Array((BLOCK - (size % BLOCK)) % BLOCK);
 
-// The length of such a record counts its own digits.
+// The length of a record includes its own digits.
 function record(key, value) {
   const rest = ENCODER.encode(` ${key}=${value}\n`);
   let length = rest.length + 1;
@@ -34,20 +34,20 @@ function record(key, value) {
 function parts({ path, file }) {
   const name = ENCODER.encode(path);
   const body = [file, padding(file.size)];
-  if (name.length <= LONGEST && file.size < 8 ** 11) return [header(name, file.size, "0"), ...body];
+  if (name.length <= MAX_NAME && file.size < 8 ** 11) return [header(name, file.size, "0"), ...body];
   const records = [...record("path", path), ...(file.size < 8 ** 11 ? [] : record("size", file.size))];
   const size = records.reduce((sum, part) => sum + part.length, 0);
-  const short = name.slice(0, LONGEST);
+  const short = name.slice(0, MAX_NAME);
   return [header("pax", size, "x"), ...records, padding(size), header(short, file.size % 8 ** 11, "0"), ...body];
 }
 
-// Returns an archive of files, `{path, file}` each; the same files give the same bytes.
+// Returns an archive of files `{path, file}`. The same files give the same bytes.
 export function pack(files) {
   const sorted = [...files].sort((one, other) => (one.path < other.path ? -1 : 1));
   return new Blob([...sorted.flatMap(parts), new Uint8Array(2 * BLOCK)], { type: "application/x-tar" });
 }
 
-// Yields the files in something that was dropped, folders and what is in them included.
+// Yields the files of a dropped entry, including those in folders.
 export async function* walk(entry, folder = "") {
   const path = folder + entry.name;
   if (entry.isFile) {
@@ -56,7 +56,7 @@ export async function* walk(entry, folder = "") {
   }
   const reader = entry.createReader();
   for (;;) {
-    // A reader gives some at a time, and nothing after the last.
+    // A reader returns a part of the entries at a time, and none after the last.
     const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
     if (!some.length) return;
     for (const each of some) yield* walk(each, `${path}/`);
