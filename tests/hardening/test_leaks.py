@@ -77,7 +77,6 @@ _ALLOWED = {
     ("compat.table", "page.read_text"): _OURS,
     ("converter.composites.registry", "point.load"): _OPENS_NO_FILE,
     ("conversion", "source.open"): _OPENS_NO_FILE,
-    ("conversion", "target.load"): _OPENS_NO_FILE,
     ("tools.bench_process", "_STATM.read_text"): "what the system tells of the process",
     ("converter.process.child_process", "os.fdopen"): "the child's own output",
     ("converter.targets.litert.flex.conversion", "_LIST.read_text"): _OURS,

@@ -58,9 +58,9 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
 
     try:
         with Documented(as_json, sys.stdout):
-            source, options = to_source(model, settings)
+            source, options = to_source(model, {**settings, "target": StableHLO.name if memory else None})
             if memory:
-                _memory(source, Options(target=StableHLO()), dict(memory), as_json=as_json, verbose=verbose)
+                _memory(source, options, dict(memory), as_json=as_json, verbose=verbose)
                 return
             found = look(source, options)
     except ConversionError as problem:

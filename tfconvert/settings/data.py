@@ -150,16 +150,25 @@ def _target(given: Mapping[str, Any]) -> AnyTarget:
     for other in others:
         for row in settings_of(other).values() if other not in (cls, Iree) else ():
             if given.get(row.data, row.default) not in (row.default, None):
-                raise not_of(target, f"{row.data} ({row.flag})" if row.flag else row.data, other)
+                raise not_of(target, _named(row, given), other)
     if isinstance(target, Iree):
         return Iree(**given.get(_IREE) or {})
     if given.get(_IREE) is not None:
-        raise not_of(target, _IREE, Iree)
+        raise not_of(target, _named(SETTINGS[_IREE], given), Iree)
     own = {row.name: given[row.data] for row in settings_of(cls).values() if row.data in given}
     if own.get("quantize") is not None:
         own["quantize"] = _quantize(own["quantize"])
     made: AnyTarget = cls(**own)
     return made
+
+
+def _named(row: Setting, given: Mapping[str, Any]) -> str:
+    """Returns what a setting is called in data, and its flag; one that has fields is called by the first given."""
+    value = given[row.data]
+    name = next(iter(value), "") if isinstance(value, Mapping) and row.data in NESTED else ""
+    flag = settings_of(NESTED[row.data])[name].flag if name else row.flag
+    called = f"{row.data}.{name}" if name else row.data
+    return f"{called} ({flag})" if flag else called
 
 
 def _quantize(quantize: Any) -> Quantize:
