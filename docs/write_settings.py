@@ -51,12 +51,12 @@ _SECTIONS: tuple[tuple[str, Any, str], ...] = (
     ("Verification", Verify, "Fields of `tfconvert.Verify`; in data, of the object `verify`."),
 )
 
+# Flags of settings that are more than their value.
 _FLAGS = {
     "per_channel": "`--per-tensor`, `--per-tensor-dense`",
     "metadata": "`--metadata`, `--metadata-normalization`",
     "quantize": "`--quantize`",
 }
-"""Flags of settings that are more than their value."""
 
 
 def _value(row: Setting) -> str:

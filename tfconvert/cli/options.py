@@ -180,6 +180,7 @@ _GROUPS = {StableHLO: "StableHLO: ", Iree: "IREE: "}
 # In the order in which help shows them.
 _CLASSES: tuple[Any, ...] = (Selection, LiteRT, Quantize, StableHLO, Iree, Options, Verify)
 
+# Flags that are no single setting, by the classes after whose flags they stand.
 _OTHERS: Mapping[Any, tuple[Function, ...]] = {
     Selection: (
         click.option(
@@ -207,7 +208,6 @@ _OTHERS: Mapping[Any, tuple[Function, ...]] = {
         click.option("--per-tensor-dense", is_flag=True, help="The same, but for fully connected layers alone."),
     ),
 }
-"""Flags that are no single setting, by the classes after whose flags they stand."""
 
 
 def setting_options(function: Function) -> Function:
@@ -297,7 +297,7 @@ def to_settings(values: dict[str, Any]) -> dict[str, Any]:
 def _given(cls: Any, values: dict[str, Any]) -> Iterator[tuple[Setting, Any]]:
     """Takes the settings of a class that were given out of parameters."""
     for row in settings_of(cls).values():
-        value = values.pop(row.flag.removeprefix("--").replace("-", "_"), None)
+        value = values.pop(row.flag.removeprefix("--").replace("-", "_"), None) if row.flag else None
         if value is None or value is False or value == ():
             continue
         if row.default is True:

@@ -50,7 +50,7 @@ class Options:
         metadata=setting("Run the model before and after each pass on the same random inputs and compare."),
     )
     keep_graphs: bool = field(
-        default=False, metadata=setting("Keep the graphs before and after in the report, for its page.", flag=None)
+        default=False, metadata=setting("Keep the graphs before and after in the report, for its page.", has_flag=False)
     )
     limits: Limits = field(
         default=Limits(),

@@ -87,7 +87,7 @@ class Quantize:
         metadata=setting(
             "Give weights a scale for each output channel, or one in all; not-dense: for each channel but in fully "
             "connected layers.",
-            flag=None,
+            has_flag=False,
             schema={"enum": [True, False, "not-dense"]},
         ),
     )

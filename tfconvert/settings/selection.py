@@ -120,7 +120,7 @@ class Selection:
         default=None,
         metadata=setting(
             "SavedModel messages: the path of the checkpoint of their variables, without its files' endings.",
-            flag=None,
+            has_flag=False,
             expected="a path",
             accepts=is_path,
             stays="it belongs to a SavedModel message in memory, and models are sent as files",

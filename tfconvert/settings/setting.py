@@ -11,7 +11,7 @@ import os
 import reprlib
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache, reduce
 from operator import or_
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -44,76 +44,52 @@ class Setting:
     """A row of the table.
 
     Attributes:
-        name: The field.
-        type: Its type.
-        default: Its default; `dataclasses.MISSING` if it has none.
         text: What it does, in a sentence.
-        flag: The command's flag; empty if it has none.
+        flag: The command's flag, which follows from the name by default.
+        has_flag: Whether there is one.
         help: What the flag does, where that is not what the setting does.
         metavar: What the flag's value is called.
-        expected: What values it has; follows from the schema if empty.
+        expected: What values it has, which follows from the schema by default.
         example: A value; empty if `expected` says enough.
-        data: The name in manifests and requests.
-        schema: The JSON schema of its values there.
-        accepts: Returns whether a value that is no JSON is one; `None` if there is none.
+        schema: The JSON schema of its values in data, which follows from the field's type by default.
+        accepts: Returns whether a value that is no JSON is one.
         is_path: Whether it names files: refused from clients.
         stays: Why it can't leave this process; empty if it can.
         uncached: Why results that depend on it can't be cached; empty if they can.
+        name: The field, which follows from the class, as what is below does.
+        data: The name in manifests and requests.
+        default: Its default; `dataclasses.MISSING` if it has none.
     """
 
-    name: str
-    type: Any
-    default: Any
     text: str
-    flag: str
-    help: str
-    metavar: str
-    expected: str
-    example: str
-    data: str
-    schema: Schema
-    accepts: Callable[[Any], bool] | None
-    is_path: bool
-    stays: str
-    uncached: str
+    flag: str = ""
+    has_flag: bool = True
+    help: str = ""
+    metavar: str = ""
+    expected: str = ""
+    example: str = ""
+    schema: Schema = field(default_factory=dict)
+    accepts: Callable[[Any], bool] = lambda value: False
+    is_path: bool = False
+    stays: str = ""
+    uncached: str = ""
+    name: str = ""
+    data: str = ""
+    default: Any = None
 
     def fits(self, value: Any) -> bool:
         """Returns whether a value is one that the setting may have."""
-        if self.accepts is not None and self.accepts(value):
-            return True
-        return is_valid(value, self.schema)
+        return self.accepts(value) or is_valid(value, self.schema)
 
 
-def setting(
-    text: str,
-    *,
-    flag: str | None = "",
-    help: str = "",
-    metavar: str = "",
-    expected: str = "",
-    example: str = "",
-    schema: Schema | None = None,
-    accepts: Callable[[Any], bool] | None = None,
-    is_path: bool = False,
-    stays: str = "",
-    uncached: str = "",
-) -> Mapping[str, Any]:
-    """Returns the metadata of a field that is a setting; see `Setting`.
+def setting(text: str, **row: Any) -> Mapping[str, Any]:
+    """Returns the metadata of a field that is a setting.
 
     Args:
-        text: What it does.
-        flag: The command's flag, which follows from the name by default; `None` for none.
-        help: What the flag does.
-        metavar: What the flag's value is called.
-        expected: What values it has.
-        example: A value.
-        schema: The JSON schema, which follows from the field's type by default.
-        accepts: Returns whether a value that is no JSON is one.
-        is_path: Whether it names files.
-        stays: Why it can't leave this process.
-        uncached: Why results that depend on it can't be cached.
+        text: What it does, in a sentence.
+        row: Other fields of `Setting`.
     """
-    return {_KEY: locals()}
+    return {_KEY: Setting(text=text, **row)}
 
 
 @cache
@@ -125,20 +101,20 @@ def settings_of(cls: Any) -> Mapping[str, Setting]:
     hints = get_type_hints(cls)
     data_prefix, flag_prefix = getattr(cls, "DATA_PREFIX", ""), getattr(cls, "FLAG_PREFIX", "")
     found = {}
-    for field in fields(cls):
-        row = field.metadata.get(_KEY)
+    for each in fields(cls):
+        row: Setting | None = each.metadata.get(_KEY)
         if row is None:
             continue
-        row = dict(row)
-        hint = _without_none(hints[field.name])
-        if row["flag"] == "":
-            row["flag"] = f"--{flag_prefix}{field.name}".replace("_", "-")
-        row |= {"flag": row["flag"] or "", "schema": schema_of(hint) if row["schema"] is None else row["schema"]}
-        if not row["expected"]:
-            row["expected"] = _expected(row["schema"])
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        found[field.name] = Setting(
-            **row, name=field.name, type=hint, default=default, data=f"{data_prefix}{field.name}"
+        schema = row.schema or schema_of(_without_none(hints[each.name]))
+        flag = row.flag or f"--{flag_prefix}{each.name}".replace("_", "-")
+        found[each.name] = replace(
+            row,
+            flag=flag if row.has_flag else "",
+            expected=row.expected or _expected(schema),
+            schema=schema,
+            name=each.name,
+            data=f"{data_prefix}{each.name}",
+            default=each.default if each.default_factory is MISSING else each.default_factory(),
         )
     return found
 
@@ -151,7 +127,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def schema_of(hint: Any) -> Schema:
-    """Returns the JSON schema of a type's values; classes of settings are objects, or named by their `SHORT` forms."""
+    """Returns the JSON schema of a type's values; classes of settings are objects."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint in _SIMPLE:
         return _SIMPLE[hint]
@@ -315,6 +291,6 @@ def shown(value: object) -> str:
 def documented(cls: type[T]) -> type[T]:
     """Adds the sentences of a class's settings to its docstring."""
     rows = ((each.name, each.metadata.get(_KEY)) for each in fields(cls))  # type: ignore[arg-type]  # A dataclass.
-    lines = [f"    {name}: {row['text']}" for name, row in rows if row is not None]
+    lines = [f"    {name}: {row.text}" for name, row in rows if row is not None]
     cls.__doc__ = "\n".join([f"{cls.__doc__}\n", "Attributes:", *lines])
     return cls

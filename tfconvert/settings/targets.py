@@ -93,7 +93,7 @@ class LiteRT:
         default=None,
         metadata=setting(
             "How to quantize: a mode, or a Quantize; by default not at all.",
-            flag=None,
+            has_flag=False,
             expected="a mode, or a Quantize",
             example='"dynamic"',
             accepts=lambda value: isinstance(value, Quantize),
@@ -103,7 +103,7 @@ class LiteRT:
         default=None,
         metadata=setting(
             "What the file says about its inputs and outputs, as labels: a mapping, or the path of a file.",
-            flag=None,
+            has_flag=False,
             expected="a path or a mapping",
             schema={"type": "object"},
             accepts=is_path,
@@ -121,13 +121,15 @@ class LiteRT:
     )
     sparse_weights: bool = field(
         default=False,
-        metadata=setting("Store matrices that are mostly zero without their zeros.", flag=None, stays=_FOR_THE_CLASS),
+        metadata=setting(
+            "Store matrices that are mostly zero without their zeros.", has_flag=False, stays=_FOR_THE_CLASS
+        ),
     )
     origin: Mapping[str, Any] | None = field(
         default_factory=dict,
         metadata=setting(
             "Fields of the file's metadata on how it was made, beside those that are known; None leaves them all out.",
-            flag=None,
+            has_flag=False,
             expected="a mapping or None",
             schema={"type": ["object", "null"]},
             stays=_FOR_THE_CLASS,
