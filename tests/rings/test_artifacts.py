@@ -78,5 +78,5 @@ def test_globals_have_no_form_in_artifacts(tf: ModuleType) -> None:
         tfconvert.convert(Counter(), target=tfconvert.StableHLO(artifact=True))
     (told,) = caught.value.diagnostics
     assert told.code == "artifact-failed"
-    assert "mlir_state" in told.hint
+    assert "--mlir-state" in told.hint
     tfconvert.convert(Counter(), target=tfconvert.StableHLO(artifact=True, state="arguments"))
