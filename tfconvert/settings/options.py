@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tfconvert.schema.diagnostics import error
@@ -23,44 +23,35 @@ class Options:
 
     target: AnyTarget = _LITERT
     """What the model becomes, and how."""
-    patterns: Sequence[Any] = field(
-        default=(),
-        metadata=setting(
-            "Rewrites of your own, from tfconvert.patterns: the path of a Python file or the name of an entry point.",
-            metavar="FILE.py",
-            expected="a list of patterns, paths and names",
-            example='["rules.py"]',
-            schema={"type": "array", "items": {"type": "string"}},
-            accepts=lambda value: isinstance(value, list | tuple),
-            is_path=True,
-            uncached=CODE,
-        ),
+    patterns: Sequence[Any] = setting(
+        (),
+        "Rewrites of your own, from tfconvert.patterns: the path of a Python file or the name of an entry point.",
+        metavar="FILE.py",
+        expected="a list of patterns, paths and names",
+        example='["rules.py"]',
+        schema={"type": "array", "items": {"type": "string"}},
+        accepts=lambda value: isinstance(value, list | tuple),
+        is_path=True,
+        uncached=CODE,
     )
-    verify: Verify | None = field(
-        default=None,
-        metadata=setting(
-            "Run the result and compare it with the reference executor; a Verify says how.",
-            help="Run the result and compare it with the reference executor.",
-            expected="True, False or a Verify",
-            accepts=lambda value: isinstance(value, Verify),
-        ),
+    verify: Verify | None = setting(
+        None,
+        "Run the result and compare it with the reference executor; a Verify says how.",
+        help="Run the result and compare it with the reference executor.",
+        expected="True, False or a Verify",
+        accepts=lambda value: isinstance(value, Verify),
     )
-    check_passes: bool = field(
-        default=False,
-        metadata=setting("Run the model before and after each pass on the same random inputs and compare."),
+    check_passes: bool = setting(
+        False, "Run the model before and after each pass on the same random inputs and compare."
     )
-    keep_graphs: bool = field(
-        default=False, metadata=setting("Keep the graphs before and after in the report, for its page.", has_flag=False)
-    )
-    limits: Limits = field(
-        default=Limits(),
-        metadata=setting(
-            "How much the conversion may make out of the model: limits for untrusted models.",
-            help="Limit what may be made out of an untrusted model, as constant-bytes=4294967296.",
-            flag="--limit",
-            expected="a Limits",
-            example="tfconvert.Limits(constant_bytes=1 << 33)",
-        ),
+    keep_graphs: bool = setting(False, "Keep the graphs before and after in the report, for its page.", has_flag=False)
+    limits: Limits = setting(
+        Limits(),
+        "How much the conversion may make out of the model: limits for untrusted models.",
+        help="Limit what may be made out of an untrusted model, as constant-bytes=4294967296.",
+        flag="--limit",
+        expected="a Limits",
+        example="tfconvert.Limits(constant_bytes=1 << 33)",
     )
     verify_each: bool = False
     """Whether to verify the IR after each pass."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from typing import Any, Literal, get_args
 
 from tfconvert.schema.diagnostics import error
@@ -39,133 +39,99 @@ WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
 class Quantize:
     """How to quantize a model after training, or one that was trained for it."""
 
-    mode: Mode = field(
-        metadata=setting(
-            "Weights as 8-bit integers, which the runtime multiplies with integers where it can (dynamic); constants as"
-            " 16-bit floats (float16); weights as integers that become floats when the model is loaded or run "
-            "(weights); integers throughout (int8); 8-bit weights and 16-bit activations (int16).",
-            flag="--quantize",
-        )
+    mode: Mode = setting(
+        MISSING,
+        "Weights as 8-bit integers, which the runtime multiplies with integers where it can (dynamic); constants as"
+        " 16-bit floats (float16); weights as integers that become floats when the model is loaded or run "
+        "(weights); integers throughout (int8); 8-bit weights and 16-bit activations (int16).",
+        flag="--quantize",
     )
-    weights: int = field(
-        default=8,
-        metadata=setting(
-            "Bits of weights; with 4, only matrices and embedding tables, where that reduces size.",
-            schema={"enum": [8, 4]},
-        ),
+    weights: int = setting(
+        8,
+        "Bits of weights; with 4, only matrices and embedding tables, where that reduces size.",
+        schema={"enum": [8, 4]},
     )
-    samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = field(
-        default=None,
-        metadata=setting(
-            "int8, int16: typical inputs; or paths of .npz files (arrays by input name, the first axis counts the "
-            "samples), of .npy files, or of directories of them.",
-            metavar="PATH",
-            schema=_PATHS,
-            accepts=lambda value: True,
-            is_path=True,
-        ),
+    samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = setting(
+        None,
+        "int8, int16: typical inputs; or paths of .npz files (arrays by input name, the first axis counts the "
+        "samples), of .npy files, or of directories of them.",
+        metavar="PATH",
+        schema=_PATHS,
+        accepts=lambda value: True,
+        is_path=True,
     )
-    calibration: str | os.PathLike[str] | None = field(
-        default=None,
-        metadata=setting(
-            "int8, int16: a file of the ranges that samples gave: read if it exists, else written.",
-            metavar="FILE",
-            expected="the path of a file",
-            accepts=is_path,
-            is_path=True,
-        ),
+    calibration: str | os.PathLike[str] | None = setting(
+        None,
+        "int8, int16: a file of the ranges that samples gave: read if it exists, else written.",
+        metavar="FILE",
+        expected="the path of a file",
+        accepts=is_path,
+        is_path=True,
     )
-    io: Io | tuple[Io, Io] = field(
-        default="float32",
-        metadata=setting(
-            "Type of float inputs and outputs; or a pair, that of inputs and that of outputs.",
-            expected=f"one of {', '.join(get_args(Io))}, or a pair of them",
-        ),
+    io: Io | tuple[Io, Io] = setting(
+        "float32",
+        "Type of float inputs and outputs; or a pair, that of inputs and that of outputs.",
+        expected=f"one of {', '.join(get_args(Io))}, or a pair of them",
     )
-    per_channel: PerChannel = field(
-        default=True,
-        metadata=setting(
-            "Give weights a scale for each output channel, or one in all; not-dense: for each channel but in fully "
-            "connected layers.",
-            has_flag=False,
-            schema={"enum": [True, False, "not-dense"]},
-        ),
+    per_channel: PerChannel = setting(
+        True,
+        "Give weights a scale for each output channel, or one in all; not-dense: for each channel but in fully "
+        "connected layers.",
+        has_flag=False,
+        schema={"enum": [True, False, "not-dense"]},
     )
-    exclude: Sequence[str] = field(
-        default=(),
-        metadata=setting(
-            "Patterns of names of nodes or operators that stay float, as */logits or SOFTMAX.",
-            metavar="PATTERN",
-            expected="a list of patterns",
-            accepts=lambda value: isinstance(value, set | frozenset) and all(isinstance(each, str) for each in value),
-        ),
+    exclude: Sequence[str] = setting(
+        (),
+        "Patterns of names of nodes or operators that stay float, as */logits or SOFTMAX.",
+        metavar="PATTERN",
+        expected="a list of patterns",
+        accepts=lambda value: isinstance(value, set | frozenset) and all(isinstance(each, str) for each in value),
     )
-    strict: bool = field(
-        default=False, metadata=setting("int8, int16: refuse ops that would stay float but for excluded ones.")
+    strict: bool = setting(False, "int8, int16: refuse ops that would stay float but for excluded ones.")
+    ranges: Ranges = setting(
+        "minmax",
+        "int8, int16: how a range follows from samples: all of it, that with the least squared error, or all but "
+        "the outermost 0.01 %.",
     )
-    ranges: Ranges = field(
-        default="minmax",
-        metadata=setting(
-            "int8, int16: how a range follows from samples: all of it, that with the least squared error, or all but "
-            "the outermost 0.01 %."
-        ),
+    hybrid_only: bool = setting(
+        False,
+        "dynamic: use filters as integers wherever possible, without operators that turn some to floats, which is "
+        "faster on processors but not known to all devices.",
     )
-    hybrid_only: bool = field(
-        default=False,
-        metadata=setting(
-            "dynamic: use filters as integers wherever possible, without operators that turn some to floats, which is "
-            "faster on processors but not known to all devices."
-        ),
+    variables: VariableType = setting(
+        "auto",
+        "int8, int16: type of variables that keep state between runs: auto stands for integers where values are "
+        "only moved, as in ring buffers, or strict is set, and for floats where a variable is computed from itself.",
     )
-    variables: VariableType = field(
-        default="auto",
-        metadata=setting(
-            "int8, int16: type of variables that keep state between runs: auto stands for integers where values are "
-            "only moved, as in ring buffers, or strict is set, and for floats where a variable is computed from itself."
-        ),
+    recurrent_state: RecurrentState = setting(
+        "reset",
+        "What operators of LSTMs and simple RNNs begin a run with: zeros, as in TensorFlow, or what the last run "
+        "left (kept), as in the official converter's files, until the app calls reset_all_variables; that needs no "
+        "copies of zeros, which compilers for NPUs leave to the processor.",
     )
-    recurrent_state: RecurrentState = field(
-        default="reset",
-        metadata=setting(
-            "What operators of LSTMs and simple RNNs begin a run with: zeros, as in TensorFlow, or what the last run "
-            "left (kept), as in the official converter's files, until the app calls reset_all_variables; that needs no "
-            "copies of zeros, which compilers for NPUs leave to the processor."
-        ),
+    bias: Bias | None = setting(
+        None,
+        "Type of biases and of sums of products; by default int64 in the mode int16, else int32. The mode int16 "
+        "takes either: with int32, as in CMSIS-NN, sums of very many products may overflow.",
     )
-    bias: Bias | None = field(
-        default=None,
-        metadata=setting(
-            "Type of biases and of sums of products; by default int64 in the mode int16, else int32. The mode int16 "
-            "takes either: with int32, as in CMSIS-NN, sums of very many products may overflow."
-        ),
+    accumulation: Accumulation = setting(
+        "float32",
+        "float16: the floats in which XNNPACK may sum up products on processors that compute with 16 bits; 16-bit "
+        "sums are faster, and less precise.",
     )
-    accumulation: Accumulation = field(
-        default="float32",
-        metadata=setting(
-            "float16: the floats in which XNNPACK may sum up products on processors that compute with 16 bits; 16-bit "
-            "sums are faster, and less precise."
-        ),
+    trained_only: bool = setting(
+        False,
+        "int8, int16, dynamic: quantize only what the model fake-quantizes itself, without samples; the rest, and "
+        "inputs and outputs that aren't fake-quantized, stay float.",
     )
-    trained_only: bool = field(
-        default=False,
-        metadata=setting(
-            "int8, int16, dynamic: quantize only what the model fake-quantizes itself, without samples; the rest, and "
-            "inputs and outputs that aren't fake-quantized, stay float."
-        ),
+    float_ends: bool = setting(
+        False, "Leave inputs and outputs floats where the operators at them compute with floats, whatever io says."
     )
-    float_ends: bool = field(
-        default=False,
-        metadata=setting(
-            "Leave inputs and outputs floats where the operators at them compute with floats, whatever io says."
-        ),
-    )
-    default_range: tuple[float, float] | None = field(
-        default=None,
-        metadata=setting(
-            "int8, int16: the minimum and maximum of values whose ranges neither samples nor training tell. Results are"
-            " wrong then; it serves to measure speed and size.",
-            expected="two numbers, the smaller one first",
-        ),
+    default_range: tuple[float, float] | None = setting(
+        None,
+        "int8, int16: the minimum and maximum of values whose ranges neither samples nor training tell. Results are"
+        " wrong then; it serves to measure speed and size.",
+        expected="two numbers, the smaller one first",
     )
     progress: Callable[[int, int | None], None] | None = None
     """Called with the number of samples that were run, and how many there are (`None` if that is unknown)."""

@@ -35,124 +35,99 @@ def _are_shapes(value: Any) -> bool:
 class Selection:
     """The part of a model to import; each format accepts some of these settings and rejects the others."""
 
-    inputs: Sequence[str] | None = field(
-        default=None,
-        metadata=setting(
-            "The tensors to feed, x or x:0, in this order; what computes them is cut off.",
-            flag="--input",
-            metavar="NAME",
-            expected="a list of names",
-            example='["x:0"]',
-        ),
+    inputs: Sequence[str] | None = setting(
+        None,
+        "The tensors to feed, x or x:0, in this order; what computes them is cut off.",
+        flag="--input",
+        metavar="NAME",
+        expected="a list of names",
+        example='["x:0"]',
     )
-    outputs: Sequence[str] | None = field(
-        default=None,
-        metadata=setting(
-            "The tensors to fetch, x or x:0, in this order; what uses them is cut off.",
-            flag="--output",
-            metavar="NAME",
-            expected="a list of names",
-            example='["scores:0"]',
-        ),
+    outputs: Sequence[str] | None = setting(
+        None,
+        "The tensors to fetch, x or x:0, in this order; what uses them is cut off.",
+        flag="--output",
+        metavar="NAME",
+        expected="a list of names",
+        example='["scores:0"]',
     )
-    input_shapes: Mapping[str, Sequence[int | None]] | None = field(
-        default=None,
-        metadata=setting(
-            "Shapes by input name; -1 leaves a dimension as the model has it.",
-            flag="--input-shape",
-            expected="a mapping from names of inputs to shapes",
-            example='{"image": [1, 224, 224, 3]}',
-            schema={
-                "type": "object",
-                "additionalProperties": {
-                    "type": "array",
-                    "items": {"type": ["integer", "null"], "minimum": -1, "maximum": _MAX_DIM},
-                    "maxItems": 32,
-                },
+    input_shapes: Mapping[str, Sequence[int | None]] | None = setting(
+        None,
+        "Shapes by input name; -1 leaves a dimension as the model has it.",
+        flag="--input-shape",
+        expected="a mapping from names of inputs to shapes",
+        example='{"image": [1, 224, 224, 3]}',
+        schema={
+            "type": "object",
+            "additionalProperties": {
+                "type": "array",
+                "items": {"type": ["integer", "null"], "minimum": -1, "maximum": _MAX_DIM},
+                "maxItems": 32,
             },
-            accepts=_are_shapes,
-        ),
+        },
+        accepts=_are_shapes,
     )
-    signatures: Sequence[str] | None = field(
-        default=None,
-        metadata=setting(
-            "SavedModels: the signatures to convert; by default all of them.",
-            flag="--signature",
-            metavar="KEY",
-            expected="a signature or a list of them",
-            example='["serving_default"]',
-        ),
+    signatures: Sequence[str] | None = setting(
+        None,
+        "SavedModels: the signatures to convert; by default all of them.",
+        flag="--signature",
+        metavar="KEY",
+        expected="a signature or a list of them",
+        example='["serving_default"]',
     )
-    batch: int | None = field(
-        default=None,
-        metadata=setting(
-            "The size that replaces the unknown first dimension of every input.",
-            metavar="N",
-            schema={"type": "integer", "minimum": 1, "maximum": _MAX_DIM},
-            accepts=lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 1,
-        ),
+    batch: int | None = setting(
+        None,
+        "The size that replaces the unknown first dimension of every input.",
+        metavar="N",
+        schema={"type": "integer", "minimum": 1, "maximum": _MAX_DIM},
+        accepts=lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 1,
     )
-    rename: Mapping[str, str] | None = field(
-        default=None,
-        metadata=setting(
-            "New names of inputs and outputs, by the names that the model has.",
-            expected="a mapping from names to new names",
-            example='{"output_0": "scores"}',
-        ),
+    rename: Mapping[str, str] | None = setting(
+        None,
+        "New names of inputs and outputs, by the names that the model has.",
+        expected="a mapping from names to new names",
+        example='{"output_0": "scores"}',
     )
-    tags: Sequence[str] | None = field(
-        default=None,
-        metadata=setting(
-            "SavedModels: the tags of the graph to convert; by default serve.",
-            help="SavedModels: the tags of the graph to convert, or several with commas; by default serve.",
-            metavar="TAG",
-            expected="a list of tags",
-            example='["serve"]',
-        ),
+    tags: Sequence[str] | None = setting(
+        None,
+        "SavedModels: the tags of the graph to convert; by default serve.",
+        help="SavedModels: the tags of the graph to convert, or several with commas; by default serve.",
+        metavar="TAG",
+        expected="a list of tags",
+        example='["serve"]',
     )
-    order: Order = field(
-        default="written",
-        metadata=setting(
-            "SavedModels: the order of inputs and outputs: the function's, or that of TensorFlow's own converters."
-        ),
+    order: Order = setting(
+        "written",
+        "SavedModels: the order of inputs and outputs: the function's, or that of TensorFlow's own converters.",
     )
-    checkpoint: str | os.PathLike[str] | None = field(
-        default=None,
-        metadata=setting(
-            "SavedModel messages: the path of the checkpoint of their variables, without its files' endings.",
-            has_flag=False,
-            expected="a path",
-            accepts=is_path,
-            stays="it belongs to a SavedModel message in memory, and models are sent as files",
-        ),
+    checkpoint: str | os.PathLike[str] | None = setting(
+        None,
+        "SavedModel messages: the path of the checkpoint of their variables, without its files' endings.",
+        has_flag=False,
+        expected="a path",
+        accepts=is_path,
+        stays="it belongs to a SavedModel message in memory, and models are sent as files",
     )
-    asset_root: str | os.PathLike[str] | None = field(
-        default=None,
-        metadata=setting(
-            "MLIR: the directory below which the text may name files, which are then read; by default none.",
-            metavar="DIR",
-            expected="a path",
-            accepts=is_path,
-            is_path=True,
-        ),
+    asset_root: str | os.PathLike[str] | None = setting(
+        None,
+        "MLIR: the directory below which the text may name files, which are then read; by default none.",
+        metavar="DIR",
+        expected="a path",
+        accepts=is_path,
+        is_path=True,
     )
-    follow_links: bool = field(
-        default=False,
-        metadata=setting(
-            "Follow links that lead out of the model's directory; only for models that you trust.", is_path=True
-        ),
+    follow_links: bool = setting(
+        False, "Follow links that lead out of the model's directory; only for models that you trust.", is_path=True
     )
-    op_defs: Any = field(
-        default=None,
-        metadata=setting(
-            "Definitions of custom ops that a GraphDef uses: an OpList as text or binary, by its path or as a message.",
-            help="Definitions of custom ops that a GraphDef uses: an OpList as text or binary.",
-            metavar="FILE",
-            expected="a path or an OpList",
-            schema={"type": "string"},
-            accepts=lambda value: is_path(value) or hasattr(value, "SerializeToString"),
-            is_path=True,
-        ),
+    op_defs: Any = setting(
+        None,
+        "Definitions of custom ops that a GraphDef uses: an OpList as text or binary, by its path or as a message.",
+        help="Definitions of custom ops that a GraphDef uses: an OpList as text or binary.",
+        metavar="FILE",
+        expected="a path or an OpList",
+        schema={"type": "string"},
+        accepts=lambda value: is_path(value) or hasattr(value, "SerializeToString"),
+        is_path=True,
     )
     # What follows is set by the package itself.
     is_raw: bool = False

@@ -82,14 +82,18 @@ class Setting:
         return self.accepts(value) or is_valid(value, self.schema)
 
 
-def setting(text: str, **row: Any) -> Mapping[str, Any]:
-    """Returns the metadata of a field that is a setting.
+def setting(default: Any, text: str, **row: Any) -> Any:
+    """Returns a field that is a setting.
 
     Args:
+        default: Its default, `dict` for an empty one, or `dataclasses.MISSING` for none.
         text: What it does, in a sentence.
         row: Other fields of `Setting`.
     """
-    return {_KEY: Setting(text=text, **row)}
+    metadata = {_KEY: Setting(text=text, **row)}
+    if default is dict:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -44,96 +44,72 @@ class LiteRT:
 
     name: ClassVar[str] = "litert"
 
-    names: Names = field(
-        default="signature",
-        metadata=setting(
-            "What tensors are called: inputs and outputs as in their signature, or all as TensorFlow's converter does."
-        ),
+    names: Names = setting(
+        "signature",
+        "What tensors are called: inputs and outputs as in their signature, or all as TensorFlow's converter does.",
     )
-    allow_custom_ops: bool = field(
-        default=False, metadata=setting("Turn ops that LiteRT doesn't have into custom ops, instead of an error.")
+    allow_custom_ops: bool = setting(False, "Turn ops that LiteRT doesn't have into custom ops, instead of an error.")
+    allow_flex: bool = setting(
+        False, "Keep ops that LiteRT doesn't have as TensorFlow's; the app needs the Flex delegate (Select TF ops)."
     )
-    allow_flex: bool = field(
-        default=False,
-        metadata=setting(
-            "Keep ops that LiteRT doesn't have as TensorFlow's; the app needs the Flex delegate (Select TF ops)."
-        ),
+    flex_ops: Sequence[str] = setting(
+        (),
+        "Names, or patterns of names, of ops that your Flex delegate has in addition to the usual ones.",
+        flag="--flex-op",
+        metavar="PATTERN",
+        expected="a list of names and patterns",
+        example='["Acme*"]',
     )
-    flex_ops: Sequence[str] = field(
-        default=(),
-        metadata=setting(
-            "Names, or patterns of names, of ops that your Flex delegate has in addition to the usual ones.",
-            flag="--flex-op",
-            metavar="PATTERN",
-            expected="a list of names and patterns",
-            example='["Acme*"]',
-        ),
+    recurrent: Recurrent = setting(
+        "auto",
+        "Recurrent layers: LiteRT's operators for whole sequences (fused), loops, up to 64 steps without a loop "
+        "(unrolled), or what is faster for their sizes.",
     )
-    recurrent: Recurrent = field(
-        default="auto",
-        metadata=setting(
-            "Recurrent layers: LiteRT's operators for whole sequences (fused), loops, up to 64 steps without a loop "
-            "(unrolled), or what is faster for their sizes."
-        ),
+    composites: Sequence[Any] = setting(
+        (),
+        "Fusions of your own, from tfconvert.composites: the path of a Python file or the name of an entry point.",
+        metavar="FILE.py",
+        expected="a list of fusions, paths and names",
+        example='["fusions.py"]',
+        schema={"type": "array", "items": {"type": "string"}},
+        accepts=lambda value: isinstance(value, list | tuple),
+        is_path=True,
+        uncached=CODE,
     )
-    composites: Sequence[Any] = field(
-        default=(),
-        metadata=setting(
-            "Fusions of your own, from tfconvert.composites: the path of a Python file or the name of an entry point.",
-            metavar="FILE.py",
-            expected="a list of fusions, paths and names",
-            example='["fusions.py"]',
-            schema={"type": "array", "items": {"type": "string"}},
-            accepts=lambda value: isinstance(value, list | tuple),
-            is_path=True,
-            uncached=CODE,
-        ),
+    quantize: Quantize | None = setting(
+        None,
+        "How to quantize: a mode, or a Quantize; by default not at all.",
+        has_flag=False,
+        expected="a mode, or a Quantize",
+        example='"dynamic"',
+        accepts=lambda value: isinstance(value, Quantize),
     )
-    quantize: Quantize | None = field(
-        default=None,
-        metadata=setting(
-            "How to quantize: a mode, or a Quantize; by default not at all.",
-            has_flag=False,
-            expected="a mode, or a Quantize",
-            example='"dynamic"',
-            accepts=lambda value: isinstance(value, Quantize),
-        ),
+    metadata: Mapping[str, Any] | str | os.PathLike[str] | None = setting(
+        None,
+        "What the file says about its inputs and outputs, as labels: a mapping, or the path of a file.",
+        has_flag=False,
+        expected="a path or a mapping",
+        schema={"type": "object"},
+        accepts=is_path,
     )
-    metadata: Mapping[str, Any] | str | os.PathLike[str] | None = field(
-        default=None,
-        metadata=setting(
-            "What the file says about its inputs and outputs, as labels: a mapping, or the path of a file.",
-            has_flag=False,
-            expected="a path or a mapping",
-            schema={"type": "object"},
-            accepts=is_path,
-        ),
+    target_runtime: str = setting(
+        "",
+        "Refuse operators that a release of the runtime, as 2.14, doesn't have yet.",
+        metavar="RELEASE",
+        expected="a release",
+        accepts=lambda value: value is None,
+        example='"2.14"',
     )
-    target_runtime: str = field(
-        default="",
-        metadata=setting(
-            "Refuse operators that a release of the runtime, as 2.14, doesn't have yet.",
-            metavar="RELEASE",
-            expected="a release",
-            accepts=lambda value: value is None,
-            example='"2.14"',
-        ),
+    sparse_weights: bool = setting(
+        False, "Store matrices that are mostly zero without their zeros.", has_flag=False, stays=_FOR_THE_CLASS
     )
-    sparse_weights: bool = field(
-        default=False,
-        metadata=setting(
-            "Store matrices that are mostly zero without their zeros.", has_flag=False, stays=_FOR_THE_CLASS
-        ),
-    )
-    origin: Mapping[str, Any] | None = field(
-        default_factory=dict,
-        metadata=setting(
-            "Fields of the file's metadata on how it was made, beside those that are known; None leaves them all out.",
-            has_flag=False,
-            expected="a mapping or None",
-            schema={"type": ["object", "null"]},
-            stays=_FOR_THE_CLASS,
-        ),
+    origin: Mapping[str, Any] | None = setting(
+        dict,
+        "Fields of the file's metadata on how it was made, beside those that are known; None leaves them all out.",
+        has_flag=False,
+        expected="a mapping or None",
+        schema={"type": ["object", "null"]},
+        stays=_FOR_THE_CLASS,
     )
 
     @property
@@ -181,32 +157,23 @@ class StableHLO:
     DATA_PREFIX: ClassVar[str] = "mlir_"
     FLAG_PREFIX: ClassVar[str] = "mlir_"
 
-    weights: Weights = field(
-        default="resource",
-        metadata=setting(
-            "Where the weights are: resources at the end of the text, inline where they are used, or the last arguments"
-            " of each function, with their values in a file beside the text (.safetensors)."
-        ),
+    weights: Weights = setting(
+        "resource",
+        "Where the weights are: resources at the end of the text, inline where they are used, or the last arguments"
+        " of each function, with their values in a file beside the text (.safetensors).",
     )
-    state: State = field(
-        default="globals",
-        metadata=setting(
-            "Where variables that the model changes are: globals of the module, or the last arguments of each function,"
-            " which returns them as its last results."
-        ),
+    state: State = setting(
+        "globals",
+        "Where variables that the model changes are: globals of the module, or the last arguments of each function,"
+        " which returns them as its last results.",
     )
-    shape_function: bool = field(
-        default=False,
-        metadata=setting(
-            "Add a function main__shape, which computes the sizes of main's results from those of its arguments."
-        ),
+    shape_function: bool = setting(
+        False, "Add a function main__shape, which computes the sizes of main's results from those of its arguments."
     )
-    artifact: bool = field(
-        default=False,
-        metadata=setting(
-            "Write a portable artifact (.mlirbc) instead of text, which later releases of StableHLO read, too; needs "
-            "tfconvert[artifact], and weights inline or as arguments."
-        ),
+    artifact: bool = setting(
+        False,
+        "Write a portable artifact (.mlirbc) instead of text, which later releases of StableHLO read, too; needs "
+        "tfconvert[artifact], and weights inline or as arguments.",
     )
 
     def check(self) -> None:
@@ -221,46 +188,34 @@ class Iree:
     name: ClassVar[str] = "iree"
     FLAG_PREFIX: ClassVar[str] = "iree_"
 
-    backend: Backend = field(
-        default="llvm-cpu", metadata=setting("What to make code for; programs of vmvx run on every processor.")
+    backend: Backend = setting("llvm-cpu", "What to make code for; programs of vmvx run on every processor.")
+    cpu: str = setting(
+        "generic",
+        "llvm-cpu's processor: a name that LLVM knows, host for this machine's, or generic for any of its kind.",
+        flag="--iree-target-cpu",
+        metavar="CPU",
     )
-    cpu: str = field(
-        default="generic",
-        metadata=setting(
-            "llvm-cpu's processor: a name that LLVM knows, host for this machine's, or generic for any of its kind.",
-            flag="--iree-target-cpu",
-            metavar="CPU",
-        ),
+    flags: Sequence[str] = setting(
+        (),
+        "Further flags of iree-compile.",
+        flag="--iree-flag",
+        metavar="FLAG",
+        expected="a list of flags",
+        example='["--iree-opt-level=O3"]',
+        is_path=True,
+        uncached="they may name files",
     )
-    flags: Sequence[str] = field(
-        default=(),
-        metadata=setting(
-            "Further flags of iree-compile.",
-            flag="--iree-flag",
-            metavar="FLAG",
-            expected="a list of flags",
-            example='["--iree-opt-level=O3"]',
-            is_path=True,
-            uncached="they may name files",
-        ),
+    embed_weights: bool = setting(False, "Store the weights in the .vmfb itself, not in a .safetensors beside it.")
+    keep_mlir: bool = setting(
+        False,
+        "Write the text that was compiled beside the program (.mlir), also if it can't be compiled.",
+        flag="--keep-mlir",
     )
-    embed_weights: bool = field(
-        default=False, metadata=setting("Store the weights in the .vmfb itself, not in a .safetensors beside it.")
-    )
-    keep_mlir: bool = field(
-        default=False,
-        metadata=setting(
-            "Write the text that was compiled beside the program (.mlir), also if it can't be compiled.",
-            flag="--keep-mlir",
-        ),
-    )
-    check_indices: bool = field(
-        default=True,
-        metadata=setting(
-            "End programs with an error where an index is out of range.",
-            flag="--iree-skip-index-checks",
-            help="Move indices that are out of range inside, without an error.",
-        ),
+    check_indices: bool = setting(
+        True,
+        "End programs with an error where an index is out of range.",
+        flag="--iree-skip-index-checks",
+        help="Move indices that are out of range inside, without an error.",
     )
 
     def check(self) -> None:

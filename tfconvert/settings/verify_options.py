@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tfconvert.schema.diagnostics import error
@@ -19,51 +19,41 @@ def _are_samples(value: Any) -> bool:
 class Verify:
     """How to verify a result, by running it."""
 
-    data: Any = field(
-        default=None,
-        metadata=setting(
-            "Inputs to verify on: files (.npz, .npy), directories of them, or samples as Quantize has them; by default"
-            " a quantized model's samples, else random numbers that suit the model.",
-            flag="--verify-data",
-            metavar="PATH",
-            expected="a list of samples, a function that returns one, or a path",
-            example='["inputs.npz"]',
-            schema={"type": "array", "items": {"type": "string"}},
-            accepts=_are_samples,
-            is_path=True,
-        ),
+    data: Any = setting(
+        None,
+        "Inputs to verify on: files (.npz, .npy), directories of them, or samples as Quantize has them; by default"
+        " a quantized model's samples, else random numbers that suit the model.",
+        flag="--verify-data",
+        metavar="PATH",
+        expected="a list of samples, a function that returns one, or a path",
+        example='["inputs.npz"]',
+        schema={"type": "array", "items": {"type": "string"}},
+        accepts=_are_samples,
+        is_path=True,
     )
-    min_snr: float | None = field(
-        default=None,
-        metadata=setting(
-            "Quantized models: the minimum signal-to-noise ratio of an output, in dB; less is an error. "
-            "By default, less than 20 is a warning.",
-            metavar="DB",
-        ),
+    min_snr: float | None = setting(
+        None,
+        "Quantized models: the minimum signal-to-noise ratio of an output, in dB; less is an error. "
+        "By default, less than 20 is a warning.",
+        metavar="DB",
     )
-    min_agreement: float | None = field(
-        default=None,
-        metadata=setting(
-            "Quantized models: the minimum share (0 to 1) of rows in which the same element is the largest; less is an "
-            "error. By default, less than 0.9 is a warning.",
-            expected="a share, as 0.95",
-            schema={"type": "number", "minimum": 0, "maximum": 1},
-        ),
+    min_agreement: float | None = setting(
+        None,
+        "Quantized models: the minimum share (0 to 1) of rows in which the same element is the largest; less is an "
+        "error. By default, less than 0.9 is a warning.",
+        expected="a share, as 0.95",
+        schema={"type": "number", "minimum": 0, "maximum": 1},
     )
-    compare_layers: bool = field(
-        default=False,
-        metadata=setting(
-            "Compare layers one by one: find the first operator whose result differs; of a quantized model, list all "
-            "layers, and those that should stay float if its fidelity is too low."
-        ),
+    compare_layers: bool = setting(
+        False,
+        "Compare layers one by one: find the first operator whose result differs; of a quantized model, list all "
+        "layers, and those that should stay float if its fidelity is too low.",
     )
-    search_seconds: float = field(
-        default=60.0,
-        metadata=setting(
-            "Seconds to search for layers that should stay float; 0 to not search.",
-            metavar="N",
-            schema={"type": "number", "minimum": 0},
-        ),
+    search_seconds: float = setting(
+        60.0,
+        "Seconds to search for layers that should stay float; 0 to not search.",
+        metavar="N",
+        schema={"type": "number", "minimum": 0},
     )
 
     @property
