@@ -273,5 +273,5 @@ def uncached(selection: Selection, options: Options) -> str:
     if quantize is not None and quantize.calibration and quantize.samples:
         return "--calibration: it is written beside the result"
     if isinstance(target, Iree) and target.cpu == "host":
-        return "--iree-target-cpu: code for this machine is none for another"
+        return "--iree-target-cpu: code for this machine may not run on another"
     return ""

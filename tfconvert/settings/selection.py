@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from tfconvert.settings.setting import documented, is_path, setting
 
@@ -13,8 +13,6 @@ Order = Literal["written", "official", "official-v1", "flattened"]
 """The orders of a signature's inputs and outputs: that of the function's arguments and results, those of TensorFlow's
 own converters (of version 2 and 1), and that of a function whose variables nobody owns: a dictionary's results by key.
 """
-
-ORDERS: tuple[str, ...] = get_args(Order)
 
 _MAX_DIM = (1 << 62) - 1
 

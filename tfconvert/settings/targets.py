@@ -18,7 +18,6 @@ State = Literal["globals", "arguments"]
 Backend = Literal["llvm-cpu", "vmvx", "cuda", "rocm", "vulkan-spirv", "metal-spirv"]
 
 RECURRENT: tuple[str, ...] = get_args(Recurrent)
-BACKENDS: tuple[str, ...] = get_args(Backend)
 
 DRIVERS: Mapping[str, str] = {
     "llvm-cpu": "local-task",
