@@ -9,7 +9,7 @@ import pytest
 
 import tfconvert
 from tests.hardening.models import FLOAT, graph, node, placeholder
-from tfconvert.importers.graph.call_order import call_order
+from tfconvert.importers.graph.signature_order import call_order
 from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

@@ -26,7 +26,7 @@ from tfconvert.converter.process import exhaustion
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.graph.op_signatures import OpRegistry
-from tfconvert.importers.graph.restore_ops import saved_variables
+from tfconvert.importers.graph.variables import saved_variables
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import outline

@@ -16,7 +16,7 @@ from tests.hardening import models
 from tests.support.flat_settings import converted
 from tests.support.sources import SourceFile
 from tfconvert.importers.checkpoint.bundle import Checkpoint
-from tfconvert.importers.keras_files import check_config, check_hdf5
+from tfconvert.importers.keras import check_config, check_hdf5
 from tfconvert.schema import files
 from tfconvert.schema.diagnostics import ConversionError
 

@@ -127,7 +127,7 @@ _RULES = (
     Rule(
         "number of outputs",
         _op("_SwitchN", "%x, %i", f"{X}, tensor<i32>", f"{X}, {X}, {C}", "num_outs = 3 : i64"),
-        "num_outs = 3, one at least, expected; found 2",
+        "expected num_outs = 3 outputs, at least one; found 2",
     ),
     Rule("no num_outs", _op("_SwitchN", "%x, %i", f"{X}, tensor<i32>", f"{X}, {C}"), "num_outs must be an i64 integer"),
     Rule(

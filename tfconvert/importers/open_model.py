@@ -26,12 +26,12 @@ IR_FILES = (".mlir", ".tflite")
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
-    """Saves a model that only its own framework can read: a Keras model, a Keras file, or TensorFlow's functions.
+    """Saves a model that only its framework can read: a Keras model, a Keras file, or TensorFlow's functions.
 
-    The names of its classes' modules determine what the model is, so that no framework is imported to find out.
+    The names of its classes' modules determine its kind, so that no framework is imported to find out.
 
     Returns:
-        The folder of the SavedModel, which stays as long as this object; `None` if the model can be imported as it is.
+        The SavedModel's folder, which exists as long as this object; `None` if the model can be imported as it is.
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
@@ -46,7 +46,7 @@ def save_if_needed(model: object) -> TemporaryModel | None:
 
         return save_keras(model)
     if "tensorflow" in frameworks and "google" not in frameworks:
-        from tfconvert.importers.concrete_functions import save_functions
+        from tfconvert.importers.temporary_model import save_functions
 
         return save_functions(model)
     return None
@@ -62,10 +62,10 @@ def _frameworks(model: object) -> set[str]:
 def files_of(
     model: object, asset_root: str | os.PathLike[str] | None = None, *, follow_links: bool = False
 ) -> list[Path]:
-    """Returns the files that an import of a model may read; none for a model in memory.
+    """Returns the files that an import of a model may read; empty for a model in memory.
 
     Args:
-        model: What `import_model` or `save_if_needed` takes.
+        model: A model as for `import_model` or `save_if_needed`.
         asset_root: MLIR text: the folder below which it may name files.
         follow_links: Whether links may lead out of the model's folder.
     """
@@ -88,7 +88,7 @@ def import_model(model: object, selection: Selection, *, functional: bool) -> Mo
     check_fields(selection, cls=Selection)
     if not isinstance(model, str | os.PathLike):
         return _import_message(model, selection, functional=functional)
-    _refuse(selection, ("checkpoint",), "is for messages in memory; a model's folder has its own")
+    _refuse(selection, ("checkpoint",), "is for messages in memory; a model's folder has its own checkpoint")
     return _import_path(Path(model), selection, functional=functional)
 
 
@@ -100,7 +100,7 @@ def _import_message(message: object, selection: Selection, *, functional: bool) 
     if isinstance(model, pb.GraphDef):
         from tfconvert.importers.graph_def import import_graph
 
-        _refuse(selection, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef has nodes only")
+        _refuse(selection, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef only has nodes")
         return import_graph(model, selection, functional=functional)
     from tfconvert.importers.saved_model import Files, import_message
 
@@ -115,7 +115,7 @@ def _import_path(path: Path, selection: Selection, *, functional: bool) -> Modul
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent
     if path.suffix != ".mlir":
-        _refuse(selection, ("asset_root",), "is the folder of the files that MLIR text names; a model brings its own")
+        _refuse(selection, ("asset_root",), "is the folder of files named by MLIR text; models have their own")
     if is_saved_model(path):
         return import_saved_model(path, selection, functional=functional)
     if path.suffix in (".pb", ".pbtxt", ".prototxt") and not is_missing(path):
@@ -158,7 +158,7 @@ def _import_ir(path: Path, selection: Selection) -> ModuleOp:
     from tfconvert.schema.dialects.verification import first_broken
 
     module = import_tflite(path)
-    # The runtime takes more element types than its dialect lists; which ones is asked before a file is written.
+    # The runtime accepts more element types than its dialect lists; they are checked before a file is written.
     broken = None if selection.is_raw else first_broken(module, with_elements=False)
     if broken is not None:
         raise ConversionError([broken.diagnostic("malformed-tflite")])

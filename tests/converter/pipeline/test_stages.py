@@ -30,7 +30,7 @@ from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.importers.source import Source
 from tfconvert.ops.kernels import uncommon as kernels
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import call_interfaces, sequences
+from tfconvert.schema.dialects import call_interfaces, tfl
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
@@ -199,7 +199,7 @@ def test_stages_name_what_is_there() -> None:
     ("name", "group", "ops"),
     [
         ("fuse-unrolled-layers", 1, set(step_reads._FINDERS)),
-        ("separate-state", 0, {f"tfl.{name}" for name in sequences.STEPS | sequences.SEQUENCES}),
+        ("separate-state", 0, {f"tfl.{name}" for name in tfl.STEPS | tfl.SEQUENCES}),
         ("decompose-resource-ops", 0, set(decompose_resource_ops._DECOMPOSED)),
         ("functionalize-loops", 0, {op.NAME for op in functionalize_loops._OF_LOOPS}),
         ("functionalize-conditionals", 0, {op.NAME for op in functionalize_conditionals._CONDITIONAL}),

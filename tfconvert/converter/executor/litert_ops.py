@@ -20,7 +20,7 @@ from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, boxed, high
 from tfconvert.ops.kernels.special_functions import erfc
 from tfconvert.ops.kernels.suppression import overlaps_of
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -142,8 +142,8 @@ def evaluate(op: Operation, inputs: Results) -> Results:
 def _step(machine: Machine, op: Operation, inputs: Results) -> Results:
     """Runs `tfl.lstm`: a step, after which the state stays for the next run unless the model sets it before each."""
     operands = list(inputs)
-    for index, value in zip(sequences.state_operands(op), machine.states.get(op, ()), strict=False):
-        if sequences.keeps_state(op, op.operands[index]):
+    for index, value in zip(tfl.state_operands(op), machine.states.get(op, ()), strict=False):
+        if tfl.keeps_state(op, op.operands[index]):
             operands[index] = value
     state = machine.states[op] = _run(_lstm, machine, op, tuple(operands))
     return state[:1]

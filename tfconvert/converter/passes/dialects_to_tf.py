@@ -58,7 +58,7 @@ from tfconvert.converter.ir.edit import replace_op, walk
 from tfconvert.converter.ir.option_map import encode
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, tf, tfl, tfl_regions, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, tfl_spelling, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import FloatAttr
 from tfconvert.schema.ir.block import Region
@@ -148,7 +148,7 @@ def _with_regions(op: Operation) -> bool:
         region.parent = None
         for block in region.blocks:
             last = block.last_op
-            if last is not None and last.name == tfl_regions.YieldOp.NAME:
+            if last is not None and last.name == tfl_spelling.YieldOp.NAME:
                 end = tf.create("Yield", operands=last.operands[:], location=last.location)
                 OpBuilder(last).insert(end)
                 last.erase()

@@ -10,7 +10,7 @@ from tfconvert.converter.targets.stablehlo.artifact_file import ArtifactFile
 from tfconvert.converter.targets.target import ConvertedFile
 from tfconvert.converter.validation import result_check, text_check
 from tfconvert.converter.validation.result_check import Verification
-from tfconvert.exporters.stablehlo import StableHLOText
+from tfconvert.exporters.mlir import StableHLOText
 from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.source import Source
 

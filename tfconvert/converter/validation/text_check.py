@@ -19,8 +19,7 @@ from tfconvert.importers.source import Source
 from tfconvert.ops.kernels.call import Array
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.mlir_ports import STATE, WEIGHT
+from tfconvert.schema.dialects.func import STATE, WEIGHT, FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr

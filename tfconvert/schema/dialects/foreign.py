@@ -1,29 +1,155 @@
-"""The few ops of other dialects that are among TensorFlow's and LiteRT's in texts; `dialects-to-tf` replaces them.
+"""Ops of other dialects in texts of TensorFlow and LiteRT: `arith`, and those that `dialects-to-tf` replaces.
 
 Constants of StableHLO are read in all three dialects that it has had; the types of `vhlo` become those of tensors.
-`quantfork.stats` states the range in which a tensor was seen to be, `quantfork.qcast` and `quantfork.dcast` convert to
-quantized numbers and back. `tensor.cast` states more or less of a shape.
+`quantfork.stats` states the observed range of a tensor, `quantfork.qcast` and `quantfork.dcast` convert to quantized
+numbers and back. `tensor.cast` changes how much of a shape is static.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.arith import ConstantOp
-from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute, Type
+from tfconvert.schema.ir.attribute_parser import PLAIN_TYPES
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.type_syntax import PLAIN_TYPES, parse_leading_dimensions
 from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
+from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
     from tfconvert.schema.ir.dialect import Syntax
     from tfconvert.schema.ir.parser import Parser
     from tfconvert.schema.ir.printer import Printer
+
+
+class ConstantOp(Operation):
+    """`arith.constant`: a constant."""
+
+    __slots__ = ()
+
+    NAME: ClassVar[str] = "arith.constant"
+    PROPERTIES: ClassVar[tuple[str, ...]] = ("value",)
+    HAS_ASSEMBLY: ClassVar[bool] = True
+
+    @classmethod
+    def infer_result_types(
+        cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
+    ) -> Sequence[Attribute] | None:
+        kind = _type_of(properties["value"]) if "value" in properties else None
+        return None if kind is None else (kind,)
+
+    def verify_(self) -> None:
+        value = self.properties.get("value")
+        if len(self.results) != 1 or value is None or _type_of(value) is not self.results[0].type:
+            raise VerifyError(f"{self.name} needs the property 'value', of the type of its one result")
+
+    def print(self, printer: Printer) -> None:
+        printer.optional_attr_dict(self.attributes)
+        printer.write(" ")
+        printer.attribute(self.properties["value"])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        attributes = parser.parse_optional_attr_dict()
+        position = parser.pos
+        value = parser.parse_attribute()
+        kind = _type_of(value)
+        if kind is None:
+            parser.raise_error("expected a value that has a type", position)
+        return cls.create(properties={"value": value}, attributes=attributes, result_types=(kind,))
+
+
+def _type_of(value: Attribute) -> Attribute | None:
+    kind = getattr(value, "type", None)
+    return kind if isinstance(kind, Attribute) else None
+
+
+class BinaryOp(Operation):
+    """`arith.addi` and similar ops: two operands and a result of one type."""
+
+    __slots__ = ()
+
+    HAS_ASSEMBLY: ClassVar[bool] = True
+
+    @classmethod
+    def infer_result_types(
+        cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
+    ) -> Sequence[Attribute] | None:
+        return (operands[0].type,) if operands else None
+
+    def verify_(self) -> None:
+        if len(self.operands) != 2 or len(self.results) != 1 or len({*self.operand_types, *self.result_types}) != 1:
+            raise VerifyError(f"{self.name} needs two operands and a result of one type")
+
+    def print(self, printer: Printer) -> None:
+        """Prints ` %a, %b {...} : type`."""
+        printer.write(" ")
+        printer.operands(self.operands)
+        printer.optional_attr_dict(self.attributes)
+        printer.write(" : ")
+        printer.attribute(self.results[0].type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BinaryOp:
+        name = parser.op_name
+        one = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        other = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        position = parser.pos
+        kind = parser.parse_type()
+        operands = parser.resolve_operands([one, other], [kind, kind], position)
+        return cls(name, operands, (kind,), attributes=attributes)
+
+
+_BINARY = frozenset(
+    {
+        f"arith.{name}"
+        for name in (
+            "addi",
+            "subi",
+            "muli",
+            "divsi",
+            "divui",
+            "remsi",
+            "remui",
+            "floordivsi",
+            "ceildivsi",
+            "minsi",
+            "maxsi",
+            "minui",
+            "maxui",
+            "andi",
+            "ori",
+            "xori",
+            "shli",
+            "shrsi",
+            "shrui",
+            "addf",
+            "subf",
+            "mulf",
+            "divf",
+            "remf",
+            "minimumf",
+            "maximumf",
+            "minnumf",
+            "maxnumf",
+        )
+    }
+)
+
+
+def _open_ops(name: str) -> type[Operation] | None:
+    return BinaryOp if name in _BINARY else None
+
+
+ARITH = Dialect("arith", (ConstantOp,), open_ops=_open_ops)
 
 
 class StableHLOConstantOp(ConstantOp):
@@ -51,9 +177,9 @@ class VHLOConstantOp(ConstantOp):
 
 
 class StatsOp(Operation):
-    """`quantfork.stats`: the operand, with the range in which it was seen to be.
+    """`quantfork.stats`: the operand, with its observed range.
 
-    `layerStats` holds the least and the greatest number of the whole tensor, `axisStats` those of each slice of `axis`.
+    `layerStats` holds the minimum and maximum of the whole tensor, `axisStats` those of each slice of `axis`.
     """
 
     __slots__ = ()
@@ -82,7 +208,7 @@ class QuantCastOp(Operation):
 
 
 class TensorCastOp(Operation):
-    """`tensor.cast`: the operand, of whose shape the result's type states more or less."""
+    """`tensor.cast`: the operand, with a type that states more or less of its shape."""
 
     __slots__ = ()
 
@@ -108,7 +234,6 @@ class TensorCastOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> TensorCastOp:
-        """Parses the form that `print` prints."""
         operand = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":", " before the type")
@@ -127,7 +252,7 @@ def _shapes_agree(one: Attribute, other: Attribute) -> bool:
 def _tensor_type(parser: AttributeParser) -> Type:
     """Parses what follows `!vhlo.tensor_v1`: `<2x!vhlo.f32_v1>`."""
     with parser.in_angle_brackets():
-        shape = parse_leading_dimensions(parser)
+        shape = parser.parse_leading_dimensions()
         found = types.tensor(parser.parse_type(), shape)
     assert isinstance(found, Type)
     return found
@@ -158,4 +283,4 @@ DIALECTS = (
     Dialect("quantfork", (StatsOp,), open_ops=lambda name: QuantCastOp if name in _CASTS else None),
     Dialect("tensor", (TensorCastOp,)),
 )
-"""The dialects of these ops, as far as texts have them."""
+"""The dialects of these ops, as far as they occur."""

@@ -116,7 +116,6 @@ class RefType(Type):
 
     @classmethod
     def get(cls, base: Attribute) -> RefType:
-        """Returns the type of references to a type."""
         return cls.intern(base)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -142,7 +141,6 @@ class HandleType(Type):
 
     @classmethod
     def get(cls, subtypes: Sequence[Attribute] = ()) -> Self:
-        """Returns the type of handles of some tensor types."""
         return cls.intern(tuple(subtypes))
 
     @classmethod

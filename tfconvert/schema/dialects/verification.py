@@ -15,10 +15,10 @@ from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.relations import check as relations
 from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import SymbolTable
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.printer import Printer
-from tfconvert.schema.ir.symbol_table import SymbolTable
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.values import Value
 
@@ -26,7 +26,7 @@ _MAX_LINES = 12
 _MAX_COLUMNS = 160
 _MAX_TEXT = 2_000
 
-# The exceptions of verifiers: their own, and Python's for ops too malformed to be inspected.
+# The exceptions of verifiers: their own, and Python's for ops too malformed to inspect.
 _RULE_BROKEN = (VerifyError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 
 
@@ -36,7 +36,7 @@ class Broken:
 
     Attributes:
         op: The innermost op concerned.
-        reason: Which rule, and how.
+        reason: The broken rule.
     """
 
     op: Operation
@@ -56,21 +56,21 @@ class Broken:
 
 
 def first_broken(root: Operation, *, with_elements: bool = True) -> Broken | None:
-    """Returns the first op, innermost first, that breaks a rule; `None` if all is well.
+    """Returns the first op, innermost first, that breaks a rule; `None` if the module is valid.
 
     Args:
-        root: The op that is checked with all inside it.
-        with_elements: Whether `tfl` ops may have no element types but those that the dialect lists.
+        root: The op to check, with everything inside it.
+        with_elements: Whether `tfl` ops may only have element types that the dialect lists.
     """
     return _Walk(root, with_relations=True, with_elements=with_elements).run()
 
 
 def verify(root: Operation, *, with_relations: bool = True) -> None:
-    """Checks an op and all that is inside it.
+    """Checks an op and everything inside it.
 
     Args:
         root: The op.
-        with_relations: Whether operands, results and options must agree with each other, too, in shapes and types.
+        with_relations: Whether to check that shapes and types of operands, results and options agree.
 
     Raises:
         VerifyError: An op breaks a rule.
@@ -82,7 +82,7 @@ def verify(root: Operation, *, with_relations: bool = True) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Leave:
-    """The mark at which all that is inside an op or a region has been seen."""
+    """Marks the end of the ops inside an op or a region."""
 
     what: Operation | Region
 
@@ -166,7 +166,7 @@ class _Walk:
         while around is not None and not around.has_trait(Trait.SYMBOL_TABLE):
             around = around.parent_op()
         if around is None:
-            raise VerifyError("it is in no symbol table")
+            raise VerifyError("it is not in a symbol table")
         if self._symbols is None or self._symbols.op is not around:
             self._symbols = SymbolTable(around)
         return self._symbols
@@ -179,7 +179,7 @@ class _Walk:
 
 
 def _misplaced(op: Operation) -> str:
-    """Returns what is wrong with an op's position in its block, an empty text if nothing is."""
+    """Returns the problem with an op's position in its block; empty if there is none."""
     block = op.parent
     if block is None:
         return f"{op.name} has successors, but is in no block" if op.successors else ""

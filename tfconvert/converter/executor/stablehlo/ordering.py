@@ -13,7 +13,7 @@ from tfconvert.converter.executor.stablehlo.properties import integer, text
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel, scatter_flat
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.ops.kernels.call import Array, Results
-from tfconvert.schema.dialects.stablehlo_attributes import ScatterAttr
+from tfconvert.schema.dialects.stablehlo import ScatterAttr
 from tfconvert.schema.ir.operation import Operation
 
 # Up to how many elements a sort compares each with each, where its body is not one comparison.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tfconvert.converter.targets.litert.model_metadata import describer
-from tfconvert.exporters.tflite.metadata import Origin
-from tfconvert.exporters.tflite.model import TFLiteFile, export
-from tfconvert.exporters.tflite.names import Naming
+from tfconvert.exporters.tflite.model import Origin, TFLiteFile, export
+from tfconvert.exporters.tflite.subgraph import Naming
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, tf_saved_model, tfl, tfl_file
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr

@@ -14,8 +14,8 @@ import numpy as np
 
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.process.child_process import Child, ChildError
+from tfconvert.exporters.mlir import StableHLOText
 from tfconvert.exporters.output_file import Parts
-from tfconvert.exporters.stablehlo import StableHLOText
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.limits import budget

@@ -10,7 +10,7 @@ from tfconvert.converter.targets.stablehlo.artifact_file import ArtifactFile
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.converter.targets.stablehlo.weights import as_arguments
 from tfconvert.converter.targets.target import Imported, Target
-from tfconvert.exporters.stablehlo import StableHLOText
+from tfconvert.exporters.mlir import StableHLOText
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.targets import StableHLO
 

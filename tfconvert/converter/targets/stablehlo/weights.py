@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, update_function_type, walk
-from tfconvert.exporters.stablehlo import is_weight
+from tfconvert.exporters.mlir import is_weight
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import INITIAL, WEIGHT, FuncOp
 from tfconvert.schema.dialects.locations import node_of
-from tfconvert.schema.dialects.mlir_ports import INITIAL, WEIGHT
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.dialects.tf_saved_model import INDEX_PATH
 from tfconvert.schema.ir.attribute import Attribute

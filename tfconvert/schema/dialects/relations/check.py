@@ -18,8 +18,8 @@ from tfconvert.schema.dialects.relations import (
 from tfconvert.schema.dialects.relations.rules import Rule
 from tfconvert.schema.dialects.relations.view import Plain, View
 from tfconvert.schema.dialects.tfl import TFLOp, option_fields
+from tfconvert.schema.ir.builtin import SymbolTable
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.symbol_table import SymbolTable
 from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs

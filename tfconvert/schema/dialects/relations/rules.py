@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.relations.view import View
-from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.dialects.types import Shape
 
 Rule = Callable[[View], None]

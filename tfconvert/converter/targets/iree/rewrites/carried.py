@@ -16,7 +16,7 @@ from tfconvert.converter.targets.iree.rewrites.context import is_open, shape_of
 from tfconvert.converter.targets.iree.rewrites.emit import Emit
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.arith import ConstantOp
+from tfconvert.schema.dialects.foreign import ConstantOp
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation

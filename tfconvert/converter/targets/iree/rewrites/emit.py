@@ -11,9 +11,8 @@ import numpy as np
 
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, types, upstream
-from tfconvert.schema.dialects.affine_maps import AffineMapAttr
-from tfconvert.schema.dialects.arith import ConstantOp
-from tfconvert.schema.dialects.upstream import IteratorAttr
+from tfconvert.schema.dialects.foreign import ConstantOp
+from tfconvert.schema.dialects.upstream import AffineMapAttr, IteratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr, FloatAttr, IntegerAttr
 from tfconvert.schema.ir.block import Block, Region

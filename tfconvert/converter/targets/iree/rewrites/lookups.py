@@ -8,7 +8,7 @@ from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
 from tfconvert.converter.targets.iree.rewrites.emit import Emit
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr
+from tfconvert.schema.dialects.stablehlo import GatherAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX
 from tfconvert.schema.ir.values import Value

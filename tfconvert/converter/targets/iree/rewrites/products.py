@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
 from tfconvert.converter.targets.iree.rewrites.emit import Body, Emit, Index, arithmetic
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import DotAttr
+from tfconvert.schema.dialects.stablehlo import DotAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType, IntegerType, Signedness

@@ -8,7 +8,7 @@ from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
 from tfconvert.converter.targets.iree.rewrites.emit import LE, Emit, Index, constant_ints
 from tfconvert.converter.targets.iree.rewrites.slices import extract, pad
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import ScatterAttr
+from tfconvert.schema.dialects.stablehlo import ScatterAttr
 from tfconvert.schema.ir.attributes import FALSE
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.operation import Operation

@@ -8,7 +8,7 @@ from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, 
 from tfconvert.converter.targets.iree.rewrites.emit import Emit
 from tfconvert.converter.targets.iree.rewrites.slices import extract, within
 from tfconvert.schema.dialects import stablehlo, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block, Region

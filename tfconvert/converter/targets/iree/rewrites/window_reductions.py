@@ -12,7 +12,7 @@ from tfconvert.converter.targets.iree.rewrites.products import is_number
 from tfconvert.converter.targets.iree.rewrites.scans import scan
 from tfconvert.converter.targets.iree.rewrites.windows import padded, padding_of, slid
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import Value

@@ -15,7 +15,7 @@ from tfconvert.converter.targets.iree.rewrites.products import is_number, multip
 from tfconvert.converter.targets.iree.rewrites.shapes import reshape
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr
+from tfconvert.schema.dialects.stablehlo import ConvAttr
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation

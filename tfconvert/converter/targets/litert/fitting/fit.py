@@ -15,14 +15,14 @@ from tfconvert.converter.targets.litert.kernel_outcomes import HIGHEST_RANK
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.dims import product
 from tfconvert.schema.dialects.tensor_data import Array
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl import call_of
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernel_conditions import is_plain
+from tfconvert.schema.tflite.kernels import is_plain
 from tfconvert.schema.tflite.versions import Call, Operand
 
 ANY = object()

@@ -90,7 +90,7 @@ import numpy as np
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.schema.dialects import sequences, tensor_data, types
+from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -184,4 +184,4 @@ def _at_run(value: Value, before: Operation) -> Value:
     least = np.iinfo(np.int64 if types.element_of(value.type) == types.I64 else np.int32)
     insert = TflBuilder(before)
     bound = insert.constant(np.array(least.min, least.dtype))
-    return insert.tfl(sequences.BARRIER, (value, bound), value.type)
+    return insert.tfl(tfl.BARRIER, (value, bound), value.type)

@@ -12,7 +12,7 @@ from typing import Protocol
 from tfconvert.converter.targets.stablehlo.buffers.scalars import Number
 from tfconvert.converter.targets.stablehlo.buffers.sizes import Sizing, integer, ints
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.block import Block

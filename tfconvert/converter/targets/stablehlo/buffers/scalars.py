@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tfconvert.ops.kernels.integers import COMPARISONS, FOLDS, PREDICATES, width, wrapped
 from tfconvert.schema.dialects import memref, types, upstream
-from tfconvert.schema.dialects.arith import ConstantOp
+from tfconvert.schema.dialects.foreign import ConstantOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tfconvert.converter.targets.stablehlo.buffers.scalars import Number, Scalars
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr, DimensionNumbersAttr
+from tfconvert.schema.dialects.stablehlo import ConvAttr, DimensionNumbersAttr
 from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import DYNAMIC

@@ -12,7 +12,7 @@ from tfconvert.converter.executor.stablehlo import elementwise
 from tfconvert.converter.executor.stablehlo.properties import integer, ints, pairs
 from tfconvert.converter.targets.stablehlo.formulas.elements import Elements
 from tfconvert.converter.targets.stablehlo.formulas.formula import Term, make, rank, total
-from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr, DotAttr, GatherAttr
+from tfconvert.schema.dialects.stablehlo import ConvAttr, DotAttr, GatherAttr
 from tfconvert.schema.ir.operation import Operation
 
 Dims = tuple[Term, ...]

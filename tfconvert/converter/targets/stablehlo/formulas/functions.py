@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.targets.stablehlo.formulas.analysis import Formulas
 from tfconvert.converter.targets.stablehlo.formulas.formula import ELEMENT, SIZE, Formula, Term, is_known, leaves
 from tfconvert.schema.dialects import types, upstream
-from tfconvert.schema.dialects.arith import BinaryOp, ConstantOp
+from tfconvert.schema.dialects.foreign import BinaryOp, ConstantOp
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block, Region

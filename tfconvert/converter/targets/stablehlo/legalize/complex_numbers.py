@@ -9,7 +9,7 @@ from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded, part
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType
 from tfconvert.schema.ir.values import Value

@@ -26,7 +26,7 @@ from tfconvert.converter.targets.stablehlo.legalize.window_geometry import (
 )
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr
+from tfconvert.schema.dialects.stablehlo import ConvAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 

@@ -16,7 +16,7 @@ from tfconvert.converter.targets.stablehlo.legalize.constraints import EQUAL_OR_
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Dims, Sizes, static_shape
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builder import OpBuilder

@@ -11,7 +11,7 @@ from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr, ScatterAttr
+from tfconvert.schema.dialects.stablehlo import GatherAttr, ScatterAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 

@@ -11,7 +11,7 @@ from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType
 from tfconvert.schema.ir.values import Value

@@ -8,7 +8,7 @@ from tfconvert.converter.targets.stablehlo.legalize.constraints import require_e
 from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import DotAttr
+from tfconvert.schema.dialects.stablehlo import DotAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -14,7 +14,7 @@ from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, requested, times
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import Value

@@ -10,7 +10,7 @@ from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conju
 from tfconvert.converter.targets.stablehlo.legalize.emit import Emit, highest, lowest
 from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, axis_of, ints
 from tfconvert.schema.dialects import stablehlo, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation

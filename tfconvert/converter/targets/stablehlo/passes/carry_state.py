@@ -54,9 +54,8 @@ from tfconvert.converter.targets.stablehlo.legalize.state import Carried, StateC
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import INITIAL, INITIALIZE, INITIALIZER, STATE, FuncOp
 from tfconvert.schema.dialects.locations import found_at, node_of
-from tfconvert.schema.dialects.mlir_ports import INITIAL, INITIALIZE, INITIALIZER, STATE
 from tfconvert.schema.dialects.tf_saved_model import INDEX_PATH, GlobalTensorOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import TRUE, UNIT, ArrayAttr, DictionaryAttr

@@ -43,8 +43,7 @@ from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.legalization import Legalization
 from tfconvert.schema.diagnostics import INEXACT, NOTE, Diagnostic
-from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.mlir_ports import INITIALIZER
+from tfconvert.schema.dialects.func import INITIALIZER, FuncOp
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
 from tfconvert.schema.ir.attributes import TRUE, ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp

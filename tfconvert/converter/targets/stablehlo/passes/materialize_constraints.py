@@ -48,7 +48,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.constraints import is_assertion
 from tfconvert.schema.dialects import stablehlo
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

@@ -1,25 +1,36 @@
-"""Reads the constants of MLIR's text: `dense<...>` of numbers, strings and hexadecimal digits, and resources."""
+"""Reads constants of MLIR's text, `dense<...>` and resources, and those that are TensorProtos in an attribute.
+
+`#tf_type<tensor_proto : "0x..."> : type` holds `tftensor$` and the text form of the proto, in hexadecimal: TensorFlow
+writes tensors in this form if MLIR can't hold them as numbers. When they are read, tensors of quantised types become
+ordinary constants; others (variants) are kept as they are.
+"""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from google.protobuf import text_format
 
 from tfconvert.schema.dialects import dense_text, tensor_data, types
 from tfconvert.schema.dialects.tensor_data import DenseResourceAttr
-from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
+from tfconvert.schema.ir.attribute_parser import UntypedAttr
+from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness, TensorType
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
+
 
 # The size of a resource's header, which holds the alignment.
 _RESOURCE_HEADER = 4
 
 MAX_BYTES = 1 << 30
-"""A constant that is written by one number can't be larger; a short text could claim any size."""
+"""Maximum size of a constant that is written as one number: a short text could state any size."""
 
 
 def parse_dense(parser: AttributeParser) -> Attribute:
@@ -53,7 +64,7 @@ def parse_dense_resource(parser: AttributeParser) -> Attribute:
 
 
 def resource(parser: AttributeParser, attribute: DenseResourceAttr, digits: str) -> Attribute:
-    """Returns the constant that a resource of the text is.
+    """Returns the constant of a resource of the text.
 
     Args:
         parser: The parser, for errors.
@@ -84,7 +95,7 @@ class _Literal:
         """
         items: list[Any] = []
         open_rows: list[int] = []  # elements or rows so far in each open bracket
-        shape: list[int] = []  # of closed brackets, by depth; -1 where not known yet
+        shape: list[int] = []  # of closed brackets, by depth; -1 where unknown
         while True:
             while self.parser.parse_optional_punctuation("[") is not None:
                 open_rows.append(0)
@@ -206,7 +217,7 @@ def _converted(items: list[Any], element: Attribute, dtype: np.dtype[Any]) -> te
         return np.array([_integer(item, 0, 1) != 0 for item in items], dtype)
     if isinstance(element, IntegerType):
         width, unsigned = element.width, element.signedness == Signedness.UNSIGNED
-        # Signless numbers may be written either way.
+        # Signless numbers may be written signed or unsigned.
         numbers = [_integer(item, 0 if unsigned else -1 << (width - 1), (1 << width) - 1) for item in items]
         if unsigned:
             return np.array(numbers, np.uint64).astype(dtype)
@@ -237,3 +248,108 @@ def _floating(item: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(item, bool) or not isinstance(item, int | float):
         raise TypeError
     return dtype.type(float(item))
+
+
+_PREFIX = b"tftensor$"
+
+
+class TensorProtoAttr(Attribute):
+    """`#tf_type<tensor_proto : "0x..."> : type`: a tensor as the text of its proto."""
+
+    __slots__ = ("contents", "type")
+
+    NAME = "tf_type.tensor_proto"
+
+    contents: bytes
+    type: Attribute
+
+    @classmethod
+    def get(cls, contents: bytes, type: Attribute) -> TensorProtoAttr:
+        return cls.intern(contents, type)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+        """Parses the text between the angle brackets; the type follows."""
+        parser.parse_punctuation(":")
+        digits = parser.parse_str_literal()
+        if not digits.startswith("0x"):
+            parser.raise_error("expected a string of hexadecimal digits that begins with 0x")
+        try:
+            contents = bytes.fromhex(digits[2:])
+        except ValueError:
+            parser.raise_error("expected hexadecimal digits")
+        return UntypedAttr.intern(partial(typed, contents))
+
+    def print(self, printer: AttributePrinter) -> None:
+        printer.write(f'#tf_type<tensor_proto : "0x{self.contents.hex().upper()}"> : ')
+        printer.attribute(self.type)
+
+
+def typed(contents: bytes, tensor_type: Attribute) -> Attribute:
+    """Returns the constant in the attribute's contents, or the attribute itself if they are not numbers.
+
+    Args:
+        contents: The text between the angle brackets.
+        tensor_type: The type after them.
+
+    Raises:
+        VerifyError: The contents are not a tensor of that type.
+    """
+    if not contents.startswith(_PREFIX):
+        raise VerifyError("the contents are not a tensor")
+    proto = pb.TensorProto()
+    try:
+        text_format.Parse(contents[len(_PREFIX) :], proto)
+    except (text_format.ParseError, UnicodeDecodeError) as problem:
+        raise VerifyError(f"the contents are not a tensor: {problem}") from problem
+    row = types.from_number(proto.dtype)
+    if row is None or row.mlir is not types.element_of(tensor_type):
+        raise VerifyError("the tensor has another element type")
+    if not isinstance(tensor_type, TensorType) or not ("int" in row.name or row.dtype.kind == "c"):
+        return TensorProtoAttr.get(contents, tensor_type)
+    return tensor_data.of_array(_value(proto, row, tensor_type.shape), row.mlir)
+
+
+def _value(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) -> tensor_data.Array:
+    count = int(np.prod(shape))
+    if proto.tensor_content:
+        values = np.frombuffer(proto.tensor_content, np.uint8)
+        if len(values) != count * row.dtype.itemsize:
+            raise VerifyError("the tensor has another size")
+        return values.view(row.dtype).reshape(shape)
+    if row.dtype.kind == "c":
+        return _complex(proto, row, shape)
+    numbers = [*proto.int_val, *proto.int64_val, *proto.uint32_val, *proto.uint64_val]
+    if len(numbers) > count or not types.is_static(shape):
+        raise VerifyError("the tensor has another size")
+    # The last number is repeated for the rest.
+    numbers += (numbers[-1:] or [0]) * (count - len(numbers))
+    wide = np.uint64 if row.dtype.kind == "u" else np.int64
+    return np.array(numbers, wide).astype(row.dtype).reshape(shape)
+
+
+def _complex(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) -> tensor_data.Array:
+    parts = np.array([*proto.scomplex_val, *proto.dcomplex_val], np.float64)
+    count = int(np.prod(shape))
+    if len(parts) % 2 or len(parts) > 2 * count or not types.is_static(shape):
+        raise VerifyError("the tensor has another size")
+    numbers = parts.view(np.complex128).astype(row.dtype)
+    repeated = numbers[-1:] if len(numbers) else np.zeros(1, row.dtype)
+    return np.concatenate([numbers, np.repeat(repeated, count - len(numbers))]).reshape(shape)
+
+
+def of_constant(value: tensor_data.Array, tensor_type: Any) -> TensorProtoAttr:
+    """Returns the attribute of a quantised constant.
+
+    Args:
+        value: The value.
+        tensor_type: Its tensor type, of an element type of the table.
+    """
+    row = types.from_mlir(types.element_of(tensor_type))
+    assert row is not None
+    dims = [pb.TensorShapeProto.Dim(size=dim) for dim in value.shape]
+    proto = pb.TensorProto(
+        dtype=pb.DataType.Name(row.number), tensor_shape={"dim": dims}, tensor_content=value.tobytes()
+    )
+    text = text_format.MessageToString(proto, as_one_line=True).encode()
+    return TensorProtoAttr.get(_PREFIX + text, tensor_type)

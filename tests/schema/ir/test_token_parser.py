@@ -9,7 +9,7 @@ import pytest
 
 from tests.schema.ir.toy_dialect import refusal
 from tfconvert.schema.ir.errors import ParseError
-from tfconvert.schema.ir.lexer import END, Lexer, string_bytes
+from tfconvert.schema.ir.token_parser import END, Lexer, string_bytes
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
