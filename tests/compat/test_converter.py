@@ -306,8 +306,6 @@ def test_without_litert_its_interpreter_says_what_to_install() -> None:
     program = """
 import sys
 sys.modules["ai_edge_litert"] = None
-from tfconvert.settings.selection import Order
-from tfconvert.settings.targets import LiteRT
 from tfconvert import *
 try:
     Interpreter(model_content=b"")

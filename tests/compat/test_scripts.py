@@ -168,8 +168,6 @@ with open("model.tflite", "wb") as f:
     ),
     "interpreter": Script(
         """
-from tfconvert.settings.selection import Order
-from tfconvert.settings.targets import LiteRT
 import tfconvert as tflite
 model = tflite.compat.v1.TFLiteConverter.from_saved_model(saved_model_dir).convert()
 interpreter = tflite.Interpreter(model_content=model)
