@@ -44,7 +44,7 @@ from tfconvert.converter.target import target as targets
 from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.importers import saved_model
 targets.LITERT.load()
-for stage in targets.LITERT.stages:
+for stage in targets.STAGES:
     if {} or not stage.needs and not stage.only_with:
         make_pass(stage, options.Options())
 """
