@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.mlir import oracle
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import stablehlo
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError, VerifyError
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.mlir import oracle
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects import tf_executor as executor
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError, VerifyError

@@ -1,8 +1,8 @@
-"""A folder of results by what they were made from, so that the same conversion again is a copy.
+"""A directory of results, so that the same conversion again is a copy.
 
-An entry is the files of the result, and a note with their checksums and the report of the conversion. Each appears
-whole, under a name that follows from its contents' origin: several processes may fill one folder, and an entry with a
-wrong checksum is made again.
+An entry is the files of the result, and a note with their checksums and the report of the conversion. Each is written
+atomically, under a name that is the key of the conversion: several processes may fill one directory, and an entry with
+a wrong checksum is replaced.
 """
 
 from __future__ import annotations
@@ -13,25 +13,21 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from importlib.metadata import entry_points
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from tfconvert.converter.composites.registry import ENTRY_POINTS
+from tfconvert.batch.cache_key import cache_key
 from tfconvert.converter.targets.output_form import Form
 from tfconvert.exporters.output_file import Parts, Write, places_of, write_whole
 from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
-from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file, read_file
-from tfconvert.schema.versions import own_version, version_of
-from tfconvert.settings import data as settings
+from tfconvert.settings import data
 from tfconvert.settings.options import Options
-from tfconvert.settings.targets import Iree, StableHLO
 
-# Of an entry; entries of another form are made again.
+# Version of the entries; entries of another version are replaced.
 _FORM = 3
 
 _BLOCK = 1 << 20
@@ -46,7 +42,7 @@ class CachedReport(NamedTuple):
     Attributes:
         source: The path of the model.
         data: The report as data.
-        texts: The report as text, the short and the long one, without the line of the files' names.
+        texts: The report as text, short and verbose, without the line with the file names.
     """
 
     source: str
@@ -179,7 +175,7 @@ def copy_file(path: Path, target: BinaryIO) -> None:
 
 
 def state_of(files: Iterable[Path]) -> State:
-    """Returns what changes when a file does, without reading any."""
+    """Returns inodes, sizes and times of files: they change when a file does."""
     found = [file.stat() for file in files]
     return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
 
@@ -194,40 +190,26 @@ def uncached(source: Source, options: Options, files: Sequence[Path]) -> str:
     """
     if source.temporary is not None or not files:
         return "the model is not in files"
-    return settings.uncached(source, options)
+    return data.uncached(source, options)
 
 
 def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry:
-    """Returns the place of a conversion's result in a folder.
+    """Returns the place of a conversion's result in a directory.
 
     Args:
-        folder: The folder.
+        folder: The directory.
         source: The model.
         options: The settings.
         files: All files that the conversion reads.
     """
-    points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
-    made_by = [_FORM, own_version(), *_tools(options)]
-    key = hashlib.sha256(json.dumps([*made_by, points, settings.to_data(source, options)], sort_keys=True).encode())
-    for file in files:
-        with os.fdopen(open_file(file), "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        key.update(json.dumps([file.name, digest]).encode())
-    place = Path(folder, key.hexdigest())
-    ending = Form.of(options.target).ending
-    return Entry(place.with_suffix(ending), place.with_suffix(".json"))
+    # Not the model's path, but the contents of its files make the result.
+    digests = [[file.name, _digest(file)] for file in files]
+    form, settings = Form.of(options.target), data.to_data(source, options)
+    is_run = options.quantize is not None or options.verify is not None
+    place = Path(folder, cache_key(form, settings, [_FORM, *digests], is_run=is_run))
+    return Entry(place.with_suffix(form.ending), place.with_suffix(".json"))
 
 
-def _tools(options: Options) -> list[object]:
-    """Returns what changes with the programs of others that make a result."""
-    if isinstance(options.target, StableHLO) and options.target.artifact:
-        return [version_of("jaxlib")]
-    if not isinstance(options.target, Iree):
-        return []
-    from tfconvert.converter.targets.iree import compiler
-
-    try:
-        program = Path(compiler.find()).stat()
-    except ConversionError:
-        return []  # Converting tells that it is missing.
-    return [program.st_size, program.st_mtime_ns]
+def _digest(file: Path) -> str:
+    with os.fdopen(open_file(file), "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -26,7 +26,7 @@ from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
     from tfconvert.cli.cache import CachedReport
-    from tfconvert.cli.convert_job import Job
+    from tfconvert.cli.convert_job import ConvertCommand
     from tfconvert.report.report import Report
     from tfconvert.settings.quantization import Quantize
 
@@ -198,10 +198,12 @@ def _with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quanti
     return ranged(source, stats, next(end for end in quantize.ends if end != "float32"))
 
 
-def _job(source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None) -> Job:
-    from tfconvert.cli.convert_job import Job
+def _job(
+    source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None
+) -> ConvertCommand:
+    from tfconvert.cli.convert_job import ConvertCommand
 
-    return Job(source, output, options, progress, server)
+    return ConvertCommand(source, output, options, progress, server)
 
 
 def _print_error(problem: ConversionError, output: Output, as_json: bool) -> None:

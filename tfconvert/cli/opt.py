@@ -19,7 +19,7 @@ from tfconvert.settings.selection import Selection
 from tfconvert.settings.targets import LiteRT
 
 if TYPE_CHECKING:
-    from tfconvert.cli.opt_job import Job, Outcome
+    from tfconvert.cli.opt_job import OptCommand, Outcome
 
 _TERMINAL_ELISION = 16
 
@@ -121,14 +121,14 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
     _finish(outcome, job)
 
 
-def _job(model: str, settings: dict[str, Any]) -> Job:
-    from tfconvert.cli.opt_job import Job, Request
+def _job(model: str, settings: dict[str, Any]) -> OptCommand:
+    from tfconvert.cli.opt_job import OptCommand, Request
     from tfconvert.conversion import checked
 
     own = {name: settings.pop(name) for name in Request.OPTIONS}
     verify_each = settings.pop("verify_each")
     source, options = to_source(model, settings)
-    return Job(Request(source, checked(replace(options, verify_each=verify_each)), **own), utf8(sys.stderr))
+    return OptCommand(Request(source, checked(replace(options, verify_each=verify_each)), **own), utf8(sys.stderr))
 
 
 def _list_passes() -> None:
@@ -147,7 +147,7 @@ def _exiting(status: int) -> Iterator[None]:
         sys.exit(status)
 
 
-def _finish(outcome: Outcome, job: Job) -> None:
+def _finish(outcome: Outcome, job: OptCommand) -> None:
     show(outcome.diagnostics)
     if job.timing is not None:
         click.echo(job.timing.table(), err=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -87,13 +88,27 @@ def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path
 
 
 def write_whole(path: str | os.PathLike[str], write: Write) -> None:
-    """Writes a file beside its place and moves it there; pipes and terminals are written to directly.
+    """Writes a file as `whole_file` does.
+
+    Args:
+        path: The file's place.
+        write: Writes the contents.
+
+    Raises:
+        ConversionError: It can't be written there (`output-not-writable`).
+    """
+    with whole_file(path) as stream:
+        write(stream)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yields a file beside its place, which is moved there if all goes well; pipes and terminals are written directly.
 
     A link is replaced and its target left unchanged, unless that is a pipe or a terminal.
 
     Args:
         path: The file's place.
-        write: Writes the contents.
 
     Raises:
         ConversionError: It can't be written there (`output-not-writable`).
@@ -105,12 +120,13 @@ def write_whole(path: str | os.PathLike[str], write: Write) -> None:
     try:
         if descriptor is not None:
             with os.fdopen(os.dup(descriptor), "wb") as stream:
-                write(stream)
+                yield stream
         elif _is_device(target):
             with target.open("wb") as stream:
-                write(stream)
+                yield stream
         else:
-            _write_beside(target, write)
+            with _beside(target) as stream:
+                yield stream
     except OSError as problem:
         raise _not_writable(os.fspath(path), problem.strerror or str(problem)) from problem
     except UnicodeError as problem:
@@ -135,7 +151,8 @@ def is_c_source(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).lower().endswith((*C_SOURCES, *C_HEADERS))
 
 
-def _write_beside(target: Path, write: Write) -> None:
+@contextmanager
+def _beside(target: Path) -> Iterator[BinaryIO]:
     # A short name that is unique among threads, processes and containers.
     beside = target.with_name(f".tfconvert-{os.urandom(8).hex()}.part")
     # The mode of a new file is left to the umask, as for any program's output.
@@ -144,7 +161,7 @@ def _write_beside(target: Path, write: Write) -> None:
     descriptor = os.open(beside, flags, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            write(stream)
+            yield stream
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)

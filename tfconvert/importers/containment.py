@@ -25,11 +25,13 @@ def is_within(path: Path, folder: Path) -> bool:
 
 
 def _resolved(path: Path, folder: Path) -> Path | None:
-    """Returns the path without links, `None` if it isn't in the folder."""
+    """Returns the path without links below the folder, `None` if it isn't in the folder."""
     try:
-        resolved = path.resolve()
+        resolved, root = path.resolve(), folder.resolve()
         # Newer versions of Python leave a circle of links as it is.
-        return resolved if resolved.is_relative_to(folder.resolve()) and not resolved.is_symlink() else None
+        if resolved.is_relative_to(root) and not resolved.is_symlink():
+            return folder / resolved.relative_to(root)
+        return None
     except (OSError, RuntimeError, ValueError):
         return None
 
@@ -54,7 +56,7 @@ class Folder(NamedTuple):
         return self.follow_links or is_within(path, self.path)
 
     def check(self, path: Path) -> Path:
-        """Returns the resolved path, unless links may lead anywhere.
+        """Returns a path below the folder without links, unless they may lead anywhere.
 
         Raises:
             ConversionError: A link leads out of the folder (`outside-model`).

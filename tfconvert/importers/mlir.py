@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 
 from tfconvert.importers.containment import is_within
+from tfconvert.ops.verification import first_broken
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tf_saved_model import AssetOp
-from tfconvert.schema.dialects.verification import first_broken
 from tfconvert.schema.files import read_file
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp

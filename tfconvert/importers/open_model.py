@@ -155,7 +155,7 @@ def _import_ir(path: Path, selection: Selection) -> ModuleOp:
 
         return import_mlir(read_mlir(path), str(path), asset_root=selection.asset_root)
     from tfconvert.importers.tflite.model import check_versions, import_tflite
-    from tfconvert.schema.dialects.verification import first_broken
+    from tfconvert.ops.verification import first_broken
 
     module = import_tflite(path)
     # The runtime accepts more element types than its dialect lists; they are checked before a file is written.

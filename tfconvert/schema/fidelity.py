@@ -333,3 +333,19 @@ def _number(value: Any) -> Any:
 
 def _many(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+class OutputError(NamedTuple):
+    """How far LiteRT's result is from the reference.
+
+    Attributes:
+        signature: The signature, or `main`.
+        output: The output's name.
+        max_absolute: Largest absolute difference.
+        max_relative: The same, relative to the reference's largest magnitude.
+    """
+
+    signature: str
+    output: str
+    max_absolute: float
+    max_relative: float

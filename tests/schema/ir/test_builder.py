@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.foreign import BinaryOp, ConstantOp
+from tfconvert.schema.dialects.arith import BinaryOp, ConstantOp
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builder import OpBuilder

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -28,7 +28,7 @@ class Body:
     def __init__(self, anchor: Operation) -> None:
         block = anchor.parent
         assert block is not None
-        self._builder = Builder(anchor)
+        self._builder = TFBuilder(anchor)
         self.anchor = anchor
         self.arguments: Sequence[Value] = block.args
 

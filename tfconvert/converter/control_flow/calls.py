@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, CallInterface, Kind, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -66,9 +66,7 @@ class Calls:
 
     def __init__(self, module: ModuleOp) -> None:
         """Collects the calls of a module."""
-        self.functions: Mapping[str, FuncOp] = {
-            op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks
-        }
+        self.functions: Mapping[str, FuncOp] = defined_functions(module)
         self.of: dict[Operation, tuple[Call, ...]] = {}
         self.to: dict[Block, list[Call]] = {}
         for function in self.functions.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tfconvert.converter.control_flow.constructs import Construct, returned
-from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.call_interfaces import IFS, Kind
 from tfconvert.schema.dialects.tf_traits import IDENTITIES, full_names
@@ -93,7 +93,7 @@ def _sink(block: Block, index: int, constant: tensor_data.Constant, kept: frozen
     uses = [use for use in block.args[index].uses if use.operation not in kept]
     if not uses:
         return False
-    made = Builder.at_block_begin(block).constant(constant)
+    made = TFBuilder.at_block_begin(block).constant(constant)
     for use in uses:
         use.operation.set_operand(use.index, made)
     return True

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.constructs import Construct, returned
-from tfconvert.ops.kernels.folding import fold
+from tfconvert.ops.folding import fold
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import shape_of

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from tfconvert.converter.ir.edit import erase, erase_dead, walk
-from tfconvert.converter.ir.symbol_table import erase_unreferenced, functions_of, names_outside
+from tfconvert.converter.ir.edit import erase, erase_dead
+from tfconvert.converter.ir.symbol_table import erase_unreferenced, names_outside
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_effects import ModuleEffects
 from tfconvert.schema.dialects.tf_saved_model import BOUND_INPUT, AssetOp, GlobalTensorOp, SessionInitializerOp
 from tfconvert.schema.ir.attribute import Attribute
@@ -120,7 +120,7 @@ def erase_unused(module: ModuleOp, function: FuncOp) -> None:
     effects = ModuleEffects(module)
     _prune_initializers(module, effects, states_read(effects, function.body.block.ops))
     erase_unreferenced(functions_of(module), names_outside(module))
-    inside = [op for op in walk(module) if op.name in ("tf.VarHandleOp", "tf.Const")]
+    inside = [op for op in module.walk() if op.name in ("tf.VarHandleOp", "tf.Const")]
     variables = {name.data for op in inside if isinstance(name := op.properties.get("shared_name"), StringAttr)}
     variables |= _bound(module)
     paths = _texts(inside)
@@ -173,9 +173,8 @@ def _bound(module: ModuleOp) -> set[str]:
     """Returns the variables that are arguments of functions."""
     attributes = [
         each.data
-        for op in module.ops
-        if isinstance(op, FuncOp)
-        for each in op.arg_attrs or ()
+        for function in functions_of(module).values()
+        for each in function.arg_attrs or ()
         if isinstance(each, DictionaryAttr)
     ]
     return {symbol.root for each in attributes if isinstance(symbol := each.get(BOUND_INPUT), SymbolRefAttr)}

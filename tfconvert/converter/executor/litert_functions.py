@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from tfconvert.converter.executor import litert_layout
-from tfconvert.ops.kernels import registry
-from tfconvert.ops.kernels.call import Call, Function, Kernel, Results, typed
-from tfconvert.ops.kernels.recurrent import ACTIVATIONS
+from tfconvert.ops import registry
+from tfconvert.ops.call import Call, Function, Kernel, Results, typed
+from tfconvert.ops.recurrent import ACTIVATIONS
 
 # The least norm that LiteRT divides by.
 _MIN_NORM = np.float32(1e-6)

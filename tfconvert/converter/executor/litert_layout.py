@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Call, typed
+from tfconvert.ops.call import Array, Call, typed
 
 Attributes = dict[str, object]
 

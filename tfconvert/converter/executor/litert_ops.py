@@ -15,10 +15,10 @@ import numpy as np
 from tfconvert.converter.executor import litert_table, variables
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
-from tfconvert.ops.kernels import recurrent, registry
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
-from tfconvert.ops.kernels.special_functions import erfc
-from tfconvert.ops.kernels.suppression import overlaps_of
+from tfconvert.ops import recurrent, registry
+from tfconvert.ops.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
+from tfconvert.ops.special_functions import erfc
+from tfconvert.ops.suppression import overlaps_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import UniformType
@@ -44,7 +44,7 @@ def _dtype(tensor: Attribute) -> np.dtype[np.generic]:
     return types.numpy_dtype(quant.storage_of(types.element_of(tensor)))
 
 
-def _operands(call: Call) -> recurrent.Operands:
+def _operands(call: Call) -> recurrent.OperandsByName:
     """Returns the operands that are present by their names in the table of operators."""
     operator = operators.lookup(call.op)
     assert operator is not None

@@ -7,8 +7,8 @@ from functools import partial
 from typing import NamedTuple
 
 from tfconvert.converter.executor import litert_functions, litert_layout
-from tfconvert.ops.kernels import recurrent, registry
-from tfconvert.ops.kernels.call import Call, Kernel, Results
+from tfconvert.ops import recurrent, registry
+from tfconvert.ops.call import Call, Kernel, Results
 
 _ACTIVATION = "fused_activation_function"
 

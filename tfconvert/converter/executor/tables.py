@@ -13,7 +13,7 @@ import numpy as np
 
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.operation import Operation

@@ -37,8 +37,8 @@ from tfconvert.converter.control_flow.inlining import inline_call
 from tfconvert.converter.cutting.names import TensorNames
 from tfconvert.converter.cutting.prune import Needed, erase_others, erase_unused
 from tfconvert.converter.cutting.spots import Spot, chosen
-from tfconvert.converter.ir.edit import erase, update_function_type, walk
-from tfconvert.converter.ir.symbol_table import defined_functions, names
+from tfconvert.converter.ir.edit import erase, update_function_type
+from tfconvert.converter.ir.symbol_table import names
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.passes.shape_inference import ShapeInference
@@ -51,7 +51,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.cut import CUT, End, cut_of
 from tfconvert.schema.dialects.cut import Cut as Wanted
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.tf_saved_model import (
     ENTRY_FUNCTION,
@@ -87,7 +87,7 @@ class Cut:
             erase(functions.pop(name))
         function = functions[found.function]
         del function.attributes[CUT]
-        before = len(walk(module))
+        before = len(list(module.walk()))
         _expose(function, functions, [*found.inputs, *found.outputs])
         return _Cutting(module, function, marked[found.function], len(found.inputs)).result(before)
 
@@ -120,7 +120,7 @@ def _expose(function: FuncOp, functions: Mapping[str, FuncOp], spots: Sequence[S
     for at, spot in enumerate(spots):
         if not spot.place:
             add(at, results[spot.port] if spot.is_output else function.args[spot.port])
-    references = Counter(name for each in functions.values() for op in walk(each)[1:] for name in names(op))
+    references = Counter(name for each in functions.values() for op in each.body.walk() for name in names(op))
     pending: list[tuple[list[Operation], int, list[int]]] = [
         (list(function.body.block.ops), 0, [at for at, spot in enumerate(spots) if spot.place])
     ]
@@ -142,7 +142,7 @@ def _inlined(call: Operation, functions: Mapping[str, FuncOp], references: Mappi
     """Inlines a call; returns the ops that took its place."""
     callee = functions[callees(call)[0]]
     name = callee.sym_name
-    budget().take_operations(len(walk(callee)), f"the function {name!r}")
+    budget().take_operations(len(list(callee.walk())), f"the function {name!r}")
     return inline_call(call, callee, is_last=False, note_call=references[name] > 1)[0]
 
 
@@ -187,7 +187,8 @@ class _Cutting:
         self._name(input_names, output_names)
         update_function_type(self._function)
         erase_unused(self._module, self._function)
-        return PassResult.of({"operations cut off": max(before - len(walk(self._module)), 0)})._replace(notes=notes)
+        after = len(list(self._module.walk()))
+        return PassResult.of({"operations cut off": max(before - after, 0)})._replace(notes=notes)
 
     def _feed(self) -> None:
         """Replaces the new inputs' values by arguments."""

@@ -54,7 +54,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import replace_op, walk
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.option_map import encode
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
@@ -79,7 +79,7 @@ class DialectsToTf:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites each such op, those around others first; returns how many of each kind."""
         applied: Counter[str] = Counter()
-        for op in walk(module):
+        for op in list(module.walk()):
             rewrite = _REWRITES.get(op.name)
             if rewrite is not None and rewrite(op):
                 applied[op.name] += 1
@@ -149,10 +149,10 @@ def _with_regions(op: Operation) -> bool:
         for block in region.blocks:
             last = block.last_op
             if last is not None and last.name == tfl_spelling.YieldOp.NAME:
-                end = tf.create("Yield", operands=last.operands[:], location=last.location)
+                end = tf.build("Yield", operands=last.operands[:], location=last.location)
                 OpBuilder(last).insert(end)
                 last.erase()
-    new = tf.create(
+    new = tf.build(
         "WhileRegion" if is_loop else "IfRegion",
         operands=op.operands[:],
         result_types=op.result_types,

@@ -55,7 +55,7 @@ from tfconvert.converter.functionalize.conditionals import Graph
 from tfconvert.converter.functionalize.graphs import graphs_with, restore
 from tfconvert.converter.functionalize.outline import Outliner
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -73,7 +73,7 @@ class FunctionalizeConditionals:
         """Rewrites every graph of every function; returns how often a value was computed although it may be dead."""
         outliner = Outliner(module)
         speculated: Counter[str] = Counter()
-        for function in [op for op in module.ops if isinstance(op, FuncOp)]:
+        for function in functions_of(module).values():
             for graph in graphs_with(function, _CONDITIONAL):
                 work = Graph(graph.body, outliner)
                 work.functionalize()

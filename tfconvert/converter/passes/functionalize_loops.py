@@ -59,7 +59,7 @@ from tfconvert.converter.functionalize.frames import find_frames
 from tfconvert.converter.functionalize.graphs import graphs_with, restore
 from tfconvert.converter.functionalize.outline import Outliner
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_executor import EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -76,7 +76,7 @@ class FunctionalizeLoops:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every graph of every function."""
         outliner = Outliner(module)
-        for function in [op for op in module.ops if isinstance(op, FuncOp)]:
+        for function in functions_of(module).values():
             for graph in graphs_with(function, _OF_LOOPS):
                 block = graph.body
                 frames = find_frames(block)

@@ -70,7 +70,7 @@ from typing import ClassVar
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.tensor_lists import stacks, stacks_as_lists
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -83,7 +83,7 @@ class StacksToLists:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function."""
-        functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+        functions = list(defined_functions(module).values())
         if any(op.name.startswith(stacks.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)
             stacks_as_lists.to_lists(calls, stacks.find(calls))

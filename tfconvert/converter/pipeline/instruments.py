@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
 from tfconvert.converter.pipeline.stage import Instrument, Stage
+from tfconvert.ops.verification import Broken, first_broken
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
-from tfconvert.schema.dialects.verification import Broken, first_broken
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp

@@ -10,8 +10,8 @@ from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights
 from tfconvert.converter.recurrence.cells import Cell, Lstm
-from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.lengths import Extents
+from tfconvert.converter.rewrite.pattern import Failure, attempt
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -41,7 +41,7 @@ class Chain(NamedTuple):
 def chains_of(block: Block) -> list[Chain]:
     """Returns the layers whose steps are in a block, in the order of their first steps."""
     sums = Sums(lambda value: tensor_data.constant_of(value) is not None)
-    found = [cell for op in block.ops for cell in _cell(op, sums)]
+    found = [cell for op in block.ops if not isinstance(cell := _cell(op, sums), Failure)]
     outputs = {cell.output: cell for cell in found}
     states = {cell.state: cell for cell in found if isinstance(cell, Lstm)}
     following: dict[Value, Cell] = {}
@@ -75,15 +75,13 @@ def inner_ops(chain: Chain) -> set[Operation]:
     return found
 
 
-def _cell(op: Operation, sums: Sums) -> Iterator[Cell]:
-    """Yields the cell whose output an op computes, if any; its products are not checked closely."""
-    try:
-        if op.name == "tf.Mul":
-            yield cells.lstm(op.results[0], sums)
-        elif op.name in cells.ACTIVATIONS:
-            yield cells.simple_rnn(op.results[0], sums)
-    except Declined:
-        return
+def _cell(op: Operation, sums: Sums) -> Cell | Failure:
+    """Returns the cell whose output an op computes; its products are not checked closely."""
+    if op.name == "tf.Mul":
+        return attempt(cells.lstm, op.results[0], sums)
+    if op.name in cells.ACTIVATIONS:
+        return attempt(cells.simple_rnn, op.results[0], sums)
+    return Failure("its result is not a cell's output")
 
 
 def _candidates(cell: Cell, outputs: Mapping[Value, Cell], states: Mapping[Value, Cell]) -> Iterator[Cell]:
@@ -98,9 +96,7 @@ def _gates(cell: Cell) -> Mapping[str, Sum]:
 
 def _continues(before: Cell, cell: Cell) -> bool:
     """Returns whether a cell computes the same as another, from the other's output."""
-    try:
-        cells.check(cell)
-    except Declined:
+    if isinstance(attempt(cells.check, cell), Failure):
         return False
     gates, last = _gates(cell), _gates(before)
     if type(before) is not type(cell) or before.activation != cell.activation or gates.keys() != last.keys():

@@ -10,10 +10,10 @@ from tfconvert.converter.ir.constants import constant_int, is_enumeration
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Sums
 from tfconvert.converter.recurrence.cells import Cell, Lstm
-from tfconvert.converter.recurrence.decline import Declined, need
 from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.scan import Scan, convolves, fixed_values
 from tfconvert.converter.recurrence.sequence import Steps, steps_of
+from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt, need
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -81,22 +81,27 @@ def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
         Declined: A state is not a cell's.
     """
     found: dict[int, Cell] = {}
-    problems: dict[int, Declined] = {}
+    failures: dict[int, Failure] = {}
     for index, value in scan.states.items():
-        try:
-            cell = cells.lstm(value, sums) if cells.is_gated(value) else cells.simple_rnn(value, sums)
-            cells.check(cell)
+        cell = attempt(_cell, value, sums)
+        if isinstance(cell, Failure):
+            failures[index] = cell
+        else:
             found[index] = cell
-        except Declined as problem:
-            problems[index] = problem
     inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, Lstm)}
-    left = [index for index in problems if index not in inner]
+    left = [index for index in failures if index not in inner]
     if left:
         need(not convolves(scan), "its gates are convolutions, not products with matrices")
         # The reason of a state that resembles an LSTM's output is the more helpful one.
-        raise problems[min(left, key=lambda index: not cells.is_gated(scan.states[index]))]
+        raise Declined(failures[min(left, key=lambda index: not cells.is_gated(scan.states[index]))].reason)
     need(bool(found), "no state goes from one step to the next")
     return found
+
+
+def _cell(value: Value, sums: Sums) -> Cell:
+    cell = cells.lstm(value, sums) if cells.is_gated(value) else cells.simple_rnn(value, sums)
+    cells.check(cell)
+    return cell
 
 
 def _state_of(scan: Scan, cell: Lstm) -> int:

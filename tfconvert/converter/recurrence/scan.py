@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tfconvert.converter.control_flow.constructs import Construct, returned
 from tfconvert.converter.control_flow.decisions import invariants, origin
 from tfconvert.converter.ir.constants import constant_array, constant_int
-from tfconvert.converter.recurrence.decline import need
+from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import tf, tf_effects, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_array, constant_int
-from tfconvert.converter.recurrence.decline import need
+from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.ir.operation import Operation

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.ir.edit import erase_dead, replace_op
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
@@ -86,7 +86,7 @@ def _at_once(apart: Operation, alike: Sequence[Operation]) -> list[Operation]:
     """Replaces ops by one that takes the whole sequence; returns what takes its results apart."""
     block, members, first = apart.parent, set(alike), alike[0]
     assert block is not None
-    insert = Builder(next(op for op in block.ops if op in members))
+    insert = TFBuilder(next(op for op in block.ops if op in members))
     sequence, axis = apart.operands[0], int(tf.get(apart, "axis", 0))
     length = len(alike)
     kinds = [_whole(result.type, axis, length) for result in first.results]

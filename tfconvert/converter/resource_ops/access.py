@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -13,7 +13,7 @@ from tfconvert.schema.ir.values import Value
 _HANDLE = "tf.VarHandleOp"
 
 
-class Access(Builder):
+class Access(TFBuilder):
     """Inserts ops before an op on variables.
 
     Attributes:

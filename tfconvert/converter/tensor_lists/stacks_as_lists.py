@@ -8,8 +8,8 @@ import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import change_signature
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.tensor_lists.arrays import HANDLE_TYPE, LIST_TYPE
 from tfconvert.converter.tensor_lists.stacks import CLOSE, NEW, POP, PUSH, Stack, Stacks
 from tfconvert.schema.dialects import types
@@ -73,7 +73,7 @@ def _pad_attributes(block: Block, arguments: int, results: int) -> None:
 
 
 def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
-    insert = Builder(op)
+    insert = TFBuilder(op)
     handle = insert.constant(np.array(0, np.int32))
     kind = types.list_of(types.tensor(stack.element, stack.shape))
     lists[stack] = insert.tf("EmptyTensorList", (_shape(insert, stack), insert.number(-1)), kind)
@@ -81,12 +81,12 @@ def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
 
 
 def _push(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
-    lists[stack] = Builder(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
+    lists[stack] = TFBuilder(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
     return [op.operands[1]]
 
 
 def _pop(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
-    insert = Builder(op)
+    insert = TFBuilder(op)
     operands = (lists[stack], _shape(insert, stack))
     made = insert.tf_op("TensorListPopBack", operands, [LIST_TYPE, types.tensor(stack.element, stack.shape)])
     lists[stack] = made.results[0]
@@ -106,6 +106,6 @@ _OPS: Mapping[str, Callable[[Operation, Stack, Lists], Sequence[Value]]] = {
 }
 
 
-def _shape(insert: Builder, stack: Stack) -> Value:
+def _shape(insert: TFBuilder, stack: Stack) -> Value:
     """Returns the elements' shape as ops of lists take it."""
     return insert.constant(np.array(-1 if stack.shape is None else stack.shape, np.int32))

@@ -17,7 +17,7 @@ from tfconvert.exporters.tflite.operators import OperatorCodes
 from tfconvert.exporters.tflite.subgraph import USERS, Names, Naming, Shared, Subgraph, symbol_name
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl_file
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, entry_names, index_path
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
@@ -140,7 +140,7 @@ class _Exporter:
     """Assigns subgraphs to functions as they are encountered."""
 
     def __init__(self, module: ModuleOp, *, restate: bool, target: str, naming: Naming) -> None:
-        self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
+        self.functions = functions_of(module)
         self.exact = tfl_file.is_image(module)
         versions = tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS))
         self.shared = Shared(versions, are_least=restate, target=target, naming=naming)

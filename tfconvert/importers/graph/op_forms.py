@@ -223,7 +223,7 @@ def build(
         result_types = [result_type(node, properties, types_of_node.outputs[0])]
     else:
         result_types = _noted_types(types_of_node.outputs, attr.get("_output_shapes"))
-    return tf.create(
+    return tf.build(
         name,
         operands=operands,
         result_types=result_types,

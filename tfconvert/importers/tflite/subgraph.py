@@ -325,7 +325,7 @@ class Subgraph:
         operands = [self._value(index, operator.shown) for index in inputs]
         results = [None if index == -1 else self._tensors[index] for index in outputs]
         location = _location(results[0].name) if results and results[0] is not None else _UNKNOWN
-        op = tfl.create(
+        op = tfl.build(
             operator.name,
             operands=operands,
             result_types=[tfl.NONE_TYPE if tensor is None else tensor.type for tensor in results],
@@ -378,7 +378,7 @@ class Subgraph:
         """Returns the op of a tensor that no operator computes."""
         location = _location(tensor.name)
         if "external_buffer" in tensor.fields:
-            return tfl.create(tfl.EXTERNAL_CONST, result_types=(tensor.type,), location=location)
+            return tfl.build(tfl.EXTERNAL_CONST, result_types=(tensor.type,), location=location)
         length = self._shared.buffers.place(tensor.buffer)[1]
         stored = tensor.stored_type(length > 0)
         empty = stored is not None and 0 in (types.shape_of(stored) or ())
@@ -394,7 +394,7 @@ class Subgraph:
             row = types.tensor(stored.element_type, (length // size,))
             assert isinstance(row, TensorType)
             value = self._shared.buffers.constant(tensor.buffer, row)
-            return tfl.create(
+            return tfl.build(
                 tfl.PSEUDO_SPARSE_CONST, result_types=(tensor.type,), properties={"value": value}, location=location
             )
         if types.shape_of(tensor.type) is None:

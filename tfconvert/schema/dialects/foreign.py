@@ -7,10 +7,10 @@ numbers and back. `tensor.cast` changes how much of a shape is static.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.arith import ConstantOp
 from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute, Type
 from tfconvert.schema.ir.attribute_parser import PLAIN_TYPES
@@ -18,138 +18,12 @@ from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
-from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
     from tfconvert.schema.ir.dialect import Syntax
     from tfconvert.schema.ir.parser import Parser
     from tfconvert.schema.ir.printer import Printer
-
-
-class ConstantOp(Operation):
-    """`arith.constant`: a constant."""
-
-    __slots__ = ()
-
-    NAME: ClassVar[str] = "arith.constant"
-    PROPERTIES: ClassVar[tuple[str, ...]] = ("value",)
-    HAS_ASSEMBLY: ClassVar[bool] = True
-
-    @classmethod
-    def infer_result_types(
-        cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
-    ) -> Sequence[Attribute] | None:
-        kind = _type_of(properties["value"]) if "value" in properties else None
-        return None if kind is None else (kind,)
-
-    def verify_(self) -> None:
-        value = self.properties.get("value")
-        if len(self.results) != 1 or value is None or _type_of(value) is not self.results[0].type:
-            raise VerifyError(f"{self.name} needs the property 'value', of the type of its one result")
-
-    def print(self, printer: Printer) -> None:
-        printer.optional_attr_dict(self.attributes)
-        printer.write(" ")
-        printer.attribute(self.properties["value"])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ConstantOp:
-        attributes = parser.parse_optional_attr_dict()
-        position = parser.pos
-        value = parser.parse_attribute()
-        kind = _type_of(value)
-        if kind is None:
-            parser.raise_error("expected a value that has a type", position)
-        return cls.create(properties={"value": value}, attributes=attributes, result_types=(kind,))
-
-
-def _type_of(value: Attribute) -> Attribute | None:
-    kind = getattr(value, "type", None)
-    return kind if isinstance(kind, Attribute) else None
-
-
-class BinaryOp(Operation):
-    """`arith.addi` and similar ops: two operands and a result of one type."""
-
-    __slots__ = ()
-
-    HAS_ASSEMBLY: ClassVar[bool] = True
-
-    @classmethod
-    def infer_result_types(
-        cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
-    ) -> Sequence[Attribute] | None:
-        return (operands[0].type,) if operands else None
-
-    def verify_(self) -> None:
-        if len(self.operands) != 2 or len(self.results) != 1 or len({*self.operand_types, *self.result_types}) != 1:
-            raise VerifyError(f"{self.name} needs two operands and a result of one type")
-
-    def print(self, printer: Printer) -> None:
-        """Prints ` %a, %b {...} : type`."""
-        printer.write(" ")
-        printer.operands(self.operands)
-        printer.optional_attr_dict(self.attributes)
-        printer.write(" : ")
-        printer.attribute(self.results[0].type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> BinaryOp:
-        name = parser.op_name
-        one = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        other = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        position = parser.pos
-        kind = parser.parse_type()
-        operands = parser.resolve_operands([one, other], [kind, kind], position)
-        return cls(name, operands, (kind,), attributes=attributes)
-
-
-_BINARY = frozenset(
-    {
-        f"arith.{name}"
-        for name in (
-            "addi",
-            "subi",
-            "muli",
-            "divsi",
-            "divui",
-            "remsi",
-            "remui",
-            "floordivsi",
-            "ceildivsi",
-            "minsi",
-            "maxsi",
-            "minui",
-            "maxui",
-            "andi",
-            "ori",
-            "xori",
-            "shli",
-            "shrsi",
-            "shrui",
-            "addf",
-            "subf",
-            "mulf",
-            "divf",
-            "remf",
-            "minimumf",
-            "maximumf",
-            "minnumf",
-            "maxnumf",
-        )
-    }
-)
-
-
-def _open_ops(name: str) -> type[Operation] | None:
-    return BinaryOp if name in _BINARY else None
-
-
-ARITH = Dialect("arith", (ConstantOp,), open_ops=_open_ops)
 
 
 class StableHLOConstantOp(ConstantOp):

@@ -18,6 +18,7 @@ from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import BlockArgument, Value
 
 if TYPE_CHECKING:
+    from tfconvert.schema.ir.builtin import ModuleOp
     from tfconvert.schema.ir.parser import Argument, Parser
     from tfconvert.schema.ir.printer import Printer
 
@@ -280,6 +281,16 @@ def _dictionaries(attributes: ArrayAttr | None) -> list[Mapping[str, Attribute]]
     """Returns the attributes of each argument or result; an empty list if none has any."""
     found = [] if attributes is None else [each.data for each in attributes if isinstance(each, DictionaryAttr)]
     return found if any(found) else []
+
+
+def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """Returns a module's functions by name."""
+    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+
+
+def defined_functions(module: ModuleOp) -> dict[str, FuncOp]:
+    """Returns a module's functions that have bodies by name."""
+    return {name: function for name, function in functions_of(module).items() if not function.is_declaration}
 
 
 class ReturnOp(Operation):

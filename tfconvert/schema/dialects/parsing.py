@@ -20,8 +20,8 @@ from tfconvert.schema.dialects import (
     types,
     upstream,
 )
+from tfconvert.schema.dialects.arith import ARITH
 from tfconvert.schema.dialects.constant_text import TensorProtoAttr, parse_dense, parse_dense_resource
-from tfconvert.schema.dialects.foreign import ARITH
 from tfconvert.schema.dialects.func import FUNC
 from tfconvert.schema.dialects.tensor_data import DenseResourceAttr
 from tfconvert.schema.dialects.tf_attributes import FunctionAttr, PlaceholderAttr, ShapeAttr

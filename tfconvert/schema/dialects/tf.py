@@ -44,7 +44,6 @@ __all__ = [
     "TFOp",
     "build",
     "constant",
-    "create",
     "get",
     "has_side_effects",
     "normalize",
@@ -107,38 +106,28 @@ def _full(op_name: str) -> str:
     return PREFIX + op_name
 
 
-def create(
-    op_name: str,
-    *,
-    operands: Sequence[Value] = (),
-    result_types: Sequence[Attribute] = (),
-    properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    regions: Sequence[Region] = (),
-    location: Location = UNKNOWN_LOC,
-) -> TFOp:
-    """Returns a detached `tf` op by its name in TensorFlow's registry (`Relu`)."""
-    return TFOp(_full(op_name), operands, result_types, properties, attributes, regions, location)
-
-
 def build(
     op_name: str,
-    operands: Sequence[Value],
-    result_types: Sequence[Attribute],
+    operands: Sequence[Value] = (),
+    result_types: Sequence[Attribute] = (),
     properties: Mapping[str, attrs.Value] | None = None,
     location: Location = UNKNOWN_LOC,
+    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+    regions: Sequence[Region] = (),
 ) -> TFOp:
     """Returns a detached `tf` op.
 
     Args:
-        op_name: The name in TensorFlow's registry.
+        op_name: The name in TensorFlow's registry (`Relu`).
         operands: The operands.
         result_types: The results' types.
         properties: OpDef attributes, as attributes or Python values (integers become `i64`).
         location: The location of the op.
+        attributes: All other attributes.
+        regions: The regions.
     """
     converted = {name: attrs.of(value) for name, value in properties.items()} if properties else NO_ATTRIBUTES
-    return TFOp(_full(op_name), operands, result_types, converted, location=location)
+    return TFOp(_full(op_name), operands, result_types, converted, attributes, regions, location)
 
 
 def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> TFOp:

@@ -265,19 +265,6 @@ def _full(name: str) -> str:
     return PREFIX + name
 
 
-def create(
-    name: str,
-    *,
-    operands: Sequence[Value] = (),
-    result_types: Sequence[Attribute] = (),
-    properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    location: Location = UNKNOWN_LOC,
-) -> TFLOp:
-    """Returns a detached op by its name without `tfl.` (`conv_2d`)."""
-    return TFLOp(_full(name), operands, result_types, properties, attributes, (), location)
-
-
 def to_attribute(field: Field, value: attrs.Value) -> Attribute:
     """Returns the attribute that a property of an options field has for a Python value.
 
@@ -304,26 +291,28 @@ def to_attribute(field: Field, value: attrs.Value) -> Attribute:
 
 def build(
     name: str,
-    operands: Sequence[Value],
-    result_types: Sequence[Attribute],
+    operands: Sequence[Value] = (),
+    result_types: Sequence[Attribute] = (),
     properties: Mapping[str, attrs.Value] | None = None,
     location: Location = UNKNOWN_LOC,
+    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
 ) -> TFLOp:
     """Returns a detached `tfl` op.
 
     Args:
-        name: The name without `tfl.`.
+        name: The name without `tfl.` (`conv_2d`).
         operands: The operands, `no_value` where an optional one is absent before one that is there.
         result_types: The results' types.
         properties: Fields of the options table, as Python values or attributes; symbols for functions that are called.
         location: The location of the op.
+        attributes: All other attributes.
     """
     converted: dict[str, Attribute] = {}
     if properties:
         fields = option_fields(name)
         for key, value in properties.items():
             converted[key] = value if isinstance(value, Attribute) else to_attribute(fields[key], value)
-    return create(name, operands=operands, result_types=result_types, properties=converted, location=location)
+    return TFLOp(_full(name), operands, result_types, converted, attributes, (), location)
 
 
 def constant(
@@ -338,13 +327,13 @@ def constant(
     """
     if result_type is not None and result_type != value.type:
         properties = {"value": value, "qtype": result_type}
-        return create(PSEUDO_QCONST, result_types=(result_type,), properties=properties, location=location)
+        return build(PSEUDO_QCONST, result_types=(result_type,), properties=properties, location=location)
     return TFLOp(_CONSTANT, (), (value.type,), {"value": value}, location=location)
 
 
 def no_value() -> TFLOp:
     """Returns the op that represents an absent optional operand."""
-    return create(NO_VALUE, result_types=(NONE_TYPE,), properties={"value": UNIT})
+    return build(NO_VALUE, result_types=(NONE_TYPE,), properties={"value": UNIT})
 
 
 def custom(
@@ -367,7 +356,7 @@ def custom(
         CUSTOM_CODE: attrs.string(custom_code),
         CUSTOM_OPTION: ConstBytesAttr.get(custom_option),
     }
-    return create(CUSTOM, operands=operands, result_types=result_types, properties=properties, location=location)
+    return build(CUSTOM, operands=operands, result_types=result_types, properties=properties, location=location)
 
 
 def is_absent(value: Value) -> bool:

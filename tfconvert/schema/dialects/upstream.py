@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfconvert.schema.dialects import op_table
-from tfconvert.schema.dialects.foreign import ARITH, TensorCastOp
+from tfconvert.schema.dialects.arith import ARITH
+from tfconvert.schema.dialects.foreign import TensorCastOp
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.attributes import ArrayAttr, quoted
 from tfconvert.schema.ir.dialect import Dialect

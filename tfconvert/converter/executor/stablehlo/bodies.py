@@ -12,7 +12,7 @@ import numpy as np
 
 from tfconvert.converter.executor.stablehlo import elementwise
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation

@@ -10,7 +10,7 @@ from tfconvert.converter.executor.stablehlo.properties import numbers, text
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Variable
-from tfconvert.ops.kernels.call import Results
+from tfconvert.ops.call import Results
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 

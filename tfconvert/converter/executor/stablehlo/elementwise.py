@@ -14,7 +14,7 @@ import numpy as np
 from tfconvert.converter.executor.stablehlo import functions
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, text
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.ops.kernels.call import Array, Dtype, Results, is_float, wide
+from tfconvert.ops.call import Array, Dtype, Results, is_float, wide
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 

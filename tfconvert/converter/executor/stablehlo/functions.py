@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.kernels import special_functions
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops import special_functions
+from tfconvert.ops.call import Array
 
 # The Bernoulli numbers B2, B4, ..., B14.
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)

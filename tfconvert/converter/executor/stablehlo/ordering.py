@@ -12,7 +12,7 @@ from tfconvert.converter.executor.stablehlo.elementwise import total_order
 from tfconvert.converter.executor.stablehlo.properties import integer, text
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel, scatter_flat
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.dialects.stablehlo import ScatterAttr
 from tfconvert.schema.ir.operation import Operation
 

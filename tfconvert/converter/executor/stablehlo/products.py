@@ -11,7 +11,7 @@ from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, 
 from tfconvert.converter.executor.stablehlo.reducing import windows_of
 from tfconvert.converter.executor.stablehlo.slicing import pad
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.ops.kernels.call import Array, Dtype, Function, Results, is_float
+from tfconvert.ops.call import Array, Dtype, Function, Results, is_float
 from tfconvert.schema.dialects.stablehlo import ConvAttr, DotAttr
 from tfconvert.schema.ir.attributes import FloatAttr
 from tfconvert.schema.ir.operation import Operation

@@ -11,7 +11,7 @@ from tfconvert.converter.executor.stablehlo.bodies import Body
 from tfconvert.converter.executor.stablehlo.properties import ints, pairs
 from tfconvert.converter.executor.stablehlo.slicing import pad
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.ops.kernels.call import Array, Results, wide
+from tfconvert.ops.call import Array, Results, wide
 from tfconvert.schema.ir.operation import Operation
 
 RegionKernel = Callable[[Machine, Operation, Results], Results]

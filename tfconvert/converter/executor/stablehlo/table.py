@@ -12,7 +12,7 @@ from tfconvert.converter.executor.stablehlo.properties import Kernel
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 

@@ -97,8 +97,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -239,9 +239,9 @@ class _Separation:
             options = {"in_data_type": kind, "out_data_type": kind}
             return insert.tfl(tfl.COPY, (value,), value.type, options)
         self._applied[_RESIZED] += 1
-        return self._resized(op, value, insert)
+        return self._resized(insert, op, value)
 
-    def _resized(self, op: Operation, value: Value, insert: TflBuilder) -> Value:
+    def _resized(self, insert: TFLBuilder, op: Operation, value: Value) -> Value:
         """Returns a copy of a value of dynamic shape that is allocated at each run."""
         defining_op = value.owner
         position = tfl.RESIZED.get(defining_op.op_name) if isinstance(defining_op, tfl.TFLOp) else None
@@ -255,7 +255,7 @@ class _Separation:
     def _shape(self, value: Value, before: Operation) -> Value:
         known = self._shape_of.get(value)
         if known is None:
-            known = self._shape_of[value] = TflBuilder(before).shape(value)
+            known = self._shape_of[value] = TFLBuilder(before).shape(value)
         return known
 
     def _behind_barrier(self, shape: Value, before: Operation) -> Value:
@@ -263,7 +263,7 @@ class _Separation:
         hidden = self._shapes.get(shape)
         if hidden is None:
             dtype = np.int64 if types.element_of(shape.type) == types.I64 else np.int32
-            insert = TflBuilder(before)
+            insert = TFLBuilder(before)
             zero = insert.constant(np.array(0, dtype))
             hidden = self._shapes[shape] = insert.tfl(tfl.BARRIER, (shape, zero), shape.type)
         return hidden
@@ -285,10 +285,10 @@ def _key(constant: Constant) -> Hashable:
     return tensor_data.to_array(constant).tobytes() if tensor_data.is_small(constant) else constant
 
 
-def _builder(op: Operation) -> TflBuilder:
+def _builder(op: Operation) -> TFLBuilder:
     """Returns a builder for a state: the location is that of its operator, with a name that describes it."""
     node = node_of(op.location) or op.name.removeprefix(tfl.PREFIX)
-    builder = TflBuilder(op)
+    builder = TFLBuilder(op)
     builder.location = NameLoc.get(f"{node}/state", op.location)
     return builder
 

@@ -17,8 +17,8 @@ from itertools import combinations
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.quantize.groups import Groups
 from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.targets.litert.quantize.ranges import range_of
@@ -153,9 +153,9 @@ def _begins_with_zeros(value: Value) -> bool:
 def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
     """Returns a state of zeros as integers."""
     owner = value.owner
-    builder = TflBuilder(op)
+    builder = TFLBuilder(op)
     if isinstance(owner, tfl.TFLOp) and owner.op_name in tfl.RESIZED:
-        builder = TflBuilder(owner)
+        builder = TFLBuilder(owner)
         builder.location = owner.location
         at = 1 - tfl.RESIZED[owner.op_name]
         operands = list(owner.operands)
@@ -169,7 +169,7 @@ def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
     return made.results[0]
 
 
-def _filled(builder: TflBuilder, like: Value, uniform: Uniform) -> Operation:
+def _filled(builder: TFLBuilder, like: Value, uniform: Uniform) -> Operation:
     """Inserts a constant of a value's shape, all zeros as integers."""
     shape = types.shape_of(like.type)
     assert shape is not None, "states have known ranks"
@@ -186,6 +186,6 @@ def _drop(value: Value) -> None:
         for result in owner.results:
             if not result.is_unused:
                 zeros = np.zeros(types.shape_of(result.type) or (), np.float32)
-                result.replace_all_uses_with(TflBuilder(owner).constant(zeros))
+                result.replace_all_uses_with(TFLBuilder(owner).constant(zeros))
     if all(result.is_unused for result in owner.results):
         erase(owner)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from tfconvert.converter.control_flow.decisions import invariants
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.recurrence.cells import Lstm
 from tfconvert.converter.recurrence.chains import Chain, inner_ops
-from tfconvert.converter.recurrence.decline import need
 from tfconvert.converter.recurrence.layers import Plan
 from tfconvert.converter.recurrence.sequence import Steps, steps_of
 from tfconvert.converter.recurrence.step_reads import Place, place_of, takes
+from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.converter.targets.litert.recurrent.speed import Choice
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
@@ -87,7 +87,7 @@ def read_sizes_before(sequence: Value) -> None:
 
 def _read(op: Operation, sequence: Value, order: list[int]) -> None:
     """Replaces the shape of a sequence's transpose."""
-    insert = Builder(op)
+    insert = TFBuilder(op)
     element = types.element_of(op.results[0].type)
     whole = insert.cast(insert.shape(sequence), element)
     for user in {use.operation: None for use in op.results[0].uses}:
