@@ -24,7 +24,7 @@ from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
 from tfconvert.schema.files import open_file, read_file
-from tfconvert.settings import data as settings
+from tfconvert.settings import data
 from tfconvert.settings.options import Options
 
 # Version of the entries; entries of another version are replaced.
@@ -190,7 +190,7 @@ def uncached(source: Source, options: Options, files: Sequence[Path]) -> str:
     """
     if source.temporary is not None or not files:
         return "the model is not in files"
-    return settings.uncached(source, options)
+    return data.uncached(source, options)
 
 
 def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry:
@@ -202,8 +202,9 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
         options: The settings.
         files: All files that the conversion reads.
     """
-    form = Form.of(options.target)
+    # Not the model's path, but the contents of its files make the result.
     digests = [[file.name, _digest(file)] for file in files]
+    form, settings = Form.of(options.target), data.to_data(source, options)
     is_run = options.quantize is not None or options.verify is not None
     place = Path(folder, cache_key(form, settings.to_data(source, options), [_FORM, *digests], is_run=is_run))
     return Entry(place.with_suffix(form.ending), place.with_suffix(".json"))

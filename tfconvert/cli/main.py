@@ -27,7 +27,6 @@ from tfconvert.settings.options import Options
 if TYPE_CHECKING:
     from tfconvert.cli.cache import CachedReport
     from tfconvert.cli.convert_job import ConvertCommand
-    from tfconvert.importers.source import Source
     from tfconvert.report.report import Report
     from tfconvert.settings.quantization import Quantize
 

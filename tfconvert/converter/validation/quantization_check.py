@@ -125,9 +125,8 @@ class Forms:
         module = self._module.clone({})
         quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))
         layers: list[Layer] = []
-        options = self._with(quantize)
-        with limited(options.limits):
-            for done in run_stages(module, _REST, options):
+        with limited(self._options.limits):
+            for done in run_stages(module, _REST, self._with(quantize)):
                 layers += done.result.layers
             file = export_file(module, LiteRT(allow_custom_ops=self._target.allow_custom_ops, quantize=quantize))
         return QuantizedForm(file, self.nodes(layers, exclude))
