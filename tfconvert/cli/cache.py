@@ -206,7 +206,7 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
     digests = [[file.name, _digest(file)] for file in files]
     form, settings = Form.of(options.target), data.to_data(source, options)
     is_run = options.quantize is not None or options.verify is not None
-    place = Path(folder, cache_key(form, settings.to_data(source, options), [_FORM, *digests], is_run=is_run))
+    place = Path(folder, cache_key(form, settings, [_FORM, *digests], is_run=is_run))
     return Entry(place.with_suffix(form.ending), place.with_suffix(".json"))
 
 
