@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.pipeline.runner import make_pass
@@ -33,7 +34,7 @@ def blamed(stage: Stage, before: ModuleOp, problem: ConversionError, options: Op
     def differs(patterns: Sequence[Pattern[Any]]) -> bool:
         after = before.clone()
         try:
-            make_pass(stage, options._replace(patterns=tuple(patterns))).apply(after)
+            make_pass(stage, replace(options, patterns=tuple(patterns))).apply(after)
             check(before, after, stage.run)
         except ConversionError:
             return True

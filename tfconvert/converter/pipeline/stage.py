@@ -34,9 +34,10 @@ class Stage(NamedTuple):
         because: Why it is here.
         needs: Groups of prefixes of names; the pass is skipped, and not even loaded, if the module has never had a name
             with one of the prefixes of each group. Names are those of ops, of attributes of functions, `OPEN_SIZES`
-            for models with such inputs, and `options.` with those fields of `Options` that the user has set.
-        takes: Fields of `Options` that are options of the pass, or of a group of settings there: `quantize.mode`.
-        only_with: A field of `Options` without which the pass is skipped; empty if there is none.
+            for models with such inputs, and `options.` with those settings that the user has set.
+        takes: Settings that are options of the pass: fields of `Options` or of its target, as `allow_custom_ops`, or of
+            a field there, as `quantize.mode`; after the option's name if that differs, as `mlir_state=state`.
+        only_with: A setting without which the pass is skipped; empty if there is none.
         forbids: Prefixes of op names that no op has afterwards; the next stages rely on that.
         keeps_results: Whether the model computes the same afterwards, so that the pass can be checked.
     """

@@ -19,7 +19,7 @@ STAGES: Sequence[Stage] = (
         "carry-state",
         "nothing reads or assigns a variable in branches and loops any more; shapes are known",
         (("tf.VarHandleOp", "tf_saved_model.session_initializer"),),
-        ("mlir_state",),
+        ("mlir_state=state",),
     ),
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     *USER_PATTERNS,
@@ -27,14 +27,14 @@ STAGES: Sequence[Stage] = (
     Stage(
         "legalize-to-stablehlo",
         "leaves only what every engine of StableHLO takes",
-        takes=("target", "iree.check_indices"),
+        takes=("target=name", "check_indices"),
         forbids=("tf.",),
     ),
     Stage(
         "materialize-constraints",
         "what sizes have to be is asserted where functions begin; what is dead is removed",
         (("stablehlo.custom_call",),),
-        ("target",),
+        ("target=name",),
     ),
-    Stage("add-shape-functions", "nothing changes a size any more", only_with="mlir_shape_function"),
+    Stage("add-shape-functions", "nothing changes a size any more", only_with="shape_function"),
 )
