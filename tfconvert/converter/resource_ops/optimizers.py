@@ -10,148 +10,80 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.resource_ops.access import Access
+from tfconvert.ops.formula import Tensor
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 
-
-class Term:
-    """A value that formulas are written with; numbers become constants of its element type.
-
-    Attributes:
-        access: Inserts ops.
-        value: The value.
-    """
-
-    __slots__ = ("access", "value")
-
-    def __init__(self, access: Access, value: Value) -> None:
-        self.access = access
-        self.value = value
-
-    def apply(self, name: str, *others: Term | float) -> Term:
-        """Returns the result of an elementwise op on this and others; any but one may be scalars."""
-        element = types.element_of(self.value.type)
-        values = (each.value if isinstance(each, Term) else self.access.scalar(each, element) for each in others)
-        operands = [self.value, *values]
-        whole = next((each.type for each in operands if types.shape_of(each.type) != ()), self.value.type)
-        return Term(self.access, self.access.tf(name, operands, whole))
-
-    def __add__(self, other: Term | float) -> Term:
-        return self.apply("AddV2", other)
-
-    def __sub__(self, other: Term | float) -> Term:
-        return self.apply("Sub", other)
-
-    def __rsub__(self, other: float) -> Term:
-        element = types.element_of(self.value.type)
-        return Term(self.access, self.access.scalar(other, element)).apply("Sub", self)
-
-    def __mul__(self, other: Term | float) -> Term:
-        return self.apply("Mul", other)
-
-    def __truediv__(self, other: Term | float) -> Term:
-        return self.apply("RealDiv", other)
-
-    def __abs__(self) -> Term:
-        return self.apply("Abs")
-
-    def __neg__(self) -> Term:
-        return self.apply("Neg")
-
-    def square(self) -> Term:
-        return self.apply("Square")
-
-    def sqrt(self) -> Term:
-        """Returns the square root."""
-        return self.apply("Sqrt")
-
-    def rsqrt(self) -> Term:
-        """Returns one over the square root."""
-        return self.apply("Rsqrt")
-
-    def sign(self) -> Term:
-        """Returns -1, 0 or 1."""
-        return self.apply("Sign")
-
-    def exp(self) -> Term:
-        """Returns the exponential."""
-        return self.apply("Exp")
-
-    def power(self, exponent: Term) -> Term:
-        """Returns this to the power of another."""
-        return self.apply("Pow", exponent)
-
-    def maximum(self, other: Term | float) -> Term:
-        """Returns the larger of the two."""
-        return self.apply("Maximum", other)
+New = dict[str, Tensor]
 
 
-New = dict[str, Term]
-
-
-def _gradient_descent(var: Term, alpha: Term, delta: Term) -> New:
+def _gradient_descent(var: Tensor, alpha: Tensor, delta: Tensor) -> New:
     return {"var": var - delta * alpha}
 
 
-def _shrunk(proximal: Term, rate: Term, l1: Term, l2: Term) -> Term:
+def _shrunk(proximal: Tensor, rate: Tensor, l1: Tensor, l2: Tensor) -> Tensor:
     """Returns a value shrunk towards zero by a penalty."""
     return proximal.sign() * (abs(proximal) - rate * l1).maximum(0) / (rate * l2 + 1)
 
 
-def _proximal_gradient_descent(var: Term, alpha: Term, l1: Term, l2: Term, delta: Term) -> New:
+def _proximal_gradient_descent(var: Tensor, alpha: Tensor, l1: Tensor, l2: Tensor, delta: Tensor) -> New:
     return {"var": _shrunk(var - delta * alpha, alpha, l1, l2)}
 
 
-def _momentum(var: Term, accum: Term, lr: Term, grad: Term, momentum: Term, *, use_nesterov: bool) -> New:
+def _momentum(var: Tensor, accum: Tensor, lr: Tensor, grad: Tensor, momentum: Tensor, *, use_nesterov: bool) -> New:
     accum = accum * momentum + grad
     step = grad * lr + accum * momentum * lr if use_nesterov else accum * lr
     return {"var": var - step, "accum": accum}
 
 
-def _keras_momentum(var: Term, accum: Term, lr: Term, grad: Term, momentum: Term, *, use_nesterov: bool) -> New:
+def _keras_momentum(
+    var: Tensor, accum: Tensor, lr: Tensor, grad: Tensor, momentum: Tensor, *, use_nesterov: bool
+) -> New:
     accum = accum * momentum - grad * lr
     return {"var": var + (accum * momentum - grad * lr if use_nesterov else accum), "accum": accum}
 
 
-def _adagrad(var: Term, accum: Term, lr: Term, grad: Term, *, update_slots: bool) -> New:
+def _adagrad(var: Tensor, accum: Tensor, lr: Tensor, grad: Tensor, *, update_slots: bool) -> New:
     accum = accum + grad.square() if update_slots else accum
     return {"var": var - grad * lr * accum.rsqrt(), "accum": accum}
 
 
-def _adagrad_v2(var: Term, accum: Term, lr: Term, epsilon: Term, grad: Term, *, update_slots: bool) -> New:
+def _adagrad_v2(var: Tensor, accum: Tensor, lr: Tensor, epsilon: Tensor, grad: Tensor, *, update_slots: bool) -> New:
     accum = accum + grad.square() if update_slots else accum
     return {"var": var - grad * lr / (accum.sqrt() + epsilon), "accum": accum}
 
 
-def _proximal_adagrad(var: Term, accum: Term, lr: Term, l1: Term, l2: Term, grad: Term) -> New:
+def _proximal_adagrad(var: Tensor, accum: Tensor, lr: Tensor, l1: Tensor, l2: Tensor, grad: Tensor) -> New:
     accum = accum + grad.square()
     rate = accum.rsqrt() * lr
     return {"var": _shrunk(var - grad * rate, rate, l1, l2), "accum": accum}
 
 
-def _adadelta(var: Term, accum: Term, accum_update: Term, lr: Term, rho: Term, epsilon: Term, grad: Term) -> New:
+def _adadelta(
+    var: Tensor, accum: Tensor, accum_update: Tensor, lr: Tensor, rho: Tensor, epsilon: Tensor, grad: Tensor
+) -> New:
     accum = accum * rho + grad.square() * (1 - rho)
     step = (accum_update + epsilon).sqrt() * (accum + epsilon).rsqrt() * grad
     return {"var": var - step * lr, "accum": accum, "accum_update": accum_update * rho + step.square() * (1 - rho)}
 
 
-def _rate(lr: Term, beta1_power: Term, beta2_power: Term) -> Term:
+def _rate(lr: Tensor, beta1_power: Tensor, beta2_power: Tensor) -> Tensor:
     return lr * (1 - beta2_power).sqrt() / (1 - beta1_power)
 
 
 def _adam(
-    var: Term,
-    m: Term,
-    v: Term,
-    beta1_power: Term,
-    beta2_power: Term,
-    lr: Term,
-    beta1: Term,
-    beta2: Term,
-    epsilon: Term,
-    grad: Term,
+    var: Tensor,
+    m: Tensor,
+    v: Tensor,
+    beta1_power: Tensor,
+    beta2_power: Tensor,
+    lr: Tensor,
+    beta1: Tensor,
+    beta2: Tensor,
+    epsilon: Tensor,
+    grad: Tensor,
     *,
     use_nesterov: bool,
 ) -> New:
@@ -161,17 +93,17 @@ def _adam(
 
 
 def _adam_with_amsgrad(
-    var: Term,
-    m: Term,
-    v: Term,
-    vhat: Term,
-    beta1_power: Term,
-    beta2_power: Term,
-    lr: Term,
-    beta1: Term,
-    beta2: Term,
-    epsilon: Term,
-    grad: Term,
+    var: Tensor,
+    m: Tensor,
+    v: Tensor,
+    vhat: Tensor,
+    beta1_power: Tensor,
+    beta2_power: Tensor,
+    lr: Tensor,
+    beta1: Tensor,
+    beta2: Tensor,
+    epsilon: Tensor,
+    grad: Tensor,
 ) -> New:
     m, v = m + (grad - m) * (1 - beta1), v + (grad.square() - v) * (1 - beta2)
     vhat = vhat.maximum(v)
@@ -180,20 +112,38 @@ def _adam_with_amsgrad(
 
 
 def _ada_max(
-    var: Term, m: Term, v: Term, beta1_power: Term, lr: Term, beta1: Term, beta2: Term, epsilon: Term, grad: Term
+    var: Tensor,
+    m: Tensor,
+    v: Tensor,
+    beta1_power: Tensor,
+    lr: Tensor,
+    beta1: Tensor,
+    beta2: Tensor,
+    epsilon: Tensor,
+    grad: Tensor,
 ) -> New:
     m, v = m + (grad - m) * (1 - beta1), (v * beta2).maximum(abs(grad))
     return {"var": var - m / (v + epsilon) * (lr / (1 - beta1_power)), "m": m, "v": v}
 
 
-def _rms_prop(var: Term, ms: Term, mom: Term, lr: Term, rho: Term, momentum: Term, epsilon: Term, grad: Term) -> New:
+def _rms_prop(
+    var: Tensor, ms: Tensor, mom: Tensor, lr: Tensor, rho: Tensor, momentum: Tensor, epsilon: Tensor, grad: Tensor
+) -> New:
     ms = ms + (grad.square() - ms) * (1 - rho)
     mom = mom * momentum + grad * lr * (ms + epsilon).rsqrt()
     return {"var": var - mom, "ms": ms, "mom": mom}
 
 
 def _centered_rms_prop(
-    var: Term, mg: Term, ms: Term, mom: Term, lr: Term, rho: Term, momentum: Term, epsilon: Term, grad: Term
+    var: Tensor,
+    mg: Tensor,
+    ms: Tensor,
+    mom: Tensor,
+    lr: Tensor,
+    rho: Tensor,
+    momentum: Tensor,
+    epsilon: Tensor,
+    grad: Tensor,
 ) -> New:
     ms, mg = ms + (grad.square() - ms) * (1 - rho), mg + (grad - mg) * (1 - rho)
     mom = mom * momentum + grad * lr * (ms - mg.square() + epsilon).rsqrt()
@@ -201,15 +151,15 @@ def _centered_rms_prop(
 
 
 def _ftrl(
-    var: Term,
-    accum: Term,
-    linear: Term,
-    grad: Term,
-    lr: Term,
-    l1: Term,
-    l2: Term,
-    lr_power: Term,
-    l2_shrinkage: Term | None = None,
+    var: Tensor,
+    accum: Tensor,
+    linear: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    l1: Tensor,
+    l2: Tensor,
+    lr_power: Tensor,
+    l2_shrinkage: Tensor | None = None,
     *,
     multiply_linear_by_lr: bool,
 ) -> New:
@@ -229,12 +179,14 @@ def _ftrl(
     }
 
 
-def _add_sign(var: Term, m: Term, lr: Term, alpha: Term, sign_decay: Term, beta: Term, grad: Term) -> New:
+def _add_sign(var: Tensor, m: Tensor, lr: Tensor, alpha: Tensor, sign_decay: Tensor, beta: Tensor, grad: Tensor) -> New:
     m = m * beta + grad * (1 - beta)
     return {"var": var - grad * (m.sign() * grad.sign() * sign_decay + alpha) * lr, "m": m}
 
 
-def _power_sign(var: Term, m: Term, lr: Term, logbase: Term, sign_decay: Term, beta: Term, grad: Term) -> New:
+def _power_sign(
+    var: Tensor, m: Tensor, lr: Tensor, logbase: Tensor, sign_decay: Tensor, beta: Tensor, grad: Tensor
+) -> New:
     m = m * beta + grad * (1 - beta)
     return {"var": var - grad * (m.sign() * grad.sign() * (logbase * sign_decay)).exp() * lr, "m": m}
 
@@ -251,14 +203,14 @@ def _step(formula: Callable[..., New], access: Access) -> None:
     names = [argument.name for argument in definition.input_arg]
     is_handle = [isinstance(types.element_of(operand.type), types.ResourceType) for operand in op.operands]
     terms = {
-        name: Term(access, access.read(position, element) if is_handle[position] else op.operands[position])
+        name: EmittedTensor(access, access.read(position, element) if is_handle[position] else op.operands[position])
         for position, name in enumerate(names)
     }
     flags: dict[str, Any] = {
         each.name: tf.get(op, each.name, each.default_value.b) for each in definition.attr if each.name in _FLAGS
     }
     for name, term in formula(**terms, **flags).items():
-        if term is not terms[name]:
+        if isinstance(term, EmittedTensor) and term is not terms[name]:
             access.assign(term.value, names.index(name))
 
 
