@@ -12,10 +12,8 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.pipeline.opened import as_functions, is_uncut
-from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.pipeline.stage import Instrument
-from tfconvert.converter.pipeline.stage_name import InStage
+from tfconvert.converter.pipeline.runner import as_functions, is_uncut, run_stages
+from tfconvert.converter.pipeline.stage import InStage, Instrument
 from tfconvert.converter.target import LITERT, Imported, Target, target_of
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Recorder, Report, StageTime
@@ -52,7 +50,7 @@ def instruments(options: Options) -> list[Instrument]:
 
         checking = CheckPasses(check)
         if options.patterns:
-            from tfconvert.converter.pipeline.blame import blamed
+            from tfconvert.converter.pipeline.instruments import blamed
 
             checking.blame = partial(blamed, options=options, check=check)
         instruments.append(checking)
@@ -122,7 +120,7 @@ def check_options(options: Options) -> None:
         of_dialect(options.patterns, "tf.")
         check_custom(options.patterns, options.allow_custom_ops)
     if options.composites:
-        from tfconvert.converter.composites.registry import checked
+        from tfconvert.converter.composites.fusion_registry import checked
 
         checked(options.composites, "composites")
     if options.target_runtime:

@@ -8,8 +8,7 @@ from collections import Counter
 import pytest
 
 from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
-from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer, QuantizationReport
+from tfconvert.converter.pipeline.pass_result import FLOAT, NOTHING_DONE, Layer, PassResult, QuantizationReport
 from tfconvert.converter.validation.output_error import OutputError
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.report.report import Recorder, Report, StageTime, ranked

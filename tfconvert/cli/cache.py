@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from tfconvert.converter.composites.registry import ENTRY_POINTS
+from tfconvert.converter.composites.fusion_registry import ENTRY_POINTS
 from tfconvert.converter.targets.output_form import Form
 from tfconvert.exporters.output_file import Parts, Write, places_of, write_whole
 from tfconvert.exporters.safetensors import PARAMETERS

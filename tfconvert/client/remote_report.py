@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tfconvert.converter.ir.interface import Interface, Tensor
-from tfconvert.converter.pipeline.quantization_report import Layer, QuantizationReport
+from tfconvert.converter.pipeline.pass_result import Layer, QuantizationReport
 from tfconvert.converter.validation.output_error import OutputError
 from tfconvert.report.report import Report, StageTime
 from tfconvert.schema.diagnostics import Diagnostic, error

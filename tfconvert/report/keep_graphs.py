@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tfconvert.converter.pipeline.registry import pass_class
+from tfconvert.converter.pipeline.pass_registry import pass_class
 from tfconvert.converter.pipeline.stage import Instrument, Stage
 from tfconvert.report.graph import Function, count_ops, functions_of
 from tfconvert.schema.diagnostics import Diagnostic

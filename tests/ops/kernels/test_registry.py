@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from tfconvert.converter.executor import control_flow, tables, variables
+from tfconvert.converter.executor import control_flow, resources
 from tfconvert.converter.targets.litert.legalize import registry
 from tfconvert.ops.kernels import uncommon
 from tfconvert.ops.kernels.call import Call
@@ -16,7 +16,7 @@ from tfconvert.schema.diagnostics import ConversionError
 
 def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
     supported = {op for _, op, *_ in registry.entries()}
-    by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *tables.OPS, *variables.OPS)}
+    by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *resources.OPS)}
     assert {op for op in supported if kernel(op) is None} - by_executor == set(WITHOUT)
 
 

@@ -1,8 +1,8 @@
-"""A function that declares what it implements, as fusions see it, with the predicates that checks use."""
+"""A function that declares what it implements, with the predicates that checks use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import Place, place_of
 from tfconvert.schema.dialects.tf_traits import ZERO_PRESERVING, full_names
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import SymbolRefAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -180,3 +181,42 @@ def _types(own: Sequence[Attribute], others: Sequence[Sequence[Attribute]]) -> t
         agreed = set(seen)
         merged.append(types.most_specific(mine, agreed.pop()) if len(agreed) == 1 else mine)
     return tuple(merged)
+
+
+_SCALARS = (bool, int, float, str)
+# Attributes that could be mistaken for strings and lists of numbers.
+_OTHERS = (tf.FunctionAttr, SymbolRefAttr, tf.ShapeAttr)
+
+
+def plain_option(attribute: Attribute) -> Any:
+    """Returns an attribute as what a flexbuffer can hold: a number, a string, or a list of one kind of these.
+
+    Raises:
+        TypeError: A flexbuffer can't hold it.
+    """
+    if isinstance(attribute, _OTHERS):
+        raise TypeError(str(attribute))
+    value = tf.python_value(attribute)
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, tuple) and len(kinds := {type(item) for item in value}) <= 1 and kinds <= set(_SCALARS):
+        return list(value)
+    raise TypeError(str(attribute))
+
+
+def unfit_option(attributes: Mapping[str, Attribute]) -> str | None:
+    """Returns which attribute can't be an option, `None` if all can."""
+    for name, attribute in attributes.items():
+        if not name.isascii() or "\0" in name:
+            return f"the attribute {name!r} has a name that no option can have"
+        try:
+            plain_option(attribute)
+        except TypeError:
+            return f"the attribute {name!r} is not a number, string, boolean or list of one kind of them"
+    return None
+
+
+def chosen_options(composite: Composite, names: Iterable[str]) -> dict[str, Any]:
+    """Returns some of a function's attributes, which a check has validated, as options; absent ones are left out."""
+    found = ((name, composite.get(name)) for name in names)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found if value is not None}

@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.control_flow.inlining import inline_call
-from tfconvert.converter.cutting.names import TensorNames
+from tfconvert.converter.control_flow.calls import inline_call
+from tfconvert.converter.cutting.spots import TensorNames
 from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.ir.symbol_table import defined_functions, names

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tfconvert.converter.executor import arith, control_flow, litert_ops, tables, variables
+from tfconvert.converter.executor import arith, control_flow, litert_ops, resources
 from tfconvert.converter.executor.graphs import Graph, GraphRun
+from tfconvert.converter.executor.resources import Table, Variable
 from tfconvert.converter.executor.stablehlo import table as stablehlo
 from tfconvert.converter.executor.stablehlo.properties import text
-from tfconvert.converter.executor.tables import Table
 from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
-from tfconvert.converter.executor.variables import Variable
 from tfconvert.converter.ir import symbol_table
 from tfconvert.ops.kernels import registry
 from tfconvert.ops.kernels.call import Array, Results
@@ -38,7 +37,7 @@ _STRUCTURE = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf.Const", "sta
 _CONSTANTS = tensor_data.CONSTANT_OPS
 
 # Op -> its handler, of ops that take or yield handles, of LiteRT's operators and of StableHLO's.
-_OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS, **stablehlo.OPS, **arith.OPS}
+_OTHERS = {**resources.OPS, **litert_ops.OPS, **stablehlo.OPS, **arith.OPS}
 
 # Ops that declare state.
 _GLOBALS = frozenset({GlobalTensorOp.NAME, "ml_program.global"})
@@ -239,7 +238,7 @@ def _is_in(value: Value, block: Block) -> bool:
 
 
 def _kernel(machine: Machine, op: Operation, inputs: Results) -> Results:
-    return registry.evaluate(call_of(op, tuple(variables.value_behind(op, value) for value in inputs)))
+    return registry.evaluate(call_of(op, tuple(resources.value_behind(op, value) for value in inputs)))
 
 
 def _is_known(op: Operation) -> bool:

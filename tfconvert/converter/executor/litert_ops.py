@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.converter.executor import litert_table, variables
+from tfconvert.converter.executor import litert_table, resources
+from tfconvert.converter.executor.resources import Simple
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.converter.executor.variables import Simple
 from tfconvert.ops.kernels import recurrent, registry
 from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
 from tfconvert.ops.kernels.special_functions import erfc
@@ -186,7 +186,7 @@ def _scales(element: UniformType, rank: int) -> tuple[Array, Array]:
 
 
 def _handle(machine: Machine, op: Operation, inputs: Results) -> Results:
-    return (variables.handle_of(machine, str(tfl.attribute(op, "shared_name"))),)
+    return (resources.handle_of(machine, str(tfl.attribute(op, "shared_name"))),)
 
 
 def stands_for_floats(op: Operation) -> bool:
@@ -209,7 +209,7 @@ _KERNELS: Mapping[str, Kernel] = {
 }
 
 OPS: Mapping[str, Simple] = {
-    "tfl.assign_variable": variables.OPS["tf.AssignVariableOp"],
+    "tfl.assign_variable": resources.OPS["tf.AssignVariableOp"],
     "tfl.dequantize": _dequantize,
     "tfl.lstm": _step,
     "tfl.no_value": _no_value,
@@ -217,7 +217,7 @@ OPS: Mapping[str, Simple] = {
     "tfl.pseudo_const": _constant,
     "tfl.pseudo_qconst": _constant,
     "tfl.quantize": _quantize,
-    "tfl.read_variable": variables.OPS["tf.ReadVariableOp"],
+    "tfl.read_variable": resources.OPS["tf.ReadVariableOp"],
     "tfl.var_handle": _handle,
     **{tfl.PREFIX + name: partial(_run, kernel) for name, kernel in _KERNELS.items()},
 }

@@ -10,22 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tfconvert.converter.functionalize import outline
 from tfconvert.converter.functionalize.conditions import (
     ALWAYS,
     SWITCHES,
     Condition,
     Conditions,
+    Group,
+    Groups,
     Join,
     Predicate,
     find_conditions,
+    find_groups,
     implies,
     index_constant,
     without,
 )
-from tfconvert.converter.functionalize.groups import Group, Groups, find_groups
-from tfconvert.converter.functionalize.outline import Body, Outliner
 from tfconvert.converter.functionalize.slices import (
+    Body,
+    Outliner,
     Slice,
     control_result,
     controls_of,
@@ -38,6 +40,7 @@ from tfconvert.converter.functionalize.slices import (
     problem,
     slice_back,
     users_of,
+    wrap,
 )
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import attributes as attrs
@@ -205,7 +208,7 @@ class Graph:
         conditional = tf.build("If" if outputs == 2 else "Case", operands, results, properties, origin.location)
         controls = [value for each in slices for value in each.controls]
         controls += [value for join in group.joins for value in controls_of(join.merge) if value.owner not in own]
-        island = outline.wrap(conditional, controls)
+        island = wrap(conditional, controls)
         self.block.add_op(island)
         self.position[island] = max([self.position[join.merge] for join in group.joins] or [self.position[origin]])
         self.conditions.of[island] = group.condition
@@ -298,7 +301,7 @@ class Graph:
     def _finish(self) -> None:
         """Erases dead ops; the remaining Switches only forward values."""
         for trigger in [op for op in self.block.ops if isinstance(op, ControlTriggerOp)]:
-            waiting = outline.wrap(tf.build("NoOp", [], [], location=trigger.location), trigger.operands)
+            waiting = wrap(tf.build("NoOp", [], [], location=trigger.location), trigger.operands)
             self.block.insert_op_before(waiting, trigger)
             self.position[waiting] = self.position[trigger]
             trigger.control.replace_all_uses_with(waiting.control)
@@ -338,7 +341,7 @@ def _drop_switch_controls(block: Block) -> None:
         if isinstance(op, SWITCHES) and op.results[-1].first_use is not None:
             sources = [value.owner for value in op.data_operands if isinstance(value.owner, Operation)]
             controls = [control for source in sources if (control := control_result(source)) is not None]
-            waiting = outline.wrap(tf.build("NoOp", [], [], location=op.location), [*controls, *controls_of(op)])
+            waiting = wrap(tf.build("NoOp", [], [], location=op.location), [*controls, *controls_of(op)])
             block.insert_op_before(waiting, op)
             op.results[-1].replace_all_uses_with(waiting.control)
 

@@ -1,27 +1,20 @@
-"""A frame becomes a `tf.While`.
-
-A loop variable is a `Merge` of an `Enter` and a `NextIteration`. `Switch`es by the loop's predicate only forward
-values to the body where it holds and out of the loop where it doesn't, so they are looked through. Three slices make up
-the loop: what the predicate needs (`ahead`), what the next iteration's values need (`again`), and what the exits need
-(`after`); the last moves out of the loop. An op that several of them need is computed in each, if it may be repeated.
-Constants come into the functions as copies, not as arguments.
-"""
+"""Loops of executor graphs, frame by frame, as `tf.While`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tfconvert.converter.functionalize import outline
-from tfconvert.converter.functionalize.frames import Frame, Frames
-from tfconvert.converter.functionalize.outline import Body, Outliner
-from tfconvert.converter.functionalize.predicates import root_of
+from tfconvert.converter.functionalize.conditions import root_of
 from tfconvert.converter.functionalize.slices import (
+    Body,
+    Outliner,
     Slice,
     control_result,
     controls_of,
     has_effects,
     in_order,
+    inputs_of,
     is_constant,
     is_pure,
     is_repeatable,
@@ -29,6 +22,7 @@ from tfconvert.converter.functionalize.slices import (
     replace_inputs,
     slice_back,
     users_of,
+    wrap,
 )
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
@@ -48,6 +42,144 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Use, Value
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A loop.
+
+    Attributes:
+        name: The frame's name, from its Enters.
+        parent: The frame around it; `None` if it is not in another loop.
+        depth: How many frames are around it.
+        ops: What belongs to it, Enters and Exits included, in the graph's order.
+    """
+
+    name: str
+    parent: Frame | None
+    depth: int
+    ops: dict[Operation, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Frames:
+    """All loops of a graph.
+
+    Attributes:
+        of: The frame of each op; of an Enter the one that it opens, of an Exit the one that it leaves. `None` for ops
+            in no loop.
+        innermost_first: Every frame, each before the one around it.
+    """
+
+    of: dict[Operation, Frame | None] = field(default_factory=dict)
+    innermost_first: list[Frame] = field(default_factory=list)
+
+    def put(self, op: Operation, frame: Frame | None) -> None:
+        """Says that an op belongs to a frame."""
+        self.of[op] = frame
+        if frame is not None:
+            frame.ops[op] = None
+
+
+def find_frames(block: Block) -> Frames:
+    """Returns the frames of a graph's block.
+
+    Raises:
+        ConversionError: An op has inputs from different frames or is a loop's without an Enter (`mismatched-frames`),
+            or a value is fetched inside of a loop (`fetch-in-loop`).
+    """
+    frames = Frames()
+    made: dict[tuple[Frame | None, str], Frame] = {}
+    for op in block.ops:
+        if isinstance(op, NextIterationSourceOp):
+            continue  # its users determine it, and come later
+        if isinstance(op, FetchOp):
+            _check_fetch(frames, op)
+            continue
+        around = _common_frame(frames, op)
+        if isinstance(op, EnterOp):
+            key = (around, op.frame_name)
+            if key not in made:
+                made[key] = Frame(op.frame_name, around, 0 if around is None else around.depth + 1)
+            around = made[key]
+        frames.put(op, around)
+        if isinstance(op, MergeOp):
+            for value in op.data_operands:
+                if isinstance(value.owner, NextIterationSourceOp):
+                    _loop_back(frames, op, value.owner, around)
+        elif isinstance(op, ExitOp | LoopCondOp) and around is None:
+            raise problem(
+                "mismatched-frames", "it stands outside of any loop", [op], "a loop's values come in through Enter"
+            )
+    _check_sinks(frames, block.ops)
+    frames.innermost_first = sorted(made.values(), key=lambda frame: -frame.depth)
+    return frames
+
+
+def _common_frame(frames: Frames, op: Operation) -> Frame | None:
+    """Returns the frame that an op's inputs are in."""
+    found: dict[Frame | None, Operation] = {}
+    for value in inputs_of(op):
+        owner = value.owner if isinstance(value.owner, Operation) else None
+        if not isinstance(owner, NextIterationSourceOp):
+            frame = None if owner is None else frames.of.get(owner)
+            found.setdefault(frame.parent if frame is not None and isinstance(owner, ExitOp) else frame, owner or op)
+    if len(found) > 1:
+        names = " and ".join(sorted("none" if frame is None else repr(frame.name) for frame in found))
+        raise problem(
+            "mismatched-frames",
+            f"the node has inputs from different loops, {names}",
+            [op, *found.values()],
+            "a value comes into a loop through Enter and out of it through Exit",
+        )
+    return next(iter(found), None)
+
+
+def _check_fetch(frames: Frames, fetch: FetchOp) -> None:
+    for value in fetch.data_operands:
+        frame = frames.of.get(value.owner) if isinstance(value.owner, Operation) else None
+        inside = frame.parent if frame is not None and isinstance(value.owner, ExitOp) else frame
+        if inside is not None:
+            assert isinstance(value.owner, Operation)
+            raise problem(
+                "fetch-in-loop",
+                f"the tensor is inside of the loop {inside.name!r} and has many values",
+                [value.owner],
+                "choose a tensor behind the loop's Exit",
+            )
+
+
+def _loop_back(frames: Frames, merge: MergeOp, source: Operation, frame: Frame | None) -> None:
+    if frame is None:
+        raise problem(
+            "mismatched-frames",
+            "NextIteration stands outside of any loop",
+            [merge, source],
+            "a loop's values come in through Enter",
+        )
+    frames.put(source, frame)
+
+
+def _check_sinks(frames: Frames, ops: Iterable[Operation]) -> None:
+    for op in ops:
+        if isinstance(op, NextIterationSinkOp):
+            source = op.token.owner
+            assert isinstance(source, Operation)
+            if source not in frames.of:
+                raise problem(
+                    "mismatched-frames",
+                    "NextIteration forwards its value to no Merge",
+                    [op],
+                    "a loop variable is a Merge of an Enter and a NextIteration",
+                )
+            if frames.of[source] is not frames.of[op]:
+                raise problem(
+                    "mismatched-frames",
+                    "NextIteration leads into another loop",
+                    [op],
+                    "a loop's values leave it through Exit",
+                )
+
 
 _GLUE = (EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp, NextIterationSourceOp)
 # TensorFlow's default.
@@ -225,7 +357,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     entering = [variable.enter for variable in loop.variables] + [value.owner for value in invariants]
     controls = [value for enter in entering if isinstance(enter, Operation) for value in controls_of(enter)]
     operands = [variable.enter.data for variable in loop.variables] + [_outside(value) for value in invariants]
-    island = outline.wrap(tf.build("While", operands, list(arguments.values()), properties, location), controls)
+    island = wrap(tf.build("While", operands, list(arguments.values()), properties, location), controls)
     block.add_op(island)
     position[island] = position[loop.condition]
     _replace(loop, parts, island, block)

@@ -1,15 +1,20 @@
-"""Executor graphs as data flow: what an op uses, what values need, and an order in which ops can stand."""
+"""Executor graphs as data flow: inputs of ops, slices, an order of ops, and slices that become functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tfconvert.converter.ir.edit import update_function_type
+from tfconvert.converter.ir.symbol_table import FunctionMaker
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tf_effects
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of, place_of
-from tfconvert.schema.dialects.tf_executor import CONTROL, IslandOp
+from tfconvert.schema.dialects.tf_executor import CONTROL, FetchOp, GraphOp, IslandOp
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -212,3 +217,122 @@ def problem(code: str, message: str, ops: Sequence[Operation], hint: str = "") -
             )
         ]
     )
+
+
+def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[GraphOp]:
+    """Returns the graphs in a function's body, those in islands too, that hold ops of some classes.
+
+    Nearly every model has none, so this only looks.
+    """
+    found: list[GraphOp] = []
+    pending = list(function.body.blocks)
+    while pending:
+        for op in pending.pop().ops:
+            if isinstance(op, GraphOp):
+                inside = list(op.body.ops)
+                if not kinds.isdisjoint(map(type, inside)):
+                    found.append(op)
+                pending += [inner.body for inner in inside if type(inner) is IslandOp and _may_nest(inner)]
+            elif op.regions:
+                pending += [block for region in op.regions for block in region.blocks]
+    return found
+
+
+def _may_nest(island: IslandOp) -> bool:
+    """Returns whether an island holds more than one op without regions, as nearly every one does."""
+    first = island.body.first_op
+    return first is not None and (bool(first.regions) or first.next_op is not island.body.last_op)
+
+
+def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int]) -> None:
+    """Sorts a graph's ops so that each follows what it uses, and updates types from the fetched values.
+
+    Args:
+        function: The function that the graph is in.
+        graph: The graph.
+        position: Its ops' former positions, or new ops' preferred ones.
+    """
+    block = graph.body
+    fetch = next(op for op in block.ops if isinstance(op, FetchOp))  # no terminator while new ops stand behind it
+    order = [*in_order((op for op in block.ops if op is not fetch), position), fetch]
+    for op in order:
+        op.detach()
+    block.add_ops(order)
+    for result, value in zip(graph.results, fetch.operands, strict=False):
+        result.type = value.type
+    if graph.parent is function.body.blocks[0]:
+        update_function_type(function)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The parts of a new function.
+
+    Attributes:
+        name: What to call it; a number is added where the module has that name already.
+        arguments: The values that are its arguments, with the arguments' types.
+        ops: Its ops, in an order in which each op follows what it uses.
+        results: The values that it returns: of `ops`, or among the arguments.
+        controls: Control results of `ops` that must have run.
+        stands_for: From a value to its replacement in the function; before it is looked up among the arguments.
+        location: Where the function comes from.
+    """
+
+    name: str
+    arguments: Mapping[Value, Attribute]
+    ops: Sequence[Operation]
+    results: Sequence[Value]
+    controls: Iterable[Value]
+    stands_for: Callable[[Value], Value]
+    location: Location
+
+
+class Outliner(FunctionMaker):
+    """Creates private functions in a module from slices of its graphs."""
+
+    def outline(self, body: Body, kept: Callable[[Operation], bool]) -> FuncOp:
+        """Adds a function of some ops to the module.
+
+        Args:
+            body: The function's parts.
+            kept: Returns the ops that something else needs too: they are copied, all others are moved.
+        """
+        block = Block()
+        mapping: dict[Value, Value] = {
+            value: block.insert_arg(kind, index) for index, (value, kind) in enumerate(body.arguments.items())
+        }
+        graph_block = Block()
+
+        def mapped(value: Value) -> Value:
+            value = body.stands_for(value)
+            return mapping.get(value, value)
+
+        inside = set(body.ops)
+        for op in body.ops:
+            if kept(op):
+                copy = op.clone()
+                mapping.update(zip(op.results, copy.results, strict=True))
+            else:
+                op.detach()
+                copy = op
+            _drop_outer_controls(copy, inside, body.stands_for)
+            replace_inputs(copy, mapped)
+            graph_block.add_op(copy)
+        results = [mapped(value) for value in body.results]
+        controls = [mapped(value) for value in body.controls]
+        graph_block.add_op(FetchOp.create(operands=[*results, *controls], location=body.location))
+        graph = GraphOp.build(graph_block, body.location)
+        block.add_ops([graph, ReturnOp.of(graph.results)])
+        return self.functions[self.add(body.name, block, body.location)]
+
+
+def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[Value], Value]) -> None:
+    """Drops the control operands that come from outside: the op that calls the function has them."""
+    operands = [value for value in op.operands if value.type != CONTROL or stands_for(value).owner in inside]
+    if len(operands) != len(op.operands):
+        op.set_operands(operands)
+
+
+def wrap(op: Operation, controls: Iterable[Value]) -> IslandOp:
+    """Returns an island of an op that runs after some controls, each named once."""
+    return IslandOp.wrap(op, list(dict.fromkeys(controls)), op.location)

@@ -52,8 +52,7 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.functionalize.conditionals import Graph
-from tfconvert.converter.functionalize.graphs import graphs_with, restore
-from tfconvert.converter.functionalize.outline import Outliner
+from tfconvert.converter.functionalize.slices import Outliner, graphs_with, restore
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp

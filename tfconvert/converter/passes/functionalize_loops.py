@@ -55,9 +55,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tfconvert.converter.functionalize import loops
-from tfconvert.converter.functionalize.frames import find_frames
-from tfconvert.converter.functionalize.graphs import graphs_with, restore
-from tfconvert.converter.functionalize.outline import Outliner
+from tfconvert.converter.functionalize.loops import find_frames
+from tfconvert.converter.functionalize.slices import Outliner, graphs_with, restore
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp

@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
-from tfconvert.converter.control_flow.inlining import inline_call
+from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.ir.edit import update_function_type, walk
 from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.ir.symbol_table import erase_unreferenced, functions_of, is_private, names, names_outside

@@ -59,8 +59,8 @@ from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.list_ops import OPS, ListClass
 from tfconvert.converter.shapes.materialize import MAKERS, Positions, Sizes
 from tfconvert.converter.shapes.symbolic import Symbols
-from tfconvert.converter.tensor_lists import classes
-from tfconvert.converter.tensor_lists.lowering import LOWERINGS, Lowered
+from tfconvert.converter.tensor_lists import lists
+from tfconvert.converter.tensor_lists.lists import LOWERINGS, Lowered
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
@@ -93,14 +93,14 @@ class LowerTensorLists:
         if not sum(_erase_unused(op) for op in module.ops):
             return NOTHING_DONE
         calls = Calls(module)
-        lists = classes.find(calls)
-        class_of = {op: found for found in lists.values() for op in found.ops}
+        classes = lists.find(calls)
+        class_of = {op: found for found in classes.values() for op in found.ops}
         made = [op for function in calls.functions.values() for op in function.body.block.ops if op.name in MAKERS]
-        unknown = any(not is_static(lists[op.results[0]].shape) for op in made)
-        symbols = Symbols(calls, lists) if unknown or any(map(_needs_length, class_of)) else None
+        unknown = any(not is_static(classes[op.results[0]].shape) for op in made)
+        symbols = Symbols(calls, classes) if unknown or any(map(_needs_length, class_of)) else None
         whole = set() if symbols is None else {op for op in class_of if _takes_all(op, symbols)}
-        _make(made, lists, symbols)
-        for value, found in lists.items():
+        _make(made, classes, symbols)
+        for value, found in classes.items():
             value.type = found.type
         problems: list[Diagnostic] = []
         for function in calls.functions.values():

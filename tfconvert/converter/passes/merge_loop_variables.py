@@ -57,8 +57,7 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import construct
-from tfconvert.converter.control_flow.equal_variables import merge_equal
-from tfconvert.converter.control_flow.unused import drop_unused
+from tfconvert.converter.control_flow.loop_variables import drop_unused, merge_equal
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees

@@ -58,11 +58,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import Construct, construct, inline_body
-from tfconvert.converter.control_flow.decisions import decided_branch, pass_through_operands, sink_constants
-from tfconvert.converter.control_flow.hoist import hoist
-from tfconvert.converter.control_flow.trip_count import trip_count
-from tfconvert.converter.control_flow.unused import drop_unused
+from tfconvert.converter.control_flow.constructs import (
+    Construct,
+    construct,
+    decided_branch,
+    inline_body,
+    pass_through_operands,
+    sink_constants,
+    trip_count,
+)
+from tfconvert.converter.control_flow.loop_variables import drop_unused, hoist
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult

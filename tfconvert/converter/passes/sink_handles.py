@@ -42,7 +42,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.decisions import origin
+from tfconvert.converter.control_flow.constructs import origin
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult

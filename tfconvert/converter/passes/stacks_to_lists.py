@@ -69,7 +69,7 @@ from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.tensor_lists import stacks, stacks_as_lists
+from tfconvert.converter.tensor_lists import stacks
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -86,6 +86,6 @@ class StacksToLists:
         functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
         if any(op.name.startswith(stacks.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)
-            stacks_as_lists.to_lists(calls, stacks.find(calls))
+            stacks.to_lists(calls, stacks.find(calls))
             calls.update_types()
         return NOTHING_DONE

@@ -1,24 +1,63 @@
-"""Instruments: hooks that run between the passes of a pipeline.
-
-Verifying, printing, timing, and running the module before and after each pass to see that its results stay.
-"""
+"""Instruments, which run between passes: they verify, print, time, and compare the results before and after."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.converter.pipeline.stage import Instrument, Stage
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.verification import Broken, first_broken
+from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
+    from tfconvert.converter.rewrite.pattern import Pattern
     from tfconvert.schema.ir.builtin import ModuleOp
 
-Print = Callable[["ModuleOp", TextIO], None]
 Check = Callable[["ModuleOp", "ModuleOp", str], list[Diagnostic]]
+
+_HINT = "correct the pattern: what it puts in doesn't compute what it replaces"
+
+
+def blamed(stage: Stage, before: ModuleOp, problem: ConversionError, options: Options, check: Check) -> ConversionError:
+    """Returns the error of a pass that changed the results, about the user's patterns if they are why.
+
+    Args:
+        stage: The pass's stage.
+        before: The module before the pass.
+        problem: The error.
+        options: The settings, with the user's patterns.
+        check: Compares two modules; raises if their results differ.
+    """
+
+    def differs(patterns: Sequence[Pattern[Any]]) -> bool:
+        after = before.clone()
+        try:
+            make_pass(stage, options._replace(patterns=tuple(patterns))).apply(after)
+            check(before, after, stage.run)
+        except ConversionError:
+            return True
+        return False
+
+    if "patterns" not in stage.takes or differs(()):
+        return problem
+    guilty = [pattern.name for pattern in options.patterns if differs((pattern,))]
+    names = guilty or [pattern.name for pattern in options.patterns]
+    which = (
+        f"the pattern {names[0]!r} changes"
+        if len(names) == 1
+        else (f"the patterns {', '.join(map(repr, names))} change")
+    )
+    return ConversionError(
+        each._replace(message=f"{which} what the model computes: {each.message}", hint=_HINT)
+        for each in problem.diagnostics
+    )
+
+
+Print = Callable[["ModuleOp", TextIO], None]
 Blame = Callable[[Stage, "ModuleOp", ConversionError], ConversionError]
 
 REPORT_IT = "this is a mistake in the pass, not in the model; please report it with the model"

@@ -1,15 +1,117 @@
-"""The result of a pass: counts of its rewrites, notes for the user, and the measures that the report shows."""
+"""Results of passes: counts, notes, and what became of each quantized layer."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.fidelity import Fidelity, some
 
-if TYPE_CHECKING:
-    from tfconvert.converter.pipeline.quantization_report import Layer
+FLOAT = "float32"
+"""The form of a layer that is not quantized."""
+
+
+class Layer(NamedTuple):
+    """One operator.
+
+    Attributes:
+        node: Its node; empty if unknown.
+        op: The operator.
+        form: What it computes with and what its weight is: `int8 x int8 per channel`, `float32`.
+        reason: Why it is not as small as it might be; empty if it is.
+        low: The least number that its result can represent; NaN if it is a float.
+        high: The greatest.
+        weight_snr: The signal-to-noise ratio of its weight as integers, in dB; NaN if it has none.
+        bytes_before: Bytes of its constants as the model has them.
+        bytes_after: Bytes of them as they are stored.
+    """
+
+    node: str
+    op: str
+    form: str
+    reason: str = ""
+    low: float = math.nan
+    high: float = math.nan
+    weight_snr: float = math.nan
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what is known, as plain data."""
+        # Ranges often begin at zero.
+        known = {name: value for name, value in self._asdict().items() if value or isinstance(value, float)}
+        return {name: value for name, value in known.items() if value == value}  # NaN is unknown.
+
+
+class QuantizationReport(NamedTuple):
+    """The report on a quantization.
+
+    Attributes:
+        layers: The operators with numbers, in order.
+        fidelity: How near the result is to the model; `None` unless it was verified.
+    """
+
+    layers: tuple[Layer, ...]
+    fidelity: Fidelity | None = None
+
+    @property
+    def forms(self) -> Counter[str]:
+        """How many layers there are of each form."""
+        return Counter(layer.form for layer in self.layers)
+
+    @property
+    def bytes_before(self) -> int:
+        """Bytes of all constants of layers, as the model has them."""
+        return sum(layer.bytes_before for layer in self.layers)
+
+    @property
+    def bytes_after(self) -> int:
+        """Bytes of them as they are stored."""
+        return sum(layer.bytes_after for layer in self.layers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        result: dict[str, Any] = {
+            "forms": dict(sorted(self.forms.items())),
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+            "layers": [layer.to_dict() for layer in self.layers],
+        }
+        return result | {"fidelity": self.fidelity.to_dict()} if self.fidelity is not None else result
+
+    def lines(self, most: int | None) -> list[str]:
+        """Returns the report as lines of text.
+
+        Args:
+            most: How many entries a list may have, `None` for all.
+        """
+        lines = ["quantization:", f"  weights: {_size(self.bytes_before)} -> {_size(self.bytes_after)}"]
+        lines += [f"  {form}: {count}" for form, count in self.forms.most_common() if form != FLOAT]
+        floats = [layer for layer in self.layers if layer.form == FLOAT]
+        if floats:
+            lines.append(f"  {FLOAT}: {len(floats)}")
+            lines += some((f"    {layer.op} {layer.node}: {layer.reason}" for layer in floats), most)
+        if most is None:
+            lines += ["  layers:", *(f"    {_row(layer)}" for layer in self.layers if layer.form != FLOAT)]
+        return lines if self.fidelity is None else lines + self.fidelity.lines(most)
+
+
+def _row(layer: Layer) -> str:
+    parts = [f"{layer.op} {layer.node}: {layer.form}"]
+    if not math.isnan(layer.low):
+        parts.append(f"{layer.low:.4g} to {layer.high:.4g}")
+    if not math.isnan(layer.weight_snr):
+        parts.append(f"weight {layer.weight_snr:.1f} dB")
+    if layer.reason:
+        parts.append(layer.reason)
+    return ", ".join(parts)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"
 
 
 class PassResult(NamedTuple):

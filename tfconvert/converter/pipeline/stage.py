@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
     from tfconvert.schema.ir.operation import Operation
+
+
+class InStage:
+    """A context whose unexpected exceptions get a note, `stage NAME`; they stay what they are.
+
+    Args:
+        name: The stage.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Adds the note."""
+        if isinstance(problem, Exception) and not isinstance(problem, ConversionError):
+            problem.add_note(f"stage {self._name}")
+
 
 OPEN_SIZES = "inputs.open"
 """The need of stages for models with inputs of which more than the batch is unknown."""

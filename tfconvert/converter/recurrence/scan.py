@@ -1,8 +1,4 @@
-"""Loops over sequences, one step an iteration: their inputs, states and collected outputs.
-
-The variables of such a loop are counters, loop-invariant values (sequences and weights among them), states, rows that
-are collected in a tensor, and the row of the last step.
-"""
+"""Loops that iterate over the time steps of a sequence."""
 
 from __future__ import annotations
 
@@ -10,15 +6,159 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tfconvert.converter.control_flow.constructs import Construct, returned
-from tfconvert.converter.control_flow.decisions import invariants, origin
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.control_flow.constructs import Construct, invariants, origin, returned
 from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.converter.recurrence.decline import need
+from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import tf, tf_effects, types
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
+from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
+
+
+class Extents:
+    """Dimensions and scalars, as numbers or as symbols, which are comparable.
+
+    Args:
+        module: The module; its symbolic shapes are computed when they are first read.
+    """
+
+    __slots__ = ("_module", "_symbols")
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._module = module
+        self._symbols: Symbols | None = None
+
+    def dim(self, value: Value, axis: int) -> int | None:
+        """Returns a dimension of a value, `None` if it has no symbol."""
+        shape = types.shape_of(value.type)
+        if shape is None or len(shape) <= axis:
+            return None
+        if shape[axis] >= 0:
+            return shape[axis]
+        known = self._all().shape(value)
+        return None if known is None or known[axis] == -1 else known[axis]
+
+    def scalar(self, value: Value | int) -> int | None:
+        """Returns a scalar, `None` if it has no symbol."""
+        value = value if isinstance(value, int) else _absorbed(value)
+        number = constant_int(value)
+        if number is not None or isinstance(value, int):
+            return number
+        elements = self._all().known.partial(value)
+        if elements is None or len(elements) != 1 or elements[0] == UNKNOWN:
+            return None
+        return self._all().find(elements[0])
+
+    def _all(self) -> Symbols:
+        if self._symbols is None:
+            self._symbols = Symbols(Calls(self._module), {})
+        return self._symbols
+
+
+def _absorbed(value: Value) -> Value:
+    """Returns `x` for `minimum(x, maximum(x, y))`, in any order, as `dynamic_rnn` computes a sequence's length."""
+    while (pair := _defined_by(value, "tf.Minimum")) is not None:
+        first, second = pair.op.operands
+        if _is_at_least(second, first):
+            value = first
+        elif _is_at_least(first, second):
+            value = second
+        else:
+            break
+    return value
+
+
+def _is_at_least(value: Value, other: Value) -> bool:
+    larger = _defined_by(value, "tf.Maximum")
+    return value is other or (larger is not None and other in larger.op.operands)
+
+
+def _defined_by(value: Value, name: str) -> OpResult | None:
+    return value if isinstance(value, OpResult) and value.op.name == name else None
+
+
+class Steps(NamedTuple):
+    """A sequence.
+
+    Attributes:
+        value: A tensor of the steps, of rank 3.
+        axis: The axis of the steps; the other one of the first two is the batch.
+        is_reversed: Whether the last step comes first.
+    """
+
+    value: Value
+    axis: int
+    is_reversed: bool = False
+
+    @property
+    def batch(self) -> int:
+        """The number of sequences, -1 if unknown."""
+        return (types.shape_of(self.value.type) or ())[1 - self.axis]
+
+    @property
+    def features(self) -> int:
+        """The number of elements of a step."""
+        return (types.shape_of(self.value.type) or ())[2]
+
+    @property
+    def length(self) -> int:
+        """The number of steps, -1 if unknown."""
+        return (types.shape_of(self.value.type) or ())[self.axis]
+
+
+def ordered(axis: int, length: int, batch: int, features: int) -> tuple[int, ...]:
+    """Returns the shape of a sequence whose steps lie along an axis."""
+    return (length, batch, features) if axis == 0 else (batch, length, features)
+
+
+def steps_of(value: Value, axis: int) -> Steps:
+    """Returns a sequence as it is before batch and time were transposed, and before it was reversed.
+
+    Args:
+        value: The sequence.
+        axis: The axis of the steps.
+    """
+    is_reversed = False
+    while isinstance(value, OpResult) and value.op.name in ("tf.ConcatV2", "tf.Transpose", "tf.ReverseV2"):
+        if value.op.name == "tf.ConcatV2":
+            (only, *more) = _not_empty(value.op, axis)
+            if more:
+                break
+            value = only
+            continue
+        order = constant_array(value.op.operands[1])
+        order = None if order is None else order.reshape(-1)
+        if value.op.name == "tf.Transpose" and order is not None and order.tolist() == [1, 0, 2]:
+            if axis == 1 and _is_loop(value.op.operands[0]):
+                break  # what a framework's loop collects, steps first, is mostly available batch first as well
+            axis = 1 - axis
+        elif value.op.name == "tf.ReverseV2" and order is not None and order.tolist() in ([axis], [axis - 3]):
+            is_reversed = not is_reversed
+        else:
+            break
+        value = value.op.operands[0]
+    shape = types.shape_of(value.type)
+    need(shape is not None and len(shape) == 3 and shape[2] > 0, "its input is not a sequence of vectors of known size")
+    need(types.element_of(value.type) == types.F32, f"it computes with {types.element_of(value.type)}, not f32")
+    return Steps(value, axis, is_reversed)
+
+
+def _is_loop(value: Value) -> bool:
+    return isinstance(value, OpResult) and KINDS.get(value.op.name) is Kind.LOOP
+
+
+def _not_empty(concat: Operation, axis: int) -> list[Value]:
+    """Returns the non-empty values that an op concatenates along an axis; its result if that is another axis."""
+    *values, along = concat.operands
+    found = [value for value in values if (types.shape_of(value.type) or (-1,) * 3)[axis] != 0]
+    return found if constant_int(along) == axis and found else [concat.results[0], concat.results[0]]
+
 
 _COUNTING = "its condition is not just a count"
 

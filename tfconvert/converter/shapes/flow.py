@@ -16,8 +16,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.converter.control_flow.constructs import Construct, body_of, construct, returned
-from tfconvert.converter.control_flow.decisions import branch_of, invariants
+from tfconvert.converter.control_flow.constructs import Construct, body_of, branch_of, construct, invariants, returned
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase_dead, update_function_type
 from tfconvert.converter.shapes.facts import Fact, fact_of, join

@@ -14,10 +14,9 @@ import numpy as np
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
-from tfconvert.converter.tensor_lists.classes import groups_of
+from tfconvert.converter.tensor_lists.lists import groups_of, merged_shape
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -212,15 +211,9 @@ def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
             shape = types.shape_of(values[int(place[1:])].type)
             found.append(None if shape is None else shape[cut:])
     try:
-        for shape in found:
-            array.shape = merge(array.shape, shape)
-    except MismatchError as mismatch:
-        yield found_at(
-            op,
-            "list-elements-differ",
-            f"the elements of the tensor array differ: {mismatch}",
-            "lists become tensors, so that all their elements must have one shape",
-        )
+        array.shape = merged_shape(op, array.shape, found, "tensor array")
+    except ConversionError as problem:
+        yield from problem.diagnostics
 
 
 def _without_counterpart(op: Operation) -> Diagnostic:

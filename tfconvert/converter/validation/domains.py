@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.executor.tables import Table
+from tfconvert.converter.executor.resources import Table
 from tfconvert.ops.kernels.call import Array, Call
 from tfconvert.schema.dialects import types
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.executor.variables import value_behind
+from tfconvert.converter.executor.resources import value_behind
 from tfconvert.converter.validation.domains import RULES, Domain, narrower
 from tfconvert.ops.kernels.call import Array, Results
 from tfconvert.ops.kernels.op_call import call_of

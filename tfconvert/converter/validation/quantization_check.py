@@ -7,8 +7,8 @@ from itertools import chain, islice
 from typing import Any
 
 from tfconvert.converter.ir.interface import interface_of
-from tfconvert.converter.pipeline.opened import opened
-from tfconvert.converter.pipeline.quantization_report import Layer
+from tfconvert.converter.pipeline.pass_result import Layer
+from tfconvert.converter.pipeline.runner import opened
 from tfconvert.converter.targets.litert.quantize import comparison
 from tfconvert.converter.targets.litert.quantize.entries import entries_of
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample

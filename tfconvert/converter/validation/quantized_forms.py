@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer
+from tfconvert.converter.pipeline.pass_result import FLOAT, Layer
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stages import before
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float

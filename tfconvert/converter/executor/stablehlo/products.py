@@ -9,7 +9,7 @@ import numpy as np
 
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, flag, integer, ints, pairs, text
 from tfconvert.converter.executor.stablehlo.reducing import windows_of
-from tfconvert.converter.executor.stablehlo.slicing import pad
+from tfconvert.converter.executor.stablehlo.shaping import pad
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.ops.kernels.call import Array, Dtype, Function, Results, is_float
 from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr, DotAttr

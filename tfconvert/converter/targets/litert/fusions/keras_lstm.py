@@ -19,13 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.converter.composites.marks import API_IMPLEMENTS
 from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import CELL, FORGET, INPUT, OUTPUT, LstmFormula
-from tfconvert.converter.recurrence.sequence import Steps, ordered
+from tfconvert.converter.recurrence.scan import Steps, ordered
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value

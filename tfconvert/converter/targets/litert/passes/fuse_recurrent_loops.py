@@ -64,8 +64,7 @@ from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.layers import Plan, plan_of
-from tfconvert.converter.recurrence.lengths import Extents
-from tfconvert.converter.recurrence.scan import looks_recurrent, scan_of
+from tfconvert.converter.recurrence.scan import Extents, looks_recurrent, scan_of
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.findings import chosen, kept
 from tfconvert.converter.targets.litert.recurrent.loops import replace_loop

@@ -49,10 +49,10 @@ from typing import ClassVar
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.chains import Chain, chains_of, narrow_states
 from tfconvert.converter.recurrence.decline import Declined
-from tfconvert.converter.recurrence.lengths import Extents
-from tfconvert.converter.recurrence.step_reads import Place
+from tfconvert.converter.recurrence.layers import Chain, chains_of, narrow_states
+from tfconvert.converter.recurrence.scan import Extents
+from tfconvert.converter.recurrence.unrolled import Place
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.findings import chosen
 from tfconvert.converter.targets.litert.recurrent.unrolled import replace_chain

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_type
-from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.pipeline.quantization_report import Layer
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, Layer, PassResult
 from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
 from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting

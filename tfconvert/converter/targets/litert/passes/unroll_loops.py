@@ -64,15 +64,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import Construct, construct
-from tfconvert.converter.control_flow.trip_count import trip_count
+from tfconvert.converter.control_flow.constructs import Construct, construct, trip_count
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.cse import CommonSubexpressions
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.step_products import hoist_products
-from tfconvert.converter.recurrence.unrolled_rows import join_rows
+from tfconvert.converter.recurrence.unrolled import hoist_products, join_rows
 from tfconvert.converter.targets.litert.recurrent.findings import not_unrolled
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
-from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer
+from tfconvert.converter.pipeline.pass_result import FLOAT, Layer
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import fake_quant, lstm, weights
 from tfconvert.converter.targets.litert.quantize.candidates import Settings, activations, is_constant, is_float

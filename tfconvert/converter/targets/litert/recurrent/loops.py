@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.control_flow.decisions import invariants
+from tfconvert.converter.control_flow.constructs import invariants
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.recurrence.cells import Lstm
 from tfconvert.converter.recurrence.layers import Plan
-from tfconvert.converter.recurrence.sequence import Steps
-from tfconvert.converter.recurrence.step_reads import takes
+from tfconvert.converter.recurrence.scan import Steps
+from tfconvert.converter.recurrence.unrolled import takes
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value

@@ -15,7 +15,7 @@ from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import LstmFormula, SimpleRnn
-from tfconvert.converter.recurrence.sequence import Steps, ordered
+from tfconvert.converter.recurrence.scan import Steps, ordered
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -6,10 +6,10 @@ from collections.abc import Sequence, Set
 
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.recurrence.cells import Lstm
-from tfconvert.converter.recurrence.chains import Chain, inner_ops
 from tfconvert.converter.recurrence.decline import need
-from tfconvert.converter.recurrence.sequence import Steps, steps_of
-from tfconvert.converter.recurrence.step_reads import Place, place_of
+from tfconvert.converter.recurrence.layers import Chain, inner_ops
+from tfconvert.converter.recurrence.scan import Steps, steps_of
+from tfconvert.converter.recurrence.unrolled import Place, place_of
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation

@@ -1,4 +1,4 @@
-"""Which fusion is for a function: the user's, those of installed packages, and the target's."""
+"""The fusions of a conversion."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from functools import partial
 from importlib.metadata import entry_points
 from typing import Any
 
-from tfconvert.converter.composites.callbacks import CODE
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.composites.fusion import CODE, Fusion
 from tfconvert.converter.process.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
 

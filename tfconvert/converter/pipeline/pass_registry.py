@@ -1,4 +1,4 @@
-"""Passes by name: `fold-it` is the one class with a `name` in the file `fold_it.py`, loaded when it is needed."""
+"""Passes by name: `fold-it` is the class named so in `fold_it.py`, which is imported when it is needed."""
 
 from __future__ import annotations
 
