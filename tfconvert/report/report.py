@@ -12,7 +12,7 @@ from tfconvert.schema.diagnostics import Diagnostic, printable
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
-    from tfconvert.converter.pipeline.pass_result import Layer, PassResult, QuantizationReport
+    from tfconvert.converter.pipeline.pass_result import LayerReport, PassResult, QuantizationReport
     from tfconvert.converter.validation.output_error import OutputError
 
 # How many entries a section of the short text has.
@@ -226,7 +226,7 @@ class Recorder:
         self._rewrites: dict[str, Counter[str]] = {}
         self._headings: dict[str, str] = {}
         self._frozen = 0
-        self._layers: list[Layer] = []
+        self._layers: list[LayerReport] = []
 
     def add(self, name: str, result: PassResult) -> None:
         """Adds the result of a pass.

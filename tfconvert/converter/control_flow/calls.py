@@ -19,7 +19,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """One function that an op calls.
 
     Attributes:
@@ -72,8 +72,8 @@ class Calls:
         self.functions: Mapping[str, FuncOp] = {
             op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks
         }
-        self.of: dict[Operation, tuple[Call, ...]] = {}
-        self.to: dict[Block, list[Call]] = {}
+        self.of: dict[Operation, tuple[FunctionCall, ...]] = {}
+        self.to: dict[Block, list[FunctionCall]] = {}
         for function in self.functions.values():
             for op in function.body.block.ops:
                 interface = INTERFACES.get(op.name)
@@ -86,7 +86,7 @@ class Calls:
             raise error_at(op, "bad-operand", "an attribute that should name a function names none")
         is_loop = interface.kind is Kind.LOOP
         self.of[op] = tuple(
-            Call(op, self.functions[name].body.block, is_loop and index == 0)
+            FunctionCall(op, self.functions[name].body.block, is_loop and index == 0)
             for index, name in enumerate(names)
             if name in self.functions
         )

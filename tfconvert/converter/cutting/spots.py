@@ -24,7 +24,7 @@ from tfconvert.schema.ir.operation import Operation
 _MAX_FOUND = 8
 
 
-class Found(NamedTuple):
+class FoundTensor(NamedTuple):
     """A node in a function, or in one that the function calls.
 
     Attributes:
@@ -80,20 +80,20 @@ class TensorNames:
         self._bodies: dict[str, _Body] = {}
         self._orders: dict[str, list[str]] = {}
 
-    def find(self, function: str, name: str) -> list[Found]:
+    def find(self, function: str, name: str) -> list[FoundTensor]:
         """Returns the nodes of a name; only the one whose whole name it is, if there is such a node.
 
         Args:
             function: The function in which to look, and in those that it calls.
             name: The node's name, with any number of the innermost calls that lead to it.
         """
-        found: dict[str, list[Found]] = {}
+        found: dict[str, list[FoundTensor]] = {}
         for each in self._called(function):
             own = list(self._from(each, name))
             if each == function and own:
                 return own
             for number, node, callee in self._body(each).calls:
-                own += [Found((number, *one.place), (node, *one.nodes), one.op) for one in found.get(callee, ())]
+                own += [FoundTensor((number, *one.place), (node, *one.nodes), one.op) for one in found.get(callee, ())]
             found[each] = own[:_MAX_FOUND]
         return found[function]
 
@@ -144,7 +144,7 @@ class TensorNames:
             pending += [callee for other in body.others for callee in names(other) if callee in self._functions]
         return False
 
-    def _from(self, function: str, name: str) -> Iterator[Found]:
+    def _from(self, function: str, name: str) -> Iterator[FoundTensor]:
         """Yields the node whose name begins in a function: with a node of its own, or a call of its own."""
         pending: list[tuple[str, str, tuple[int, ...], tuple[str, ...]]] = [(function, name, (), ())]
         while pending:
@@ -152,7 +152,7 @@ class TensorNames:
             body = self._body(current)
             if rest in body.ops:
                 number, op = body.ops[rest]
-                yield Found((*place, number), (*nodes, rest), op)
+                yield FoundTensor((*place, number), (*nodes, rest), op)
             for number, node, callee in body.calls:
                 if node and rest.startswith(f"{node}/") and callee in self._functions:
                     pending.append((callee, rest[len(node) + 1 :], (*place, number), (*nodes, node)))

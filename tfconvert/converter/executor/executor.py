@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tfconvert.converter.executor import arith, control_flow, litert_ops, resources
 from tfconvert.converter.executor.graphs import Graph, GraphRun
-from tfconvert.converter.executor.resources import Table, Variable
+from tfconvert.converter.executor.resources import LookupTable, Variable
 from tfconvert.converter.executor.stablehlo import table as stablehlo
 from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
@@ -98,7 +98,7 @@ class Executor:
     max_iterations: int | None = None
     on_values: Callable[[Sequence[Value], Results], None] | None = None
     variables: dict[str, Variable] = field(default_factory=dict)
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, LookupTable] = field(default_factory=dict)
     states: dict[Operation, Results] = field(default_factory=dict)
     initialized: set[str] = field(default_factory=set)
     deadline: Deadline = field(default_factory=Deadline)

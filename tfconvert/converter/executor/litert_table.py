@@ -167,7 +167,7 @@ _OWN_KERNELS: Mapping[str, Kernel] = {
 _ACTIVATION = "fused_activation_function"
 
 
-class Row(NamedTuple):
+class KernelRow(NamedTuple):
     """How an operator is computed.
 
     Attributes:
@@ -284,34 +284,34 @@ _SAME: Mapping[str, str] = {
     "zeros_like": "ZerosLike",
 }
 
-ROWS: Mapping[str, Row] = {
-    **{name: Row(op) for name, op in _SAME.items()},
-    "arg_max": Row("ArgMax", indices),
-    "arg_min": Row("ArgMin", indices),
-    "average_pool_2d": Row("AvgPool", pool),
-    "bitcast": Row("Bitcast", bitcast),
-    "cast": Row("Cast", cast),
-    "concatenation": Row("ConcatV2", axis_last),
-    "conv_2d": Row("Conv2D", convolution, bias=2),
-    "conv_3d": Row("Conv3D", convolution_3d, bias=2),
-    "conv_3d_transpose": Row("Conv3DBackpropInputV2", convolution_3d, bias=3),
-    "depthwise_conv_2d": Row("DepthwiseConv2dNative", depthwise, bias=2),
-    "fully_connected": Row("BatchMatMulV2", fully_connected, bias=2),
-    "gather": Row("GatherV2", axis_last),
-    "local_response_normalization": Row("LRN", local_response),
-    "max_pool_2d": Row("MaxPool", pool),
-    "reshape": Row("Reshape", reshape),
-    "shape": Row("Shape", indices),
-    "softmax": Row("Softmax", softmax),
-    "split": Row("Split", split),
-    "strided_slice": Row("StridedSlice", strided_slice),
-    "transpose_conv": Row("Conv2DBackpropInput", transposed_convolution, bias=3),
-    "unique": Row("Unique", unique),
+ROWS: Mapping[str, KernelRow] = {
+    **{name: KernelRow(op) for name, op in _SAME.items()},
+    "arg_max": KernelRow("ArgMax", indices),
+    "arg_min": KernelRow("ArgMin", indices),
+    "average_pool_2d": KernelRow("AvgPool", pool),
+    "bitcast": KernelRow("Bitcast", bitcast),
+    "cast": KernelRow("Cast", cast),
+    "concatenation": KernelRow("ConcatV2", axis_last),
+    "conv_2d": KernelRow("Conv2D", convolution, bias=2),
+    "conv_3d": KernelRow("Conv3D", convolution_3d, bias=2),
+    "conv_3d_transpose": KernelRow("Conv3DBackpropInputV2", convolution_3d, bias=3),
+    "depthwise_conv_2d": KernelRow("DepthwiseConv2dNative", depthwise, bias=2),
+    "fully_connected": KernelRow("BatchMatMulV2", fully_connected, bias=2),
+    "gather": KernelRow("GatherV2", axis_last),
+    "local_response_normalization": KernelRow("LRN", local_response),
+    "max_pool_2d": KernelRow("MaxPool", pool),
+    "reshape": KernelRow("Reshape", reshape),
+    "shape": KernelRow("Shape", indices),
+    "softmax": KernelRow("Softmax", softmax),
+    "split": KernelRow("Split", split),
+    "strided_slice": KernelRow("StridedSlice", strided_slice),
+    "transpose_conv": KernelRow("Conv2DBackpropInput", transposed_convolution, bias=3),
+    "unique": KernelRow("Unique", unique),
 }
 """Operator -> its entry."""
 
 
-def _evaluate(row: Row, call: Call) -> Results:
+def _evaluate(row: KernelRow, call: Call) -> Results:
     """Computes an operator: the op, the bias, the activation."""
     operands = call.inputs[: row.bias]
     first, *others = registry.evaluate(row.layout(call._replace(inputs=operands))._replace(op=row.op))

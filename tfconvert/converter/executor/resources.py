@@ -1,6 +1,6 @@
 """Variables and lookup tables: handles, and the ops that read and write through them.
 
-A handle is a scalar object array that holds the `Variable` or the `Table`; handles of one name are of one object. Refs
+A handle is a scalar object array that holds the `Variable` or the `LookupTable`; handles of one name are of one object. Refs
 of TensorFlow 1 are the same; where an op needs a value, a ref represents the variable's value at that moment. Writing
 replaces the array: values that were read before don't change.
 """
@@ -164,7 +164,7 @@ def _value(op: Operation, handle: Array) -> Array:
 
 
 @dataclass(slots=True)
-class Table:
+class LookupTable:
     """The object behind a handle.
 
     Attributes:
@@ -178,7 +178,7 @@ class Table:
 
 def _table_handle(machine: Machine, op: Operation, inputs: Results) -> Results:
     name = str(tf.get(op, "shared_name", "")) or node_of(op.location)
-    return (boxed(machine.tables.setdefault(name, Table(name))),)
+    return (boxed(machine.tables.setdefault(name, LookupTable(name))),)
 
 
 def _import_table(machine: Machine, op: Operation, inputs: Results) -> Results:
@@ -210,9 +210,9 @@ def _export_table(machine: Machine, op: Operation, inputs: Results) -> Results:
     return tuple(results)
 
 
-def _table(op: Operation, handle: Array) -> Table:
+def _table(op: Operation, handle: Array) -> LookupTable:
     table: object = handle.item() if handle.shape == () else None
-    if isinstance(table, Table):
+    if isinstance(table, LookupTable):
         return table
     raise bad(op, "the operand is not a handle of a table")
 

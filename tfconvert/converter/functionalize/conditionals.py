@@ -14,9 +14,9 @@ from tfconvert.converter.functionalize.conditions import (
     ALWAYS,
     SWITCHES,
     Condition,
+    ConditionalGroup,
+    ConditionalGroups,
     Conditions,
-    Group,
-    Groups,
     Join,
     Predicate,
     find_conditions,
@@ -26,7 +26,7 @@ from tfconvert.converter.functionalize.conditions import (
     without,
 )
 from tfconvert.converter.functionalize.slices import (
-    Body,
+    OutlinedBody,
     Outliner,
     Slice,
     control_result,
@@ -63,7 +63,7 @@ from tfconvert.schema.ir.values import Value
 
 
 @dataclass(slots=True)
-class Graph:
+class ConditionalGraph:
     """A graph on its way to being free of Switches and Merges.
 
     Attributes:
@@ -80,7 +80,7 @@ class Graph:
     outliner: Outliner
     position: dict[Operation, int] = field(init=False)
     conditions: Conditions = field(init=False)
-    groups: Groups = field(init=False)
+    groups: ConditionalGroups = field(init=False)
     speculated: int = field(init=False, default=0)
     _indices: dict[MergeOp, Value] = field(init=False, default_factory=dict)
     _inner: set[MergeOp] = field(init=False, default_factory=set)
@@ -155,7 +155,7 @@ class Graph:
         # A predicate that is computed in a branch of another one's decides inside of it.
         return max(reversed(list(condition)), key=lambda each: len(self.conditions.of_value(each.value) or ALWAYS))
 
-    def _slice(self, group: Group, branch: int) -> Slice:
+    def _slice(self, group: ConditionalGroup, branch: int) -> Slice:
         """Returns what runs in one branch of a conditional."""
         predicate, of = group.predicate, self.conditions.of
 
@@ -182,7 +182,7 @@ class Graph:
             return None
         return owner if self.conditions.by.get(owner) is predicate else None
 
-    def _build(self, group: Group) -> IslandOp:
+    def _build(self, group: ConditionalGroup) -> IslandOp:
         """Replaces a group's Merges by an island with a conditional."""
         outputs = group.predicate.outputs
         slices = [self._slice(group, branch) for branch in range(outputs)]
@@ -219,7 +219,7 @@ class Graph:
 
     def _branch(
         self,
-        group: Group,
+        group: ConditionalGroup,
         branch: int,
         found: Slice,
         arguments: dict[Value, Attribute],
@@ -249,7 +249,7 @@ class Graph:
                 results.append(ops[-1].results[0])
         suffix = ("else", "then")[branch] if group.predicate.outputs == 2 else f"branch{branch}"
         name = node_of(origin.location).rpartition("/")[0] or node_of(origin.location) or "cond"
-        body = Body(
+        body = OutlinedBody(
             f"{name}_{suffix}",
             arguments,
             ops,
@@ -264,7 +264,7 @@ class Graph:
         switch = self._switch(value, predicate)
         return value if switch is None else switch.data
 
-    def _exclusive(self, group: Group, found: Slice) -> set[Operation]:
+    def _exclusive(self, group: ConditionalGroup, found: Slice) -> set[Operation]:
         """Returns the ops of a slice that nothing outside of the branch needs."""
         merges: set[Operation] = {join.merge for join in group.joins}
         exclusive: set[Operation] = set()
@@ -277,7 +277,9 @@ class Graph:
                 exclusive.add(op)
         return exclusive
 
-    def _replace(self, group: Group, indexed: Sequence[Join], island: IslandOp, slices: Iterable[Slice]) -> None:
+    def _replace(
+        self, group: ConditionalGroup, indexed: Sequence[Join], island: IslandOp, slices: Iterable[Slice]
+    ) -> None:
         """Replaces the Merges by the conditional, and makes what waits for a branch wait for it."""
         values = zip([join.merge.output for join in group.joins], island.results, strict=False)
         indices = zip([join.merge.value_index for join in indexed], island.results[len(group.joins) :], strict=False)
@@ -318,7 +320,7 @@ class Graph:
                 erase(op)
 
 
-def _controls(group: Group, branch: int) -> list[Value]:
+def _controls(group: ConditionalGroup, branch: int) -> list[Value]:
     """Returns the control results of the effects of a branch that no Merge needs."""
     return [value for op in group.loose.get(branch, ()) if (value := control_result(op)) is not None]
 

@@ -327,7 +327,7 @@ def key_of(predicate: Predicate, condition: Condition) -> _Key:
 
 
 @dataclass(eq=False, slots=True)
-class Group:
+class ConditionalGroup:
     """The Merges, and the effects that no Merge needs, of one conditional.
 
     Attributes:
@@ -344,7 +344,7 @@ class Group:
 
 
 @dataclass(slots=True)
-class Groups:
+class ConditionalGroups:
     """All conditionals of a graph.
 
     Attributes:
@@ -353,11 +353,11 @@ class Groups:
         _groups: The groups by predicate and condition, and level or cluster.
     """
 
-    by_depth: dict[int, list[Group]] = field(default_factory=dict)
+    by_depth: dict[int, list[ConditionalGroup]] = field(default_factory=dict)
     levels: dict[Operation, Mapping[_Key, int]] = field(default_factory=dict)
-    _groups: dict[Hashable, Group] = field(default_factory=dict)
+    _groups: dict[Hashable, ConditionalGroup] = field(default_factory=dict)
 
-    def group(self, predicate: Predicate, condition: Condition, op: Operation) -> Group:
+    def group(self, predicate: Predicate, condition: Condition, op: Operation) -> ConditionalGroup:
         """Returns an op's group for a predicate and condition, by its level; creates it if needed."""
         common = key_of(predicate, condition)
         return self._get((common, self.levels.get(op, _NOTHING).get(common, 0)), predicate, condition)
@@ -367,10 +367,10 @@ class Groups:
         common = key_of(predicate, condition)
         return (common, self.levels.get(op, _NOTHING).get(common, 0)) in self._groups
 
-    def _get(self, key: Hashable, predicate: Predicate, condition: Condition) -> Group:
+    def _get(self, key: Hashable, predicate: Predicate, condition: Condition) -> ConditionalGroup:
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(predicate, condition)
+            group = self._groups[key] = ConditionalGroup(predicate, condition)
             self.by_depth.setdefault(len(condition), []).append(group)
         return group
 
@@ -379,13 +379,13 @@ class Groups:
         self._get(key, join.predicate, join.condition).joins.append(join)
 
 
-def find_groups(block: Block, conditions: Conditions) -> Groups:
+def find_groups(block: Block, conditions: Conditions) -> ConditionalGroups:
     """Returns the conditionals of a graph."""
     joins: dict[Operation, Join] = {join.merge: join for join in conditions.joins}
     keys = {merge: key_of(join.predicate, join.condition) for merge, join in joins.items()}
     count = Counter(keys.values())
     shared = {merge: key for merge, key in keys.items() if count[key] > 1}
-    groups = Groups()
+    groups = ConditionalGroups()
     nodes: dict[Operation, _Node] = {}
     if shared:
         ops = list(block.ops)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tfconvert.converter.functionalize.conditions import root_of
 from tfconvert.converter.functionalize.slices import (
-    Body,
+    OutlinedBody,
     Outliner,
     Slice,
     control_result,
@@ -45,7 +45,7 @@ from tfconvert.schema.ir.values import Use, Value
 
 
 @dataclass(eq=False, slots=True)
-class Frame:
+class LoopFrame:
     """A loop.
 
     Attributes:
@@ -56,13 +56,13 @@ class Frame:
     """
 
     name: str
-    parent: Frame | None
+    parent: LoopFrame | None
     depth: int
     ops: dict[Operation, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Frames:
+class LoopFrames:
     """All loops of a graph.
 
     Attributes:
@@ -71,25 +71,25 @@ class Frames:
         innermost_first: Every frame, each before the one around it.
     """
 
-    of: dict[Operation, Frame | None] = field(default_factory=dict)
-    innermost_first: list[Frame] = field(default_factory=list)
+    of: dict[Operation, LoopFrame | None] = field(default_factory=dict)
+    innermost_first: list[LoopFrame] = field(default_factory=list)
 
-    def put(self, op: Operation, frame: Frame | None) -> None:
+    def put(self, op: Operation, frame: LoopFrame | None) -> None:
         """Says that an op belongs to a frame."""
         self.of[op] = frame
         if frame is not None:
             frame.ops[op] = None
 
 
-def find_frames(block: Block) -> Frames:
+def find_frames(block: Block) -> LoopFrames:
     """Returns the frames of a graph's block.
 
     Raises:
         ConversionError: An op has inputs from different frames or is a loop's without an Enter (`mismatched-frames`),
             or a value is fetched inside of a loop (`fetch-in-loop`).
     """
-    frames = Frames()
-    made: dict[tuple[Frame | None, str], Frame] = {}
+    frames = LoopFrames()
+    made: dict[tuple[LoopFrame | None, str], LoopFrame] = {}
     for op in block.ops:
         if isinstance(op, NextIterationSourceOp):
             continue  # its users determine it, and come later
@@ -100,7 +100,7 @@ def find_frames(block: Block) -> Frames:
         if isinstance(op, EnterOp):
             key = (around, op.frame_name)
             if key not in made:
-                made[key] = Frame(op.frame_name, around, 0 if around is None else around.depth + 1)
+                made[key] = LoopFrame(op.frame_name, around, 0 if around is None else around.depth + 1)
             around = made[key]
         frames.put(op, around)
         if isinstance(op, MergeOp):
@@ -116,9 +116,9 @@ def find_frames(block: Block) -> Frames:
     return frames
 
 
-def _common_frame(frames: Frames, op: Operation) -> Frame | None:
+def _common_frame(frames: LoopFrames, op: Operation) -> LoopFrame | None:
     """Returns the frame that an op's inputs are in."""
-    found: dict[Frame | None, Operation] = {}
+    found: dict[LoopFrame | None, Operation] = {}
     for value in inputs_of(op):
         owner = value.owner if isinstance(value.owner, Operation) else None
         if not isinstance(owner, NextIterationSourceOp):
@@ -135,7 +135,7 @@ def _common_frame(frames: Frames, op: Operation) -> Frame | None:
     return next(iter(found), None)
 
 
-def _check_fetch(frames: Frames, fetch: FetchOp) -> None:
+def _check_fetch(frames: LoopFrames, fetch: FetchOp) -> None:
     for value in fetch.data_operands:
         frame = frames.of.get(value.owner) if isinstance(value.owner, Operation) else None
         inside = frame.parent if frame is not None and isinstance(value.owner, ExitOp) else frame
@@ -149,7 +149,7 @@ def _check_fetch(frames: Frames, fetch: FetchOp) -> None:
             )
 
 
-def _loop_back(frames: Frames, merge: MergeOp, source: Operation, frame: Frame | None) -> None:
+def _loop_back(frames: LoopFrames, merge: MergeOp, source: Operation, frame: LoopFrame | None) -> None:
     if frame is None:
         raise problem(
             "mismatched-frames",
@@ -160,7 +160,7 @@ def _loop_back(frames: Frames, merge: MergeOp, source: Operation, frame: Frame |
     frames.put(source, frame)
 
 
-def _check_sinks(frames: Frames, ops: Iterable[Operation]) -> None:
+def _check_sinks(frames: LoopFrames, ops: Iterable[Operation]) -> None:
     for op in ops:
         if isinstance(op, NextIterationSinkOp):
             source = op.token.owner
@@ -187,7 +187,7 @@ _PARALLEL_ITERATIONS = attrs.integer(10)
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class LoopVariable:
     """A loop variable: its value before the loop, in an iteration, and for the next one."""
 
     enter: EnterOp
@@ -212,10 +212,10 @@ class Loop:
         headers: Their Merges.
     """
 
-    frame: Frame
-    frames: Frames
+    frame: LoopFrame
+    frames: LoopFrames
     condition: LoopCondOp
-    variables: Sequence[Variable]
+    variables: Sequence[LoopVariable]
     headers: frozenset[Operation]
 
     def slice(self, roots: Iterable[Value]) -> Slice:
@@ -253,7 +253,7 @@ def _constant_behind(value: Value) -> Value | None:
     return value if value.type != CONTROL and is_constant(value.owner) else None
 
 
-def find_loop(frame: Frame, frames: Frames) -> Loop:
+def find_loop(frame: LoopFrame, frames: LoopFrames) -> Loop:
     """Returns a frame's predicate and variables.
 
     Raises:
@@ -277,7 +277,7 @@ def find_loop(frame: Frame, frames: Frames) -> Loop:
     return Loop(frame, frames, conditions[0], variables, frozenset(variable.merge for variable in variables))
 
 
-def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp]) -> Variable:
+def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp]) -> LoopVariable:
     owners = [value.owner for value in merge.data_operands]
     enters = [owner for owner in owners if isinstance(owner, EnterOp)]
     sources = [owner for owner in owners if isinstance(owner, NextIterationSourceOp)]
@@ -290,7 +290,7 @@ def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp
             [merge],
             "count the iterations in a loop variable instead",
         )
-    return Variable(enters[0], merge, sinks[sources[0]])
+    return LoopVariable(enters[0], merge, sinks[sources[0]])
 
 
 @dataclass(slots=True)
@@ -322,7 +322,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     location = loop.condition.location
     ahead, again, after = parts.ahead.ops, parts.again.ops, parts.after.ops
     condition = outliner.outline(
-        Body(
+        OutlinedBody(
             f"{name}_cond",
             arguments,
             in_order(ahead, position),
@@ -335,7 +335,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     )
     following = [variable.sink.input for variable in loop.variables]
     body = outliner.outline(
-        Body(
+        OutlinedBody(
             f"{name}_body",
             arguments,
             in_order(again, position),
@@ -475,7 +475,7 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
         loop.frames.put(op, loop.frame.parent)
 
 
-def _erase(ops: Sequence[Operation], frame: Frame) -> None:
+def _erase(ops: Sequence[Operation], frame: LoopFrame) -> None:
     """Erases what is left of a frame, whose ops use each other in a cycle."""
     for op in ops:
         op.detach()

@@ -265,7 +265,7 @@ def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int])
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class OutlinedBody:
     """The parts of a new function.
 
     Attributes:
@@ -290,7 +290,7 @@ class Body:
 class Outliner(FunctionMaker):
     """Creates private functions in a module from slices of its graphs."""
 
-    def outline(self, body: Body, kept: Callable[[Operation], bool]) -> FuncOp:
+    def outline(self, body: OutlinedBody, kept: Callable[[Operation], bool]) -> FuncOp:
         """Adds a function of some ops to the module.
 
         Args:

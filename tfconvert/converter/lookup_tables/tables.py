@@ -56,7 +56,7 @@ Lower = Callable[[Contents, Sequence[Operation]], Callable[[Operation], None] | 
 
 
 @dataclass(slots=True)
-class Table:
+class StaticTable:
     """A table by its name.
 
     Attributes:
@@ -107,7 +107,7 @@ def lower_tables(module: ModuleOp, lower: Lower) -> int:
     return len(tables)
 
 
-def _lower(table: Table, lower: Lower) -> Callable[[Operation], None] | None:
+def _lower(table: StaticTable, lower: Lower) -> Callable[[Operation], None] | None:
     """Rewrites the lookups in a table, and what asks for all of it."""
     key, value = table.kind()
     entries = _distinct(table)
@@ -131,21 +131,21 @@ def _text(attribute: Attribute | None) -> str:
     return attribute.data if isinstance(attribute, StringAttr) else ""
 
 
-def _tables(functions: Iterable[FuncOp]) -> dict[str, Table]:
+def _tables(functions: Iterable[FuncOp]) -> dict[str, StaticTable]:
     """Returns the tables of functions by name; one without a name has that of its node from here on."""
-    tables: dict[str, Table] = {}
+    tables: dict[str, StaticTable] = {}
     for function in functions:
         for op in function.body.walk():
             if op.name == _TABLE:
                 name = _text(op.properties.get("shared_name")) or node_of(op.location)
                 op.properties["shared_name"] = StringAttr.get(name)
-                table = tables.setdefault(name, Table(name))
+                table = tables.setdefault(name, StaticTable(name))
                 table.handles.append(op)
                 table.users += [use.operation for use in op.results[0].uses]
     return tables
 
 
-def _read(table: Table, assets: set[str]) -> bool:
+def _read(table: StaticTable, assets: set[str]) -> bool:
     """Reads a table's entries; returns whether they are known at compile time."""
     fills = table.fills()
     finds = [op for op in table.users if op.name in (_FIND, _SIZE, _EXPORT)]
@@ -196,7 +196,7 @@ def _dtype(op: Operation, element: Attribute) -> np.dtype[Any]:
     return row.dtype
 
 
-def _read_file(table: Table, op: Operation, path: bytes, assets: set[str]) -> None:
+def _read_file(table: StaticTable, op: Operation, path: bytes, assets: set[str]) -> None:
     file = path.decode(errors="replace")
     if file not in assets:
         raise error_at(
@@ -215,7 +215,7 @@ def _read_file(table: Table, op: Operation, path: bytes, assets: set[str]) -> No
         raise error_at(op, problem.code, problem.diagnostics[0].message, problem.diagnostics[0].hint) from None
 
 
-def _check_kinds(op: Operation, table: Table) -> None:
+def _check_kinds(op: Operation, table: StaticTable) -> None:
     """Checks that the keys and values that an op looks up in a table, or fills it with, have its element types."""
     found = {_FIND: op.operands[1:], _EXPORT: op.results}.get(op.name, op.operands[1:] if op.name in _IMPORTS else ())
     elements = tuple(types.element_of(value.type) for value in found)
@@ -230,7 +230,7 @@ def _check_kinds(op: Operation, table: Table) -> None:
         )
 
 
-def _distinct(table: Table) -> dict[Any, Any]:
+def _distinct(table: StaticTable) -> dict[Any, Any]:
     """Returns a table's entries, values by key."""
     keys, values = table.keys.tolist(), table.values.tolist()
     entries = dict(zip(keys, values, strict=True))
@@ -246,7 +246,7 @@ def _distinct(table: Table) -> dict[Any, Any]:
     return entries
 
 
-def _columns(entries: dict[Any, Any], table: Table) -> tuple[Array, Array]:
+def _columns(entries: dict[Any, Any], table: StaticTable) -> tuple[Array, Array]:
     """Returns all keys and all values, each key once."""
     if len(entries) == len(table.keys):
         return table.keys, table.values

@@ -51,7 +51,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.functionalize.conditionals import Graph
+from tfconvert.converter.functionalize.conditionals import ConditionalGraph
 from tfconvert.converter.functionalize.slices import Outliner, graphs_with, restore
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.func import FuncOp
@@ -74,7 +74,7 @@ class FunctionalizeConditionals:
         speculated: Counter[str] = Counter()
         for function in [op for op in module.ops if isinstance(op, FuncOp)]:
             for graph in graphs_with(function, _CONDITIONAL):
-                work = Graph(graph.body, outliner)
+                work = ConditionalGraph(graph.body, outliner)
                 work.functionalize()
                 restore(function, graph, work.position)
                 if work.speculated:

@@ -14,7 +14,7 @@ FLOAT = "float32"
 """The form of a layer that is not quantized."""
 
 
-class Layer(NamedTuple):
+class LayerReport(NamedTuple):
     """One operator.
 
     Attributes:
@@ -54,7 +54,7 @@ class QuantizationReport(NamedTuple):
         fidelity: How near the result is to the model; `None` unless it was verified.
     """
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerReport, ...]
     fidelity: Fidelity | None = None
 
     @property
@@ -99,7 +99,7 @@ class QuantizationReport(NamedTuple):
         return lines if self.fidelity is None else lines + self.fidelity.lines(most)
 
 
-def _row(layer: Layer) -> str:
+def _row(layer: LayerReport) -> str:
     parts = [f"{layer.op} {layer.node}: {layer.form}"]
     if not math.isnan(layer.low):
         parts.append(f"{layer.low:.4g} to {layer.high:.4g}")
@@ -131,7 +131,7 @@ class PassResult(NamedTuple):
     heading: str = ""
     frozen_variables: int = 0
     operations: Counter[str] | None = None
-    layers: Sequence[Layer] = ()
+    layers: Sequence[LayerReport] = ()
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> PassResult:

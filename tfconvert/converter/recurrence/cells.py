@@ -71,7 +71,7 @@ class LstmFormula:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lstm(LstmFormula):
+class LstmCell(LstmFormula):
     """A step of an LSTM.
 
     Attributes:
@@ -110,7 +110,7 @@ class SimpleRnn:
         return self.total.width
 
 
-Cell = Lstm | SimpleRnn
+Cell = LstmCell | SimpleRnn
 
 
 def is_gated(value: Value) -> bool:
@@ -141,7 +141,7 @@ def _why_not_simple(value: Value) -> str:
     return "its new state is not an activation (Tanh, Relu, Relu6 or none) of products with weights"
 
 
-def lstm(value: Value, sums: Sums) -> Lstm:
+def lstm(value: Value, sums: Sums) -> LstmCell:
     """Returns the step of an LSTM whose output is a value.
 
     Raises:
@@ -167,7 +167,7 @@ def lstm(value: Value, sums: Sums) -> Lstm:
     before, gates = _state_of(bare, sums, activation)
     gates[OUTPUT] = gate
     formula = gates, activation, state_clip, projection, output_clip
-    return Lstm(*formula, output=value, state=state, before=before)
+    return LstmCell(*formula, output=value, state=state, before=before)
 
 
 def _state_of(state: Value, sums: Sums, activation: str) -> tuple[Value, dict[str, Sum]]:

@@ -10,9 +10,9 @@ from tfconvert.converter.control_flow.constructs import invariants
 from tfconvert.converter.ir.constants import constant_array, constant_int, is_enumeration
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights
-from tfconvert.converter.recurrence.cells import Cell, Lstm
+from tfconvert.converter.recurrence.cells import Cell, LstmCell
 from tfconvert.converter.recurrence.decline import Declined, need
-from tfconvert.converter.recurrence.scan import Extents, Scan, Steps, convolves, fixed_values, steps_of
+from tfconvert.converter.recurrence.scan import Extents, Scan, SequenceSteps, convolves, fixed_values, steps_of
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -44,7 +44,7 @@ def chains_of(block: Block) -> list[Chain]:
     sums = Sums(lambda value: tensor_data.constant_of(value) is not None)
     found = [cell for op in block.ops for cell in _cell(op, sums)]
     outputs = {cell.output: cell for cell in found}
-    states = {cell.state: cell for cell in found if isinstance(cell, Lstm)}
+    states = {cell.state: cell for cell in found if isinstance(cell, LstmCell)}
     following: dict[Value, Cell] = {}
     later: set[Value] = set()
     for cell in found:
@@ -89,12 +89,14 @@ def _cell(op: Operation, sums: Sums) -> Iterator[Cell]:
 
 def _candidates(cell: Cell, outputs: Mapping[Value, Cell], states: Mapping[Value, Cell]) -> Iterator[Cell]:
     """Yields the cells that may be the step before."""
-    found = [states.get(cell.before)] if isinstance(cell, Lstm) else [outputs.get(leaf) for leaf in cell.total.leaves]
+    found = (
+        [states.get(cell.before)] if isinstance(cell, LstmCell) else [outputs.get(leaf) for leaf in cell.total.leaves]
+    )
     yield from (one for one in found if one is not None)
 
 
 def _gates(cell: Cell) -> Mapping[str, Sum]:
-    return cell.gates if isinstance(cell, Lstm) else {"": cell.total}
+    return cell.gates if isinstance(cell, LstmCell) else {"": cell.total}
 
 
 def _continues(before: Cell, cell: Cell) -> bool:
@@ -106,7 +108,7 @@ def _continues(before: Cell, cell: Cell) -> bool:
     gates, last = _gates(cell), _gates(before)
     if type(before) is not type(cell) or before.activation != cell.activation or gates.keys() != last.keys():
         return False
-    if isinstance(cell, Lstm) and isinstance(before, Lstm) and before.state_clip != cell.state_clip:
+    if isinstance(cell, LstmCell) and isinstance(before, LstmCell) and before.state_clip != cell.state_clip:
         return False
     return all(
         _is_same(last[name], gates[name], before.output) and _has_same_peepholes(name, before, last[name], gates[name])
@@ -117,7 +119,7 @@ def _continues(before: Cell, cell: Cell) -> bool:
 def _has_same_peepholes(name: str, before: Cell, last: Sum, total: Sum) -> bool:
     """Returns whether gates read the state alike; a gate of the first step need not, if it would read zeros."""
     keys, wanted = ([_key(by) for _, by in each.scaled] for each in (last, total))
-    sees_zeros = isinstance(before, Lstm) and name != cells.OUTPUT and _is_zero(before.before)
+    sees_zeros = isinstance(before, LstmCell) and name != cells.OUTPUT and _is_zero(before.before)
     return keys == wanted or (not keys and sees_zeros)
 
 
@@ -160,13 +162,13 @@ def _chain(steps: list[Cell]) -> Chain:
     first = steps[0]
     (row,) = (leaf for leaf, by in _products(first) if _key(by) == own)
     past = next((leaf for leaf, by in _products(first) if _key(by) != own), None)
-    initial = (past, first.before) if isinstance(first, Lstm) else (past,)
+    initial = (past, first.before) if isinstance(first, LstmCell) else (past,)
     return Chain(steps, [row, *rows], initial)
 
 
 def _products(cell: Cell) -> tuple[tuple[Value, Weights], ...]:
     """Returns the products of one of a cell's gates: the others' are of the same."""
-    return (cell.gates[cells.CELL] if isinstance(cell, Lstm) else cell.total).products
+    return (cell.gates[cells.CELL] if isinstance(cell, LstmCell) else cell.total).products
 
 
 def _other(cell: Cell, leaf: Value) -> Value:
@@ -177,7 +179,7 @@ def _other(cell: Cell, leaf: Value) -> Value:
 _STATE_USED = "its last cell state is used, which the operator doesn't return"
 
 
-class Layer(NamedTuple):
+class RecurrentLayer(NamedTuple):
     """A recurrent layer.
 
     Attributes:
@@ -189,13 +191,13 @@ class Layer(NamedTuple):
     """
 
     cell: Cell
-    steps: Steps | None
+    steps: SequenceSteps | None
     leaf: Value
     past: Value
     initial: tuple[Value, ...]
 
 
-class Plan(NamedTuple):
+class LayerPlan(NamedTuple):
     """The fused form of a loop.
 
     Attributes:
@@ -206,12 +208,12 @@ class Plan(NamedTuple):
     """
 
     scan: Scan
-    layers: Sequence[Layer]
+    layers: Sequence[RecurrentLayer]
     copies: Sequence[Operation]
     narrow: Set[Value]
 
 
-def plan_of(scan: Scan, extents: Extents) -> Plan:
+def plan_of(scan: Scan, extents: Extents) -> LayerPlan:
     """Returns the fused form of a loop."""
     found = _cells(scan, Sums(fixed_values(scan).__contains__))
     layers = _layers(scan, found)
@@ -220,7 +222,7 @@ def plan_of(scan: Scan, extents: Extents) -> Plan:
     (count, *_) = map(extents.scalar, scan.bounds)
     stacks = [scan.loop.op.results[index] for index in scan.stacks]
     copies = [use.operation for stack in stacks for use in stack.uses if _takes_all(use.operation, count, extents)]
-    return Plan(scan, layers, copies, _narrow(layers, extents))
+    return LayerPlan(scan, layers, copies, _narrow(layers, extents))
 
 
 def _takes_all(op: Operation, count: int | None, extents: Extents) -> bool:
@@ -245,7 +247,7 @@ def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
             found[index] = cell
         except Declined as problem:
             problems[index] = problem
-    inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, Lstm)}
+    inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, LstmCell)}
     left = [index for index in problems if index not in inner]
     if left:
         need(not convolves(scan), "its gates are convolutions, not products with matrices")
@@ -255,7 +257,7 @@ def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
     return found
 
 
-def _state_of(scan: Scan, cell: Lstm) -> int:
+def _state_of(scan: Scan, cell: LstmCell) -> int:
     """Returns the place of a cell's state.
 
     Raises:
@@ -267,28 +269,30 @@ def _state_of(scan: Scan, cell: Lstm) -> int:
     raise Declined("its cell state is not forwarded to the next step as it is")
 
 
-def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[Layer]:
+def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[RecurrentLayer]:
     """Returns the layers, each after the one whose output it takes."""
     outputs = {cell.output: index for index, cell in found.items()}
     layers = {}
     for index, cell in found.items():
         past = scan.state(index)
-        gates = cell.gates[cells.CELL] if isinstance(cell, Lstm) else cell.total
+        gates = cell.gates[cells.CELL] if isinstance(cell, LstmCell) else cell.total
         need(past in gates.leaves, "its gates don't read its last output")
         (leaf,) = (leaf for leaf in gates.leaves if leaf is not past)
         read = scan.reads.get(leaf)
         need(read is not None or leaf in outputs, "its input is computed in the loop, not read from a sequence")
         steps = None if read is None else steps_of(read.sequence, read.axis)
-        places = [index, _state_of(scan, cell)] if isinstance(cell, Lstm) else [index]
-        layers[cell.output.owner] = Layer(cell, steps, leaf, past, tuple(scan.loop.given[place] for place in places))
+        places = [index, _state_of(scan, cell)] if isinstance(cell, LstmCell) else [index]
+        layers[cell.output.owner] = RecurrentLayer(
+            cell, steps, leaf, past, tuple(scan.loop.given[place] for place in places)
+        )
     return [layers[op] for op in scan.body.ops if op in layers]
 
 
 def _check_results(scan: Scan, found: Mapping[int, Cell]) -> None:
     """Checks that the layers compute all results of the loop that are used."""
-    inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, Lstm)}
+    inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, LstmCell)}
     outputs = {cell.output for cell in found.values()}
-    states = {cell.state for cell in found.values() if isinstance(cell, Lstm)}
+    states = {cell.state for cell in found.values() if isinstance(cell, LstmCell)}
     known = invariants(scan.body) | scan.counters | set(found)
     for index, result in enumerate(scan.loop.op.results):
         if result.first_use is None or index in known:
@@ -298,7 +302,7 @@ def _check_results(scan: Scan, found: Mapping[int, Cell]) -> None:
         need(row in outputs, "something other than outputs is read from it")
 
 
-def _check_lengths(scan: Scan, layers: Sequence[Layer], extents: Extents) -> None:
+def _check_lengths(scan: Scan, layers: Sequence[RecurrentLayer], extents: Extents) -> None:
     """Checks that all sequences are as long as the loop runs, and that batches agree."""
     counts = {extents.scalar(bound) for bound in scan.bounds}
     lengths = {extents.dim(layer.steps.value, layer.steps.axis) for layer in layers if layer.steps is not None}
@@ -316,7 +320,7 @@ def _check_lengths(scan: Scan, layers: Sequence[Layer], extents: Extents) -> Non
             )
 
 
-def _narrow(layers: Sequence[Layer], extents: Extents) -> set[Value]:
+def _narrow(layers: Sequence[RecurrentLayer], extents: Extents) -> set[Value]:
     """Returns the initial states that may have fewer rows than the batch, and those to broadcast with them."""
     batches: dict[Value, int | None] = {}
     found: set[Value] = set()

@@ -83,7 +83,7 @@ def _defined_by(value: Value, name: str) -> OpResult | None:
     return value if isinstance(value, OpResult) and value.op.name == name else None
 
 
-class Steps(NamedTuple):
+class SequenceSteps(NamedTuple):
     """A sequence.
 
     Attributes:
@@ -117,7 +117,7 @@ def ordered(axis: int, length: int, batch: int, features: int) -> tuple[int, ...
     return (length, batch, features) if axis == 0 else (batch, length, features)
 
 
-def steps_of(value: Value, axis: int) -> Steps:
+def steps_of(value: Value, axis: int) -> SequenceSteps:
     """Returns a sequence as it is before batch and time were transposed, and before it was reversed.
 
     Args:
@@ -146,7 +146,7 @@ def steps_of(value: Value, axis: int) -> Steps:
     shape = types.shape_of(value.type)
     need(shape is not None and len(shape) == 3 and shape[2] > 0, "its input is not a sequence of vectors of known size")
     need(types.element_of(value.type) == types.F32, f"it computes with {types.element_of(value.type)}, not f32")
-    return Steps(value, axis, is_reversed)
+    return SequenceSteps(value, axis, is_reversed)
 
 
 def _is_loop(value: Value) -> bool:

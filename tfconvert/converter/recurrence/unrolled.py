@@ -19,7 +19,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 _MASKS = ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
 
 
-class Place(NamedTuple):
+class StepPlace(NamedTuple):
     """The source of a step.
 
     Attributes:
@@ -33,13 +33,13 @@ class Place(NamedTuple):
     step: int
 
 
-def place_of(value: Value) -> Place | None:
+def place_of(value: Value) -> StepPlace | None:
     """Returns the source of a value that is a step of a sequence of vectors, `None` if it isn't one."""
     place = read_of(value)
     return place if place is not None and len(types.shape_of(place.sequence.type) or ()) == 3 else None
 
 
-def read_of(value: Value) -> Place | None:
+def read_of(value: Value) -> StepPlace | None:
     """Returns the source of a value that is a step of a sequence of any rank, `None` if its index isn't known."""
     if not isinstance(value, OpResult) or not value.op.operands:
         return None
@@ -52,7 +52,7 @@ def read_of(value: Value) -> Place | None:
     return place._replace(step=place.step + length) if place.step < 0 <= length else place
 
 
-def _sliced(value: OpResult) -> Place | None:
+def _sliced(value: OpResult) -> StepPlace | None:
     """Returns the place of `x[i]` and `x[:, i]`."""
     whole, begins, _, strides = value.op.operands
     begin, steps = constant_array(begins), constant_array(strides)
@@ -65,20 +65,20 @@ def _sliced(value: OpResult) -> Place | None:
     others = ((1 << len(begin)) - 1) & ~masks["shrink_axis"]
     if axis >= len(begin) or masks["begin"] & others != others or masks["end"] & others != others:
         return None
-    return Place(whole, axis, int(begin[axis]))
+    return StepPlace(whole, axis, int(begin[axis]))
 
 
-def _gathered(value: OpResult) -> Place | None:
+def _gathered(value: OpResult) -> StepPlace | None:
     whole, indices, axes = value.op.operands
     index, axis = constant_int(indices), constant_int(axes)
     if index is None or axis not in (0, 1) or types.shape_of(indices.type) != () or tf.get(value.op, "batch_dims"):
         return None
-    return Place(whole, axis or 0, index)
+    return StepPlace(whole, axis or 0, index)
 
 
-def _unpacked(value: OpResult) -> Place | None:
+def _unpacked(value: OpResult) -> StepPlace | None:
     whole = value.op.operands[0]
-    return Place(whole, int(tf.get(value.op, "axis", 0)) % len(types.shape_of(whole.type) or (1,)), value.index)
+    return StepPlace(whole, int(tf.get(value.op, "axis", 0)) % len(types.shape_of(whole.type) or (1,)), value.index)
 
 
 _FINDERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced, "tf.Unpack": _unpacked}
@@ -314,7 +314,7 @@ def _replace_reads(block: Block) -> None:
                 replace_op(op, apart.results[step])
 
 
-def _source(read: Operation) -> Place | None:
+def _source(read: Operation) -> StepPlace | None:
     """Returns where the row of a read is before batch and time were swapped, and before the order was reversed."""
     place = read_of(read.results[0])
     while place is not None:
@@ -333,7 +333,7 @@ def _source(read: Operation) -> Place | None:
     return None
 
 
-def _packed_row(place: Place) -> Value | None:
+def _packed_row(place: StepPlace) -> Value | None:
     """Returns the row at a place, if it was packed there."""
     op = place.sequence.owner
     if not isinstance(op, Operation) or op.name != "tf.Pack":

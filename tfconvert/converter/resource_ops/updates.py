@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.schema.dialects import tf, types
@@ -194,7 +193,7 @@ def can_be_written(op: Operation) -> bool:
     return not needs_shape or types.is_static(Access(op).held_shape())
 
 
-class Term:
+class UpdateTerm:
     """A value that formulas are written with; numbers become constants of its element type.
 
     Attributes:
@@ -208,239 +207,207 @@ class Term:
         self.access = access
         self.value = value
 
-    def apply(self, name: str, *others: Term | float) -> Term:
+    def apply(self, name: str, *others: UpdateTerm | float) -> UpdateTerm:
         """Returns the result of an elementwise op on this and others; any but one may be scalars."""
         element = types.element_of(self.value.type)
-        values = (each.value if isinstance(each, Term) else self.access.scalar(each, element) for each in others)
+        values = (each.value if isinstance(each, UpdateTerm) else self.access.scalar(each, element) for each in others)
         operands = [self.value, *values]
         whole = next((each.type for each in operands if types.shape_of(each.type) != ()), self.value.type)
-        return Term(self.access, self.access.tf(name, operands, whole))
+        return UpdateTerm(self.access, self.access.tf(name, operands, whole))
 
-    def __add__(self, other: Term | float) -> Term:
+    def __add__(self, other: UpdateTerm | float) -> UpdateTerm:
         return self.apply("AddV2", other)
 
-    def __sub__(self, other: Term | float) -> Term:
+    def __sub__(self, other: UpdateTerm | float) -> UpdateTerm:
         return self.apply("Sub", other)
 
-    def __rsub__(self, other: float) -> Term:
+    def __rsub__(self, other: float) -> UpdateTerm:
         element = types.element_of(self.value.type)
-        return Term(self.access, self.access.scalar(other, element)).apply("Sub", self)
+        return UpdateTerm(self.access, self.access.scalar(other, element)).apply("Sub", self)
 
-    def __mul__(self, other: Term | float) -> Term:
+    def __mul__(self, other: UpdateTerm | float) -> UpdateTerm:
         return self.apply("Mul", other)
 
-    def __truediv__(self, other: Term | float) -> Term:
+    def __truediv__(self, other: UpdateTerm | float) -> UpdateTerm:
         return self.apply("RealDiv", other)
 
-    def __abs__(self) -> Term:
+    def __abs__(self) -> UpdateTerm:
         return self.apply("Abs")
 
-    def __neg__(self) -> Term:
+    def __neg__(self) -> UpdateTerm:
         return self.apply("Neg")
 
-    def square(self) -> Term:
+    def square(self) -> UpdateTerm:
         return self.apply("Square")
 
-    def sqrt(self) -> Term:
-        """Returns the square root."""
+    def sqrt(self) -> UpdateTerm:
         return self.apply("Sqrt")
 
-    def rsqrt(self) -> Term:
-        """Returns one over the square root."""
+    def rsqrt(self) -> UpdateTerm:
         return self.apply("Rsqrt")
 
-    def sign(self) -> Term:
-        """Returns -1, 0 or 1."""
+    def sign(self) -> UpdateTerm:
         return self.apply("Sign")
 
-    def exp(self) -> Term:
-        """Returns the exponential."""
+    def exp(self) -> UpdateTerm:
         return self.apply("Exp")
 
-    def power(self, exponent: Term) -> Term:
-        """Returns this to the power of another."""
+    def power(self, exponent: UpdateTerm) -> UpdateTerm:
         return self.apply("Pow", exponent)
 
-    def maximum(self, other: Term | float) -> Term:
-        """Returns the larger of the two."""
+    def maximum(self, other: UpdateTerm | float) -> UpdateTerm:
         return self.apply("Maximum", other)
 
 
-New = dict[str, Term]
+class Training:
+    """One op that trains a variable: its operands and variables as terms, by the names in TensorFlow, and its flags."""
+
+    def __init__(self, access: Access) -> None:
+        definition = op_defs.lookup(access.op.name.removeprefix("tf."))
+        assert definition is not None
+        element = types.element_of(access.op.operands[-1].type)
+        self.names = [argument.name for argument in definition.input_arg]
+        self.flags = {each.name: tf.get(access.op, each.name, each.default_value.b) for each in definition.attr}
+        self.terms: dict[str, UpdateTerm] = {}
+        for position, (name, operand) in enumerate(zip(self.names, access.op.operands, strict=False)):
+            is_handle = isinstance(types.element_of(operand.type), types.ResourceType)
+            self.terms[name] = UpdateTerm(access, access.read(position, element) if is_handle else operand)
+
+    def __getattr__(self, name: str) -> UpdateTerm:
+        return self.terms[name]
 
 
-def _gradient_descent(var: Term, alpha: Term, delta: Term) -> New:
-    return {"var": var - delta * alpha}
+# The new values of variables, by name.
+New = dict[str, UpdateTerm]
+Formula = Callable[[Training], New]
 
 
-def _shrunk(proximal: Term, rate: Term, l1: Term, l2: Term) -> Term:
-    """Returns a value shrunk towards zero by a penalty."""
-    return proximal.sign() * (abs(proximal) - rate * l1).maximum(0) / (rate * l2 + 1)
+def _gradient_descent(op: Training) -> New:
+    return {"var": op.var - op.delta * op.alpha}
 
 
-def _proximal_gradient_descent(var: Term, alpha: Term, l1: Term, l2: Term, delta: Term) -> New:
-    return {"var": _shrunk(var - delta * alpha, alpha, l1, l2)}
+def _shrunk(op: Training, proximal: UpdateTerm, rate: UpdateTerm) -> UpdateTerm:
+    """Returns a value shrunk towards zero by the penalties `l1` and `l2`."""
+    return proximal.sign() * (abs(proximal) - rate * op.l1).maximum(0) / (rate * op.l2 + 1)
 
 
-def _momentum(var: Term, accum: Term, lr: Term, grad: Term, momentum: Term, *, use_nesterov: bool) -> New:
-    accum = accum * momentum + grad
-    step = grad * lr + accum * momentum * lr if use_nesterov else accum * lr
-    return {"var": var - step, "accum": accum}
+def _proximal_gradient_descent(op: Training) -> New:
+    return {"var": _shrunk(op, op.var - op.delta * op.alpha, op.alpha)}
 
 
-def _keras_momentum(var: Term, accum: Term, lr: Term, grad: Term, momentum: Term, *, use_nesterov: bool) -> New:
-    accum = accum * momentum - grad * lr
-    return {"var": var + (accum * momentum - grad * lr if use_nesterov else accum), "accum": accum}
+def _momentum(op: Training) -> New:
+    accum = op.accum * op.momentum + op.grad
+    step = op.grad * op.lr + accum * op.momentum * op.lr if op.flags["use_nesterov"] else accum * op.lr
+    return {"var": op.var - step, "accum": accum}
 
 
-def _adagrad(var: Term, accum: Term, lr: Term, grad: Term, *, update_slots: bool) -> New:
-    accum = accum + grad.square() if update_slots else accum
-    return {"var": var - grad * lr * accum.rsqrt(), "accum": accum}
+def _keras_momentum(op: Training) -> New:
+    accum = op.accum * op.momentum - op.grad * op.lr
+    step = accum * op.momentum - op.grad * op.lr if op.flags["use_nesterov"] else accum
+    return {"var": op.var + step, "accum": accum}
 
 
-def _adagrad_v2(var: Term, accum: Term, lr: Term, epsilon: Term, grad: Term, *, update_slots: bool) -> New:
-    accum = accum + grad.square() if update_slots else accum
-    return {"var": var - grad * lr / (accum.sqrt() + epsilon), "accum": accum}
+def _accumulated(op: Training) -> UpdateTerm:
+    return op.accum + op.grad.square() if op.flags["update_slots"] else op.accum
 
 
-def _proximal_adagrad(var: Term, accum: Term, lr: Term, l1: Term, l2: Term, grad: Term) -> New:
-    accum = accum + grad.square()
-    rate = accum.rsqrt() * lr
-    return {"var": _shrunk(var - grad * rate, rate, l1, l2), "accum": accum}
+def _adagrad(op: Training) -> New:
+    accum = _accumulated(op)
+    return {"var": op.var - op.grad * op.lr * accum.rsqrt(), "accum": accum}
 
 
-def _adadelta(var: Term, accum: Term, accum_update: Term, lr: Term, rho: Term, epsilon: Term, grad: Term) -> New:
-    accum = accum * rho + grad.square() * (1 - rho)
-    step = (accum_update + epsilon).sqrt() * (accum + epsilon).rsqrt() * grad
-    return {"var": var - step * lr, "accum": accum, "accum_update": accum_update * rho + step.square() * (1 - rho)}
+def _adagrad_v2(op: Training) -> New:
+    accum = _accumulated(op)
+    return {"var": op.var - op.grad * op.lr / (accum.sqrt() + op.epsilon), "accum": accum}
 
 
-def _rate(lr: Term, beta1_power: Term, beta2_power: Term) -> Term:
-    return lr * (1 - beta2_power).sqrt() / (1 - beta1_power)
+def _proximal_adagrad(op: Training) -> New:
+    accum = op.accum + op.grad.square()
+    rate = accum.rsqrt() * op.lr
+    return {"var": _shrunk(op, op.var - op.grad * rate, rate), "accum": accum}
 
 
-def _adam(
-    var: Term,
-    m: Term,
-    v: Term,
-    beta1_power: Term,
-    beta2_power: Term,
-    lr: Term,
-    beta1: Term,
-    beta2: Term,
-    epsilon: Term,
-    grad: Term,
-    *,
-    use_nesterov: bool,
-) -> New:
-    m, v = m + (grad - m) * (1 - beta1), v + (grad.square() - v) * (1 - beta2)
-    step = grad * (1 - beta1) + m * beta1 if use_nesterov else m
-    return {"var": var - step * _rate(lr, beta1_power, beta2_power) / (v.sqrt() + epsilon), "m": m, "v": v}
+def _adadelta(op: Training) -> New:
+    accum = op.accum * op.rho + op.grad.square() * (1 - op.rho)
+    step = (op.accum_update + op.epsilon).sqrt() * (accum + op.epsilon).rsqrt() * op.grad
+    var = op.var - step * op.lr
+    return {"var": var, "accum": accum, "accum_update": op.accum_update * op.rho + step.square() * (1 - op.rho)}
 
 
-def _adam_with_amsgrad(
-    var: Term,
-    m: Term,
-    v: Term,
-    vhat: Term,
-    beta1_power: Term,
-    beta2_power: Term,
-    lr: Term,
-    beta1: Term,
-    beta2: Term,
-    epsilon: Term,
-    grad: Term,
-) -> New:
-    m, v = m + (grad - m) * (1 - beta1), v + (grad.square() - v) * (1 - beta2)
-    vhat = vhat.maximum(v)
-    step = m * _rate(lr, beta1_power, beta2_power) / (vhat.sqrt() + epsilon)
-    return {"var": var - step, "m": m, "v": v, "vhat": vhat}
+def _moments(op: Training) -> tuple[UpdateTerm, UpdateTerm]:
+    m = op.m + (op.grad - op.m) * (1 - op.beta1)
+    return m, op.v + (op.grad.square() - op.v) * (1 - op.beta2)
 
 
-def _ada_max(
-    var: Term, m: Term, v: Term, beta1_power: Term, lr: Term, beta1: Term, beta2: Term, epsilon: Term, grad: Term
-) -> New:
-    m, v = m + (grad - m) * (1 - beta1), (v * beta2).maximum(abs(grad))
-    return {"var": var - m / (v + epsilon) * (lr / (1 - beta1_power)), "m": m, "v": v}
+def _rate(op: Training) -> UpdateTerm:
+    return op.lr * (1 - op.beta2_power).sqrt() / (1 - op.beta1_power)
 
 
-def _rms_prop(var: Term, ms: Term, mom: Term, lr: Term, rho: Term, momentum: Term, epsilon: Term, grad: Term) -> New:
-    ms = ms + (grad.square() - ms) * (1 - rho)
-    mom = mom * momentum + grad * lr * (ms + epsilon).rsqrt()
-    return {"var": var - mom, "ms": ms, "mom": mom}
+def _adam(op: Training) -> New:
+    m, v = _moments(op)
+    step = op.grad * (1 - op.beta1) + m * op.beta1 if op.flags["use_nesterov"] else m
+    return {"var": op.var - step * _rate(op) / (v.sqrt() + op.epsilon), "m": m, "v": v}
 
 
-def _centered_rms_prop(
-    var: Term, mg: Term, ms: Term, mom: Term, lr: Term, rho: Term, momentum: Term, epsilon: Term, grad: Term
-) -> New:
-    ms, mg = ms + (grad.square() - ms) * (1 - rho), mg + (grad - mg) * (1 - rho)
-    mom = mom * momentum + grad * lr * (ms - mg.square() + epsilon).rsqrt()
-    return {"var": var - mom, "mg": mg, "ms": ms, "mom": mom}
+def _adam_with_amsgrad(op: Training) -> New:
+    m, v = _moments(op)
+    vhat = op.vhat.maximum(v)
+    return {"var": op.var - m * _rate(op) / (vhat.sqrt() + op.epsilon), "m": m, "v": v, "vhat": vhat}
 
 
-def _ftrl(
-    var: Term,
-    accum: Term,
-    linear: Term,
-    grad: Term,
-    lr: Term,
-    l1: Term,
-    l2: Term,
-    lr_power: Term,
-    l2_shrinkage: Term | None = None,
-    *,
-    multiply_linear_by_lr: bool,
-) -> New:
-    # Either all is as many times larger as the rate is small, or it is not.
-    scale, rate = (lr, None) if multiply_linear_by_lr else (None, lr)
-    drawn = grad if l2_shrinkage is None else grad + var * (l2_shrinkage * 2)
-    total = accum + grad.square()
-    powers = total.power(-lr_power), accum.power(-lr_power)
-    change = (powers[0] - powers[1]) * var
-    linear = linear + (drawn * lr if rate is None else drawn) - (change if rate is None else change / rate)
-    bound, decay = (l1, l2 * 2) if scale is None else (l1 * scale, l2 * 2 * scale)
+def _ada_max(op: Training) -> New:
+    m, v = op.m + (op.grad - op.m) * (1 - op.beta1), (op.v * op.beta2).maximum(abs(op.grad))
+    return {"var": op.var - m / (v + op.epsilon) * (op.lr / (1 - op.beta1_power)), "m": m, "v": v}
+
+
+def _rms_prop(op: Training) -> New:
+    ms = op.ms + (op.grad.square() - op.ms) * (1 - op.rho)
+    mom = op.mom * op.momentum + op.grad * op.lr * (ms + op.epsilon).rsqrt()
+    return {"var": op.var - mom, "ms": ms, "mom": mom}
+
+
+def _centered_rms_prop(op: Training) -> New:
+    ms, mg = op.ms + (op.grad.square() - op.ms) * (1 - op.rho), op.mg + (op.grad - op.mg) * (1 - op.rho)
+    mom = op.mom * op.momentum + op.grad * op.lr * (ms - mg.square() + op.epsilon).rsqrt()
+    return {"var": op.var - mom, "mg": mg, "ms": ms, "mom": mom}
+
+
+def _ftrl(op: Training) -> New:
+    # `linear` and the penalties are all multiplied by the rate, or none of them is.
+    is_scaled = op.flags["multiply_linear_by_lr"]
+    grad = op.grad + op.var * (op.l2_shrinkage * 2) if "l2_shrinkage" in op.terms else op.grad
+    accum = op.accum + op.grad.square()
+    power, old_power = accum.power(-op.lr_power), op.accum.power(-op.lr_power)
+    change = (power - old_power) * op.var
+    linear = op.linear + (grad * op.lr if is_scaled else grad) - (change if is_scaled else change / op.lr)
+    bound, decay = (op.l1 * op.lr, op.l2 * 2 * op.lr) if is_scaled else (op.l1, op.l2 * 2)
     below = (abs(linear) - bound).maximum(0) * -linear.sign()
-    return {
-        "var": below / ((powers[0] if rate is None else powers[0] / rate) + decay),
-        "accum": total,
-        "linear": linear,
-    }
+    return {"var": below / ((power if is_scaled else power / op.lr) + decay), "accum": accum, "linear": linear}
 
 
-def _add_sign(var: Term, m: Term, lr: Term, alpha: Term, sign_decay: Term, beta: Term, grad: Term) -> New:
-    m = m * beta + grad * (1 - beta)
-    return {"var": var - grad * (m.sign() * grad.sign() * sign_decay + alpha) * lr, "m": m}
+def _mean(op: Training) -> UpdateTerm:
+    return op.m * op.beta + op.grad * (1 - op.beta)
 
 
-def _power_sign(var: Term, m: Term, lr: Term, logbase: Term, sign_decay: Term, beta: Term, grad: Term) -> New:
-    m = m * beta + grad * (1 - beta)
-    return {"var": var - grad * (m.sign() * grad.sign() * (logbase * sign_decay)).exp() * lr, "m": m}
+def _add_sign(op: Training) -> New:
+    m = _mean(op)
+    return {"var": op.var - op.grad * (m.sign() * op.grad.sign() * op.sign_decay + op.alpha) * op.lr, "m": m}
 
 
-_FLAGS = ("use_nesterov", "update_slots", "multiply_linear_by_lr")
+def _power_sign(op: Training) -> New:
+    m = _mean(op)
+    return {"var": op.var - op.grad * (m.sign() * op.grad.sign() * (op.logbase * op.sign_decay)).exp() * op.lr, "m": m}
 
 
-def _step(formula: Callable[..., New], access: Access) -> None:
+def _train(formula: Formula, access: Access) -> None:
     """Computes a formula of an op's operands and assigns its results to the variables."""
-    op = access.op
-    definition = op_defs.lookup(op.name.removeprefix("tf."))
-    assert definition is not None
-    element = types.element_of(op.operands[-1].type)
-    names = [argument.name for argument in definition.input_arg]
-    is_handle = [isinstance(types.element_of(operand.type), types.ResourceType) for operand in op.operands]
-    terms = {
-        name: Term(access, access.read(position, element) if is_handle[position] else op.operands[position])
-        for position, name in enumerate(names)
-    }
-    flags: dict[str, Any] = {
-        each.name: tf.get(op, each.name, each.default_value.b) for each in definition.attr if each.name in _FLAGS
-    }
-    for name, term in formula(**terms, **flags).items():
-        if term is not terms[name]:
-            access.assign(term.value, names.index(name))
+    op = Training(access)
+    for name, term in formula(op).items():
+        if term is not op.terms[name]:
+            access.assign(term.value, op.names.index(name))
 
 
-_FORMULAS: Mapping[str, Callable[..., New]] = {
+_FORMULAS: Mapping[str, Formula] = {
     "AdaMax": _ada_max,
     "Adadelta": _adadelta,
     "Adagrad": _adagrad,
@@ -461,6 +428,6 @@ _FORMULAS: Mapping[str, Callable[..., New]] = {
 }
 
 OPTIMIZERS: Mapping[str, Callable[[Access], None]] = {
-    f"tf.ResourceApply{name}": partial(_step, formula) for name, formula in _FORMULAS.items()
+    f"tf.ResourceApply{name}": partial(_train, formula) for name, formula in _FORMULAS.items()
 }
 """Op -> the function that expands it, before it is erased."""

@@ -14,7 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tfconvert.converter.control_flow.calls import Call, Calls
+from tfconvert.converter.control_flow.calls import Calls, FunctionCall
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
 from tfconvert.ops.shapes.operands import Known, Operands
@@ -281,7 +281,7 @@ class Symbols:
         else:
             self._note(result, (-1, *shape[2:]))
 
-    def _call(self, op: Operation, calls: tuple[Call, ...]) -> _Task:
+    def _call(self, op: Operation, calls: tuple[FunctionCall, ...]) -> _Task:
         if calls[0].is_loop:
             yield self._loop(op, calls)
             return
@@ -307,7 +307,7 @@ class Symbols:
         if operand in self.known.partials:
             self.known.partials[argument] = self.known.partials[operand]
 
-    def _loop(self, op: Operation, calls: tuple[Call, ...]) -> _Task:
+    def _loop(self, op: Operation, calls: tuple[FunctionCall, ...]) -> _Task:
         """Sweeps a loop until the shapes of its variables are the same before and after the body.
 
         First with the initial shapes. What the body broadcasts to something else stays so after that; what it
@@ -357,7 +357,7 @@ class Symbols:
             dims.append(one if is_same else two)
         return tuple(dims)
 
-    def _attempt(self, calls: tuple[Call, ...], failed: list[bool]) -> _Task:
+    def _attempt(self, calls: tuple[FunctionCall, ...], failed: list[bool]) -> _Task:
         for call in calls:
             try:
                 yield self._sweep(call.block)
@@ -365,7 +365,9 @@ class Symbols:
                 failed.append(True)
                 return
 
-    def _enter(self, op: Operation, calls: tuple[Call, ...], fixed: list[bool], shapes: list[Shape | None]) -> None:
+    def _enter(
+        self, op: Operation, calls: tuple[FunctionCall, ...], fixed: list[bool], shapes: list[Shape | None]
+    ) -> None:
         for call in calls:
             for index, argument in enumerate(call.block.args):
                 if index < min(len(fixed), len(op.operands)) and fixed[index]:

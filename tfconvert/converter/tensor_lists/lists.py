@@ -21,7 +21,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-class Groups:
+class ValueSets:
     """Disjoint sets of values; each value is a set of its own until it is joined with another."""
 
     __slots__ = ("_parents",)
@@ -63,7 +63,7 @@ class Groups:
                     value.type = kind
 
 
-def groups_of(calls: Calls, is_one: Callable[[Value], bool], joined: Callable[[Operation], list[Value]]) -> Groups:
+def groups_of(calls: Calls, is_one: Callable[[Value], bool], joined: Callable[[Operation], list[Value]]) -> ValueSets:
     """Returns the sets of values that are the same at different times.
 
     Args:
@@ -71,7 +71,7 @@ def groups_of(calls: Calls, is_one: Callable[[Value], bool], joined: Callable[[O
         is_one: Returns whether a value matters.
         joined: Returns the operands and results of an op that belong into one set.
     """
-    groups = Groups()
+    groups = ValueSets()
     for function in calls.functions.values():
         for op in function.body.block.ops:
             groups.join(joined(op))

@@ -13,7 +13,7 @@ from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.symbol_table import is_private
 from tfconvert.converter.tensor_lists.arrays import HANDLE_TYPE, LIST_TYPE
-from tfconvert.converter.tensor_lists.lists import Groups, groups_of, merged_shape
+from tfconvert.converter.tensor_lists.lists import ValueSets, groups_of, merged_shape
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -41,7 +41,7 @@ _FORWARDING = full_names(UNARY_IDENTITIES)
 
 
 @dataclass(eq=False, slots=True)
-class Stack:
+class TensorStack:
     """One stack.
 
     Attributes:
@@ -60,7 +60,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class Stacks:
+class TensorStacks:
     """All stacks of a module.
 
     Attributes:
@@ -68,11 +68,11 @@ class Stacks:
         of: The stack that an op of `OPS` accesses, in the order of the module.
     """
 
-    handles: Groups
-    of: Mapping[Operation, Stack]
+    handles: ValueSets
+    of: Mapping[Operation, TensorStack]
 
 
-def find(calls: Calls) -> Stacks:
+def find(calls: Calls) -> TensorStacks:
     """Returns the stacks of a module.
 
     Raises:
@@ -91,18 +91,18 @@ def find(calls: Calls) -> Stacks:
     for op in ops:
         by_root.setdefault(handles.find(_handle(op)), []).append(op)
     problems = list(_escapes(calls, handles, by_root))
-    of: dict[Operation, Stack] = {}
+    of: dict[Operation, TensorStack] = {}
     for group in by_root.values():
         creators = [op for op in group if op.name == NEW]
         if len(creators) == 1:
-            stack = Stack(_block(creators[0]), creators[0].properties["elem_type"], ops=group)
+            stack = TensorStack(_block(creators[0]), creators[0].properties["elem_type"], ops=group)
             problems += [*_describe(stack, creators[0]), *_carry(stack, calls)]
             of.update(dict.fromkeys(group, stack))
         else:
             problems.append(_ambiguous(group[0], len(creators)))
     if problems:
         raise ConversionError(problems)
-    return Stacks(handles, {op: of[op] for op in ops})
+    return TensorStacks(handles, {op: of[op] for op in ops})
 
 
 def _is_handle(value: Value) -> bool:
@@ -124,7 +124,7 @@ def _block(op: Operation) -> Block:
     return op.parent
 
 
-def _describe(stack: Stack, creator: Operation) -> Iterator[Diagnostic]:
+def _describe(stack: TensorStack, creator: Operation) -> Iterator[Diagnostic]:
     """Merges what pushes imply about a stack's elements; yields what is wrong with them."""
     if isinstance(stack.element, types.ResourceType | types.VariantType):
         yield found_at(creator, "nested-list", "the elements of the stack are handles")
@@ -142,7 +142,7 @@ def _describe(stack: Stack, creator: Operation) -> Iterator[Diagnostic]:
                 yield from problem.diagnostics
 
 
-def _carry(stack: Stack, calls: Calls) -> Iterator[Diagnostic]:
+def _carry(stack: TensorStack, calls: Calls) -> Iterator[Diagnostic]:
     """Notes the functions that a stack is passed to; yields why it can't be."""
     changing = {_block(op) for op in stack.ops if op.name in _CHANGING}
     changed = _reached(changing, stack.root, calls, siblings=False)
@@ -181,7 +181,7 @@ def _reached(blocks: Iterable[Block], root: Block, calls: Calls, *, siblings: bo
     return found
 
 
-def _escapes(calls: Calls, handles: Groups, stacks: Collection[Value]) -> Iterator[Diagnostic]:
+def _escapes(calls: Calls, handles: ValueSets, stacks: Collection[Value]) -> Iterator[Diagnostic]:
     """Yields the ops and functions through which handles escape."""
 
     def is_one(value: Value) -> bool:
@@ -216,14 +216,14 @@ def _legacy(op: Operation) -> Diagnostic:
     )
 
 
-Lists = dict[Stack, Value]
+Lists = dict[TensorStack, Value]
 """The current list of each stack."""
 
 
-def to_lists(calls: Calls, stacks: Stacks) -> None:
+def to_lists(calls: Calls, stacks: TensorStacks) -> None:
     """Converts stacks to lists, in all functions; what is left of a handle is a number that nothing reads."""
     stacks.handles.retype({stacks.handles.find(_handle(op)) for op in stacks.of}, HANDLE_TYPE)
-    carried: dict[Block, list[Stack]] = {}
+    carried: dict[Block, list[TensorStack]] = {}
     for stack in dict.fromkeys(stacks.of.values()):
         for block in stack.carriers:
             carried.setdefault(block, []).append(stack)
@@ -232,7 +232,7 @@ def to_lists(calls: Calls, stacks: Stacks) -> None:
         _rewrite(block, stacks, carried, calls)
 
 
-def _rewrite(block: Block, stacks: Stacks, carried: Mapping[Block, Sequence[Stack]], calls: Calls) -> None:
+def _rewrite(block: Block, stacks: TensorStacks, carried: Mapping[Block, Sequence[TensorStack]], calls: Calls) -> None:
     """Rewrites a function, from its first op to its last, with the current list of each stack."""
     own = carried.get(block, ())
     lists: Lists = {stack: block.insert_arg(LIST_TYPE, len(block.args)) for stack in own}
@@ -247,7 +247,7 @@ def _rewrite(block: Block, stacks: Stacks, carried: Mapping[Block, Sequence[Stac
     _pad_attributes(block, len(own), 0 if is_condition else len(own))
 
 
-def _call(op: Operation, taken: Sequence[Stack], lists: Lists) -> None:
+def _call(op: Operation, taken: Sequence[TensorStack], lists: Lists) -> None:
     """Passes the current lists of stacks to an op as operands, and replaces them by its results."""
     if taken:
         op.properties.pop("output_shapes", None)
@@ -265,7 +265,7 @@ def _pad_attributes(block: Block, arguments: int, results: int) -> None:
             function.properties[key] = ArrayAttr.get([*present.data, *[DictionaryAttr.get({})] * added])
 
 
-def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
+def _new(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
     insert = Builder(op)
     handle = insert.constant(np.array(0, np.int32))
     kind = types.list_of(types.tensor(stack.element, stack.shape))
@@ -273,12 +273,12 @@ def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
     return [handle]
 
 
-def _push(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
+def _push(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
     lists[stack] = Builder(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
     return [op.operands[1]]
 
 
-def _pop(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
+def _pop(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
     insert = Builder(op)
     operands = (lists[stack], _shape(insert, stack))
     made = insert.tf_op("TensorListPopBack", operands, [LIST_TYPE, types.tensor(stack.element, stack.shape)])
@@ -286,12 +286,12 @@ def _pop(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
     return [made.results[1]]
 
 
-def _close(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
+def _close(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
     return []
 
 
 # Op -> its rewrite for lists, which returns the replacements of the op's results.
-_OPS: Mapping[str, Callable[[Operation, Stack, Lists], Sequence[Value]]] = {
+_OPS: Mapping[str, Callable[[Operation, TensorStack, Lists], Sequence[Value]]] = {
     CLOSE: _close,
     NEW: _new,
     POP: _pop,
@@ -299,6 +299,6 @@ _OPS: Mapping[str, Callable[[Operation, Stack, Lists], Sequence[Value]]] = {
 }
 
 
-def _shape(insert: Builder, stack: Stack) -> Value:
+def _shape(insert: Builder, stack: TensorStack) -> Value:
     """Returns the elements' shape as ops of lists take it."""
     return insert.constant(np.array(-1 if stack.shape is None else stack.shape, np.int32))

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any
 
 from tfconvert.converter.ir.interface import interface_of
-from tfconvert.converter.pipeline.pass_result import Layer
+from tfconvert.converter.pipeline.pass_result import LayerReport
 from tfconvert.converter.pipeline.runner import opened
 from tfconvert.converter.targets.litert.quantize import comparison
 from tfconvert.converter.targets.litert.quantize.entries import entries_of
@@ -37,7 +37,7 @@ def check(
     quantize: Quantize,
     wanted: Verify,
     file: TFLiteFile,
-    layers: Sequence[Layer],
+    layers: Sequence[LayerReport],
     on_stage: Callable[[str], None] = lambda name: None,
 ) -> Fidelity:
     """Compares a quantized file with the model of floats; if that is wished, layer by layer.

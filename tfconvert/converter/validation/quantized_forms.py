@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tfconvert.converter.pipeline.pass_result import FLOAT, Layer
+from tfconvert.converter.pipeline.pass_result import FLOAT, LayerReport
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stages import before
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
@@ -76,7 +76,7 @@ class Forms:
             for _ in run_stages(self._module, _FLOATS, self._options):
                 pass
 
-    def nodes(self, layers: Iterable[Layer], exclude: Sequence[str] = ()) -> frozenset[str]:
+    def nodes(self, layers: Iterable[LayerReport], exclude: Sequence[str] = ()) -> frozenset[str]:
         """Returns the nodes that are quantized, at least in part.
 
         Args:
@@ -114,7 +114,7 @@ class Forms:
         """
         module = self._module.clone({})
         quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))
-        layers: list[Layer] = []
+        layers: list[LayerReport] = []
         with limited(self._options.limits):
             for done in run_stages(module, _REST, self._options._replace(quantize=quantize)):
                 layers += done.result.layers

@@ -63,7 +63,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.decline import Declined
-from tfconvert.converter.recurrence.layers import Plan, plan_of
+from tfconvert.converter.recurrence.layers import LayerPlan, plan_of
 from tfconvert.converter.recurrence.scan import Extents, looks_recurrent, scan_of
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.findings import chosen, kept
@@ -89,7 +89,7 @@ class FuseRecurrentLoops:
         """Rewrites every function; returns how many layers of each kind there are, and why loops have stayed."""
         functions = symbol_table.functions_of(module)
         extents = Extents(module)
-        plans: list[Plan] = []
+        plans: list[LayerPlan] = []
         notes: list[Diagnostic] = []
         for function in functions.values():
             for op in function.body.walk():
@@ -116,6 +116,6 @@ class FuseRecurrentLoops:
         return PassResult(applied, notes)
 
 
-def _choice(plan: Plan) -> speed.Choice:
+def _choice(plan: LayerPlan) -> speed.Choice:
     steps = next((layer.steps.length for layer in plan.layers if layer.steps), -1)
     return speed.choose(speed.sizes_of(layer.cell, speed.LOOP, steps) for layer in plan.layers)

@@ -52,7 +52,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.layers import Chain, chains_of, narrow_states
 from tfconvert.converter.recurrence.scan import Extents
-from tfconvert.converter.recurrence.unrolled import Place
+from tfconvert.converter.recurrence.unrolled import StepPlace
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.findings import chosen
 from tfconvert.converter.targets.litert.recurrent.unrolled import replace_chain
@@ -80,7 +80,7 @@ class FuseUnrolledLayers:
         chains = [chain for block in blocks for chain in chains_of(block)]
         extents = Extents(module)
         narrow = [narrow_states(chain, extents) for chain in chains]
-        places: dict[Value, Place] = {}
+        places: dict[Value, StepPlace] = {}
         notes: list[Diagnostic] = []
         for chain, states in zip(chains, narrow, strict=True):
             first = chain.steps[0].output.owner

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from tfconvert.converter.control_flow.constructs import invariants
 from tfconvert.converter.ir.edit import erase
-from tfconvert.converter.recurrence.cells import Lstm
-from tfconvert.converter.recurrence.layers import Plan
-from tfconvert.converter.recurrence.scan import Steps
+from tfconvert.converter.recurrence.cells import LstmCell
+from tfconvert.converter.recurrence.layers import LayerPlan
+from tfconvert.converter.recurrence.scan import SequenceSteps
 from tfconvert.converter.recurrence.unrolled import takes
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 
 
-def replace_loop(plan: Plan) -> list[str]:
+def replace_loop(plan: LayerPlan) -> list[str]:
     """Replaces a loop by the operators of its layers; returns which kinds of layers these are."""
     scan, loop = plan.scan, plan.scan.loop.op
     fixed = {index: scan.loop.given[index] for index in invariants(scan.body)}
@@ -45,10 +45,10 @@ def replace_loop(plan: Plan) -> list[str]:
             may_be_empty = _may_be_empty(plan, rows.outputs[row])
             rows.replace_last(result, row, spread.get(initial_state, initial_state) if may_be_empty else None)
     erase(loop)
-    return ["lstm" if isinstance(layer.cell, Lstm) else "rnn" for layer in plan.layers]
+    return ["lstm" if isinstance(layer.cell, LstmCell) else "rnn" for layer in plan.layers]
 
 
-def _may_be_empty(plan: Plan, steps: Steps) -> bool:
+def _may_be_empty(plan: LayerPlan, steps: SequenceSteps) -> bool:
     """Returns whether a loop may run zero times without TensorFlow failing.
 
     Where rows are collected in a list, TensorFlow stacks an empty one only if it knows the shape of the rows.
@@ -65,7 +65,7 @@ class _Rows:
     """
 
     def __init__(self, insert: Operators) -> None:
-        self.outputs: dict[Value, Steps] = {}
+        self.outputs: dict[Value, SequenceSteps] = {}
         self._insert = insert
         self._lasts: dict[tuple[Value, Value | None], Value] = {}
 

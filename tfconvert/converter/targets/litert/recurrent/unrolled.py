@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from tfconvert.converter.ir.edit import erase
-from tfconvert.converter.recurrence.cells import Lstm
+from tfconvert.converter.recurrence.cells import LstmCell
 from tfconvert.converter.recurrence.decline import need
 from tfconvert.converter.recurrence.layers import Chain, inner_ops
-from tfconvert.converter.recurrence.scan import Steps, steps_of
-from tfconvert.converter.recurrence.unrolled import Place, place_of
+from tfconvert.converter.recurrence.scan import SequenceSteps, steps_of
+from tfconvert.converter.recurrence.unrolled import StepPlace, place_of
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) -> str:
+def replace_chain(chain: Chain, places: dict[Value, StepPlace], narrow: Set[Value]) -> str:
     """Replaces the steps of a layer by one operator; returns which kind of layer it is.
 
     Args:
@@ -26,11 +26,11 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
     """
     inner = inner_ops(chain)
     for step in chain.steps:
-        if isinstance(step, Lstm):
+        if isinstance(step, LstmCell):
             need(all(use.operation in inner for use in step.state.uses), "a cell state is used by something else")
     taken = [places.get(row) or place_of(row) for row in chain.rows]
     sequence, begin, is_descending = _sequence(taken)
-    _check_initial(chain, Steps(sequence.sequence, sequence.axis).batch)
+    _check_initial(chain, SequenceSteps(sequence.sequence, sequence.axis).batch)
     first = chain.steps[0]
     assert isinstance(first.output.owner, Operation)
     insert = Operators(first.output.owner, {})
@@ -45,11 +45,11 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
     ]
     outputs = insert.layer(chain.steps[1], steps, first.output, initial)
     _replace_outputs(insert, chain, outputs, inner)
-    places.update((value, Place(outputs.value, outputs.axis, index)) for index, value in enumerate(chain.outputs))
-    return "lstm" if isinstance(first, Lstm) else "rnn"
+    places.update((value, StepPlace(outputs.value, outputs.axis, index)) for index, value in enumerate(chain.outputs))
+    return "lstm" if isinstance(first, LstmCell) else "rnn"
 
 
-def _sequence(taken: Sequence[Place | None]) -> tuple[Place, int, bool]:
+def _sequence(taken: Sequence[StepPlace | None]) -> tuple[StepPlace, int, bool]:
     """Returns any of some places, the first one read from the sequence, and whether they are read backwards."""
     found = [place for place in taken if place is not None]
     same = {(place.sequence, place.axis) for place in found}
@@ -61,13 +61,13 @@ def _sequence(taken: Sequence[Place | None]) -> tuple[Place, int, bool]:
     return found[0], begin, indices != ascending
 
 
-def _steps(insert: Operators, place: Place, begin: int, count: int, is_descending: bool) -> Steps:
+def _steps(insert: Operators, place: StepPlace, begin: int, count: int, is_descending: bool) -> SequenceSteps:
     """Returns the steps that are read from a sequence."""
     found = steps_of(place.sequence, place.axis)
     if found.length == count:
-        return Steps(found.value, found.axis, found.is_reversed != is_descending)
-    part = insert.part(Steps(place.sequence, place.axis), begin, count)
-    return Steps(part.value, part.axis, is_descending)
+        return SequenceSteps(found.value, found.axis, found.is_reversed != is_descending)
+    part = insert.part(SequenceSteps(place.sequence, place.axis), begin, count)
+    return SequenceSteps(part.value, part.axis, is_descending)
 
 
 def _check_initial(chain: Chain, batch: int) -> None:
@@ -78,7 +78,7 @@ def _check_initial(chain: Chain, batch: int) -> None:
         need(is_state, "its initial state has another shape than its states")
 
 
-def _replace_outputs(insert: Operators, chain: Chain, steps: Steps, inner: set[Operation]) -> None:
+def _replace_outputs(insert: Operators, chain: Chain, steps: SequenceSteps, inner: set[Operation]) -> None:
     """Replaces all uses of the steps' outputs but those in the steps themselves by the operator's."""
     outputs = chain.outputs
     for op in {use.operation: None for use in outputs[-1].uses}:

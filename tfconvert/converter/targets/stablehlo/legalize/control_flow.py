@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.control_flow.calls import Call
+from tfconvert.converter.control_flow.calls import FunctionCall
 from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.ir.block import Block, Region
@@ -22,7 +22,7 @@ HANDLED = _IF | _CASE | _WHILE
 """The ops that become regions."""
 
 
-def lower(op: Operation, calls: Sequence[Call], emit: Emit) -> tuple[Sequence[Value], list[Block]]:
+def lower(op: Operation, calls: Sequence[FunctionCall], emit: Emit) -> tuple[Sequence[Value], list[Block]]:
     """Emits what replaces an op; returns the values that replace its results, and the blocks that it now holds.
 
     Raises:
@@ -44,7 +44,7 @@ def lower(op: Operation, calls: Sequence[Call], emit: Emit) -> tuple[Sequence[Va
     return emit.op(name, (condition,), op.result_types, regions=[Region(each) for each in blocks]).results, blocks
 
 
-def _while(op: Operation, calls: Sequence[Call], emit: Emit) -> tuple[Sequence[Value], list[Block]]:
+def _while(op: Operation, calls: Sequence[FunctionCall], emit: Emit) -> tuple[Sequence[Value], list[Block]]:
     condition, body = calls
     (decision,) = condition.returned
     if types.element_of(decision.type) != types.I1 or types.shape_of(decision.type) not in ((), None):
@@ -54,7 +54,7 @@ def _while(op: Operation, calls: Sequence[Call], emit: Emit) -> tuple[Sequence[V
     return emit.op("while", op.operands[:], op.result_types, regions=regions).results, blocks
 
 
-def _taken(call: Call) -> Block:
+def _taken(call: FunctionCall) -> Block:
     """Returns a function's body, taken out of it, with a terminator that regions have."""
     block = call.block
     region = block.parent

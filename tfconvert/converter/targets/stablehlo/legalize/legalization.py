@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tfconvert.converter.control_flow.calls import Call, Calls
+from tfconvert.converter.control_flow.calls import Calls, FunctionCall
 from tfconvert.converter.ir.edit import erase, walk
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.targets.stablehlo.legalize import control_flow
@@ -114,7 +114,7 @@ class Legalization:
         op.erase()
         return blocks
 
-    def _bodies(self, op: Operation) -> Sequence[Call]:
+    def _bodies(self, op: Operation) -> Sequence[FunctionCall]:
         calls = self._calls.of[op]
         if len(calls) < len(callees(op)):
             raise DeclinedError("a function that it runs is only declared")
