@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
@@ -39,7 +40,8 @@ def returned(block: Block) -> Sequence[Value]:
     return () if last is None else last.operands
 
 
-class Construct(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Construct:
     """An op with the functions that it runs.
 
     Attributes:

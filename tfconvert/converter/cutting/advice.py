@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.cutting.spots import TensorNames
@@ -41,7 +41,8 @@ _NO_WORK = full_names(SAME_ELEMENTS | IDENTITIES) | {_READ}
 _MIN_WEIGHT = 64
 
 
-class CutOptions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CutOptions:
     """The tensors at which a model is to be cut.
 
     Attributes:
@@ -88,7 +89,7 @@ def options_that_cut_off(
         if outside.ops:
             found = outside.cut(TensorNames(known), has_functions=SEMANTICS in original.attributes)
             several = len(entries) > 1
-            return found._replace(signature=_key(functions[name])) if found is not None and several else found
+            return replace(found, signature=_key(functions[name])) if found is not None and several else found
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.ir.symbol_table import names
@@ -24,7 +24,8 @@ from tfconvert.schema.ir.operation import Operation
 _MAX_FOUND = 8
 
 
-class FoundTensor(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FoundTensor:
     """A node in a function, or in one that the function calls.
 
     Attributes:
@@ -189,7 +190,8 @@ class TensorNames:
 _SHOWN = 4
 
 
-class Spot(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Spot:
     """Where a tensor is: an argument or a result of a function, or the result of an op.
 
     Attributes:
@@ -205,7 +207,8 @@ class Spot(NamedTuple):
     result: int = 0
 
 
-class Spots(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Spots:
     """The function that has all tensors, and where in it.
 
     Attributes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -167,7 +167,8 @@ _OWN_KERNELS: Mapping[str, Kernel] = {
 _ACTIVATION = "fused_activation_function"
 
 
-class KernelRow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KernelRow:
     """How an operator is computed.
 
     Attributes:

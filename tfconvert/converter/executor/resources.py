@@ -1,8 +1,8 @@
 """Variables and lookup tables: handles, and the ops that read and write through them.
 
-A handle is a scalar object array that holds the `Variable` or the `LookupTable`; handles of one name are of one object. Refs
-of TensorFlow 1 are the same; where an op needs a value, a ref represents the variable's value at that moment. Writing
-replaces the array: values that were read before don't change.
+A handle is a scalar object array that holds the `Variable` or the `LookupTable`; handles of one name refer to one
+object. Refs of TensorFlow 1 are handles, too; where an op needs a value, a ref represents the variable's value at that
+moment. Writing replaces the array: values that were read before don't change.
 """
 
 from __future__ import annotations

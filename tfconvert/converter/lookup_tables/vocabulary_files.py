@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 _WRONG_FILE = "the file is not of this model"
 
 
-class Format(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Format:
     """How a file's lines are parsed.
 
     Attributes:

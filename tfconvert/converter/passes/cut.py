@@ -370,7 +370,7 @@ class _Cutting:
         self._name(input_names, output_names)
         update_function_type(self._function)
         erase_unused(self._module, self._function)
-        return PassResult.of({"operations cut off": max(before - len(walk(self._module)), 0)})._replace(notes=notes)
+        return PassResult.of({"operations cut off": max(before - len(walk(self._module)), 0)}, notes)
 
     def _feed(self) -> None:
         """Replaces the new inputs' values by arguments."""

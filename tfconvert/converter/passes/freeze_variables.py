@@ -80,7 +80,7 @@ class FreezeVariables:
         if frozen:
             for function in functions:
                 update_function_type(function)
-        return PassResult.of({"frozen": frozen})._replace(frozen_variables=frozen)
+        return PassResult.of({"frozen": frozen}, frozen_variables=frozen)
 
 
 def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
@@ -55,7 +56,7 @@ class Inline:
         inside = {name: walk(function)[1:] for name, function in functions.items()}
         calls = {name: [op for op in ops if op.name in CALLS] for name, ops in inside.items()}
         if not any(calls.values()) and not any(map(is_private, functions.values())):
-            return NOTHING_DONE._replace(operations=count_operations(module))
+            return replace(NOTHING_DONE, operations=count_operations(module))
         outside = names_outside(module)
         references = _count_references(functions, inside.values()) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}
@@ -77,7 +78,7 @@ class Inline:
                     pending += reversed(calls[callee_name])
             update_function_type(functions[name])
         erase_unreferenced(functions, outside)
-        return NOTHING_DONE._replace(operations=count_operations(module))
+        return replace(NOTHING_DONE, operations=count_operations(module))
 
 
 def _callee(call: Operation) -> str:

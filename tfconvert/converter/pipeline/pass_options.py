@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.converter.pipeline.stage import Pass
@@ -31,7 +31,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _END = "end"
 
 
-class PassText(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PassText:
     """One pass as it is written.
 
     Attributes:
@@ -43,7 +44,8 @@ class PassText(NamedTuple):
     options: dict[str, tuple[Value, ...]]
 
 
-class _Token(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Token:
     """A piece of the text: `name`, `number`, `string`, `space`, `end`, or the mark that it is."""
 
     kind: str

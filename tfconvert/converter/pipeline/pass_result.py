@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.fidelity import Fidelity, some
@@ -14,7 +15,8 @@ FLOAT = "float32"
 """The form of a layer that is not quantized."""
 
 
-class LayerReport(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LayerReport:
     """One operator.
 
     Attributes:
@@ -42,11 +44,12 @@ class LayerReport(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Returns what is known, as plain data."""
         # Ranges often begin at zero.
-        known = {name: value for name, value in self._asdict().items() if value or isinstance(value, float)}
+        known = {name: value for name, value in asdict(self).items() if value or isinstance(value, float)}
         return {name: value for name, value in known.items() if value == value}  # NaN is unknown.
 
 
-class QuantizationReport(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class QuantizationReport:
     """The report on a quantization.
 
     Attributes:
@@ -114,7 +117,8 @@ def _size(size: int) -> str:
     return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"
 
 
-class PassResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PassResult:
     """The effect of a pass on one module.
 
     Attributes:
@@ -134,9 +138,11 @@ class PassResult(NamedTuple):
     layers: Sequence[LayerReport] = ()
 
     @classmethod
-    def of(cls, counts: Mapping[str, int]) -> PassResult:
-        """Returns a result of nothing but counts, from a mapping that may hold zeros."""
-        return cls(Counter({name: count for name, count in counts.items() if count}))
+    def of(
+        cls, counts: Mapping[str, int], notes: Sequence[Diagnostic] = (), *, frozen_variables: int = 0
+    ) -> PassResult:
+        """Returns a result with the counts that are not zero."""
+        return cls(Counter({name: count for name, count in counts.items() if count}), notes, "", frozen_variables)
 
 
 NOTHING_DONE = PassResult(Counter())

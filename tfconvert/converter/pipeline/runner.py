@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.ir.interface import has_open_sizes
 from tfconvert.converter.pipeline.pass_registry import pass_class
@@ -83,7 +84,8 @@ USER = ("composites", "patterns", "quantizes_activations")
 """Fields of `Options` by which the user adds something to the conversion, so that stages may require it."""
 
 
-class Applied(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Applied:
     """A stage that was run.
 
     Attributes:

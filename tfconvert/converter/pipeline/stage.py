@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
@@ -109,4 +110,4 @@ def apply_watched(run: Pass, stage: Stage, module: ModuleOp, instruments: Sequen
             for instrument in reversed(instruments):
                 instrument.failed(stage, module)
     notes = [note for instrument in reversed(instruments) for note in instrument.after(stage, module)]
-    return result._replace(notes=[*result.notes, *notes]) if notes else result
+    return replace(result, notes=[*result.notes, *notes]) if notes else result

@@ -10,9 +10,8 @@ added: all end in one form, whose weights are parts of the values that the graph
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.schema.dialects import tf, types
@@ -26,7 +25,8 @@ Range = tuple[int, int]
 """A first index and a number of indices."""
 
 
-class Weights(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Weights:
     """A part of a matrix by which a vector is multiplied.
 
     Attributes:
@@ -42,7 +42,8 @@ class Weights(NamedTuple):
     outputs: Range
 
 
-class Vector(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Vector:
     """A part of a vector that is added, or by which something is multiplied element by element.
 
     Attributes:
@@ -82,9 +83,9 @@ class Sum:
         """Returns the sum restricted to some columns."""
         return Sum(
             size,
-            tuple((leaf, by._replace(outputs=_within(by.outputs, begin, size))) for leaf, by in self.products),
+            tuple((leaf, replace(by, outputs=_within(by.outputs, begin, size))) for leaf, by in self.products),
             (),
-            tuple(one._replace(elements=_within(one.elements, begin, size)) for one in self.biases),
+            tuple(replace(one, elements=_within(one.elements, begin, size)) for one in self.biases),
         )
 
     @property

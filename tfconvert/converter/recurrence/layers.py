@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from tfconvert.converter.control_flow.constructs import invariants
 from tfconvert.converter.ir.constants import constant_array, constant_int, is_enumeration
@@ -19,7 +19,8 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 
-class Chain(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Chain:
     """The steps of a layer.
 
     Attributes:
@@ -179,7 +180,8 @@ def _other(cell: Cell, leaf: Value) -> Value:
 _STATE_USED = "its last cell state is used, which the operator doesn't return"
 
 
-class RecurrentLayer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RecurrentLayer:
     """A recurrent layer.
 
     Attributes:
@@ -197,7 +199,8 @@ class RecurrentLayer(NamedTuple):
     initial: tuple[Value, ...]
 
 
-class LayerPlan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LayerPlan:
     """The fused form of a loop.
 
     Attributes:

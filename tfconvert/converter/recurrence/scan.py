@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import Construct, invariants, origin, returned
@@ -83,7 +82,8 @@ def _defined_by(value: Value, name: str) -> OpResult | None:
     return value if isinstance(value, OpResult) and value.op.name == name else None
 
 
-class SequenceSteps(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SequenceSteps:
     """A sequence.
 
     Attributes:
@@ -163,7 +163,8 @@ def _not_empty(concat: Operation, axis: int) -> list[Value]:
 _COUNTING = "its condition is not just a count"
 
 
-class Read(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Read:
     """A step of a sequence, as the body reads it.
 
     Attributes:

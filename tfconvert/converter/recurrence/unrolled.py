@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import constant_array, constant_int, constant_ints
@@ -19,7 +19,8 @@ from tfconvert.schema.ir.values import OpResult, Value
 _MASKS = ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
 
 
-class StepPlace(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StepPlace:
     """The source of a step.
 
     Attributes:
@@ -49,7 +50,7 @@ def read_of(value: Value) -> StepPlace | None:
     if place is None or shape is None or place.axis > min(1, len(shape) - 1):
         return None
     length = shape[place.axis]
-    return place._replace(step=place.step + length) if place.step < 0 <= length else place
+    return replace(place, step=place.step + length) if place.step < 0 <= length else place
 
 
 def _sliced(value: OpResult) -> StepPlace | None:
@@ -325,9 +326,9 @@ def _source(read: Operation) -> StepPlace | None:
         if not isinstance(op, Operation) or op.name not in ("tf.Transpose", "tf.ReverseV2"):
             return place
         if _swaps(op):
-            place = place._replace(sequence=op.operands[0], axis=1 - place.axis)
+            place = replace(place, sequence=op.operands[0], axis=1 - place.axis)
         elif _reversed_axis(op) == place.axis:
-            place = place._replace(sequence=op.operands[0], step=length - 1 - place.step)
+            place = replace(place, sequence=op.operands[0], step=length - 1 - place.step)
         else:
             return place
     return None

@@ -267,9 +267,10 @@ class Training:
         assert definition is not None
         element = types.element_of(access.op.operands[-1].type)
         self.names = [argument.name for argument in definition.input_arg]
-        self.flags = {each.name: tf.get(access.op, each.name, each.default_value.b) for each in definition.attr}
+        flags = (each for each in definition.attr if each.type == "bool")
+        self.flags = {each.name: tf.get(access.op, each.name, each.default_value.b) for each in flags}
         self.terms: dict[str, UpdateTerm] = {}
-        for position, (name, operand) in enumerate(zip(self.names, access.op.operands, strict=False)):
+        for position, (name, operand) in enumerate(zip(self.names, access.op.operands, strict=True)):
             is_handle = isinstance(types.element_of(operand.type), types.ResourceType)
             self.terms[name] = UpdateTerm(access, access.read(position, element) if is_handle else operand)
 

@@ -102,7 +102,7 @@ class UnrollLoops:
         CommonSubexpressions().apply(module)
         hoisted = sum(map(hoist_products, blocks))
         ShapeInference().apply(module)
-        return PassResult.of({"unrolled": unrolled, "hoisted": hoisted})._replace(notes=notes)
+        return PassResult.of({"unrolled": unrolled, "hoisted": hoisted}, notes)
 
 
 def _stays(found: Construct) -> Diagnostic:
