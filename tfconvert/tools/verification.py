@@ -126,4 +126,4 @@ def _quantized(
     if problem is not None and fidelity.is_refused:
         raise ConversionError((problem, *fidelity.worst_layers()))
     notes = (problem, *report.notes) if problem is not None else report.notes
-    return report._replace(quantization=replace(known, fidelity=fidelity), notes=notes)
+    return report._replace(quantization=known._replace(fidelity=fidelity), notes=notes)

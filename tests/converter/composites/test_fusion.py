@@ -42,18 +42,18 @@ def _of_type(*shape: int, element: Any = types.F32) -> Any:
 @pytest.mark.parametrize(
     ("part", "does", "message"),
     [
-        ("rewrite", lambda composite, body: [*body.arguments], "gives 2 results, not 1"),
+        ("rewrite", lambda composite, body: [*body.arguments], "returns 2 results, not 1"),
         ("rewrite", lambda composite, body: _rewrite(composite, body)[0], "not a sequence of values"),
-        ("rewrite", lambda composite, body: None, "gives NoneType None, which is not a sequence of values"),
+        ("rewrite", lambda composite, body: None, "returns NoneType None, which is not a sequence of values"),
         ("rewrite", lambda composite, body: ["x"], "not a sequence of values"),
         ("rewrite", _of_type(4, 3, element=types.I32), "tensor<4x3xi32> as result 0, not tensor<4x3xf32>"),
         ("rewrite", _of_type(4, 4), "tensor<4x4xf32> as result 0, not tensor<4x3xf32>"),
         ("rewrite", _of_type(4), "tensor<4xf32> as result 0, not tensor<4x3xf32>"),
-        ("rewrite", _old_value, "a value as result 0 that is none of the new body's"),
+        ("rewrite", _old_value, "a value as result 0 that is not in the new body"),
         ("rewrite", lambda composite: None, "fails with TypeError"),
         ("rewrite", _misspelt, r"fails with KeyError: 'embeding_lookup' \(.*test_fusion.py:\d+\)"),
         ("check", lambda composite: composite.shape(2), r"fails with IndexError: .* \(.*test_fusion.py:\d+\)"),
-        ("check", lambda composite: False, "gives False, neither a reason nor None"),
+        ("check", lambda composite: False, "returns False, neither a reason nor None"),
         ("note", lambda composite: composite.nothing, "fails with AttributeError"),
     ],
 )

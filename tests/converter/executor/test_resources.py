@@ -126,5 +126,5 @@ def test_a_table_is_filled_by_the_initializer() -> None:
 
 
 def test_a_table_that_nothing_fills_answers_nothing() -> None:
-    with pytest.raises(ConversionError, match="nothing has filled the table 't'"):
+    with pytest.raises(ConversionError, match="the table 't' is not initialized"):
         run_text(FIND, [X])

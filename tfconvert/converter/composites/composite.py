@@ -21,7 +21,7 @@ from tfconvert.schema.ir.values import Value
 _ZERO_PRESERVING = full_names(ZERO_PRESERVING)
 
 Handed = Callable[[Value], Sequence[Value]]
-"""Returns the operands that all callers pass for an argument; nothing if not all callers are known."""
+"""Returns the operands that all callers pass for an argument; empty if some callers are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Composite:
     Attributes:
         name: The interface that it implements.
         function: The function, with one block.
-        attributes: The mark's attributes beside the name.
+        attributes: The mark's other attributes.
         calls: The ops that call it.
         runs_in_loop: Whether a loop may run it.
-        is_run_otherwise: Whether something else refers to it: a conditional, a loop, or a user of the model.
-        handed: Returns the operands that callers pass to the functions that call it.
+        is_run_otherwise: Whether it has other users: a conditional, a loop, or a user of the model.
+        handed: Returns the operands that callers pass for an argument of a function.
         arguments: The types of its arguments, as far as the calls determine them.
         results: The types of its results, as far as the calls determine them.
     """
@@ -61,7 +61,6 @@ class Composite:
 
     @property
     def function_name(self) -> str:
-        """The function's name."""
         return self.function.sym_name
 
     @property
@@ -70,9 +69,9 @@ class Composite:
         return place_of(self.calls[0].location if self.calls else self.function.location)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Returns an attribute of the mark, or else of the function, as a Python value; `default` if there is none.
+        """Returns an attribute of the mark, or else of the function; `default` if it is missing.
 
-        One that has no counterpart in Python is returned as it is.
+        The attribute becomes a Python value if it has a counterpart.
         """
         value = self.attributes.get(name, self.function.attributes.get(f"tf.{name}"))
         if value is None:
@@ -83,7 +82,7 @@ class Composite:
             return value
 
     def shape(self, index: int) -> types.Shape | None:
-        """Returns an argument's shape, `None` if not even the rank is known."""
+        """Returns an argument's shape, or `None` for an unknown rank."""
         return types.shape_of(self.arguments[index])
 
     def element(self, index: int) -> Attribute:
@@ -91,11 +90,10 @@ class Composite:
         return types.element_of(self.arguments[index])
 
     def is_used(self, result: int) -> bool:
-        """Returns whether a result has uses."""
         return self.is_run_otherwise or any(call.results[result].first_use is not None for call in self.calls)
 
     def counts(self, arguments: int, results: int) -> str | None:
-        """Returns why the numbers of arguments and results are wrong, `None` if they are right."""
+        """Returns why the numbers of arguments and results are wrong, or `None`."""
         for what, expected, found in (
             ("arguments", arguments, len(self.arguments)),
             ("results", results, len(self.results)),
@@ -105,7 +103,7 @@ class Composite:
         return None
 
     def ranks(self, expected: Mapping[int, int]) -> str | None:
-        """Returns why arguments don't have the ranks that they should, `None` if they do."""
+        """Returns why arguments don't have the expected ranks, or `None`."""
         for index, rank in expected.items():
             shape = self.shape(index)
             if shape is None:
@@ -115,7 +113,7 @@ class Composite:
         return None
 
     def elements(self, expected: Mapping[int, str]) -> str | None:
-        """Returns why arguments don't have the element types that they should, `None` if they do.
+        """Returns why arguments don't have the expected element types, or `None`.
 
         Args:
             expected: Argument -> names of element types as MLIR prints them, separated by spaces.
@@ -127,7 +125,7 @@ class Composite:
         return None
 
     def gives(self, result: int, element: Attribute, shape: types.Shape | None) -> str | None:
-        """Returns why a result can't be of an element type and a shape, `None` if it can.
+        """Returns why a result can't have an element type and a shape, or `None`.
 
         A fusion's results must have the types of the function's results.
         """
@@ -135,7 +133,7 @@ class Composite:
         return f"result {result} is {wanted}, not {made}" if not compatible_types(wanted, made) else None
 
     def has(self, kinds: Mapping[str, type]) -> str | None:
-        """Returns which attribute is missing or of another type, `None` if all are as they should be."""
+        """Returns which attribute is missing or of another type, or `None`."""
         for name, kind in kinds.items():
             value = self.get(name)
             if value is None:
@@ -174,7 +172,7 @@ def is_zero(value: Value, handed: Handed) -> bool:
 
 
 def _types(own: Sequence[Attribute], others: Sequence[Sequence[Attribute]]) -> tuple[Attribute, ...]:
-    """Returns types, each made more specific where all others agree on one and there is nothing against it."""
+    """Returns types, each made more specific if all others are equal and compatible with it."""
     columns = zip(*others, strict=True) if others else ([] for _ in own)
     merged = []
     for mine, seen in zip(own, columns, strict=True):
@@ -189,7 +187,7 @@ _OTHERS = (tf.FunctionAttr, SymbolRefAttr, tf.ShapeAttr)
 
 
 def plain_option(attribute: Attribute) -> Any:
-    """Returns an attribute as what a flexbuffer can hold: a number, a string, or a list of one kind of these.
+    """Returns an attribute as a value for a flexbuffer: a number, a string, or a list of either.
 
     Raises:
         TypeError: A flexbuffer can't hold it.
@@ -205,7 +203,7 @@ def plain_option(attribute: Attribute) -> Any:
 
 
 def unfit_option(attributes: Mapping[str, Attribute]) -> str | None:
-    """Returns which attribute can't be an option, `None` if all can."""
+    """Returns why an attribute can't be an option, or `None`."""
     for name, attribute in attributes.items():
         if not name.isascii() or "\0" in name:
             return f"the attribute {name!r} has a name that no option can have"
@@ -217,6 +215,6 @@ def unfit_option(attributes: Mapping[str, Attribute]) -> str | None:
 
 
 def chosen_options(composite: Composite, names: Iterable[str]) -> dict[str, Any]:
-    """Returns some of a function's attributes, which a check has validated, as options; absent ones are left out."""
+    """Returns some of a function's attributes as options, without absent ones. A check has validated them."""
     found = ((name, composite.get(name)) for name in names)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found if value is not None}

@@ -27,7 +27,7 @@ class Body:
 
     Attributes:
         arguments: The function's arguments.
-        anchor: The function's return, before which ops are inserted; they take its location.
+        anchor: The function's return. Ops are inserted before it, with its location.
 
     Args:
         anchor: The return, the only op in the block.
@@ -41,11 +41,11 @@ class Body:
         self.arguments: Sequence[Value] = block.args
 
     def tf(self, name: str, operands: Sequence[Value], *result_types: Attribute, **attributes: Any) -> Sequence[Value]:
-        """Appends a `tf` op, named as TensorFlow has it; returns its results."""
+        """Appends a `tf` op by its name in TensorFlow; returns its results."""
         return self._builder.tf_op(name, operands, result_types, attributes).results
 
     def tfl(self, name: str, operands: Sequence[Value], *result_types: Attribute, **options: Any) -> Sequence[Value]:
-        """Appends a builtin operator, named as the `tfl` dialect has it; returns its results.
+        """Appends a builtin operator by its name in the `tfl` dialect; returns its results.
 
         Raises:
             KeyError: There is no such operator, or it has no such option.
@@ -79,15 +79,15 @@ class Body:
         return self._builder.slice(value, begin, size)
 
     def typed(self, value: Value, known: Attribute) -> Value:
-        """Returns a value as one of a type that it is known to have, since all calls agree on it."""
+        """Returns a value with a more specific type, which all calls agree on."""
         return value if value.type == known else self.tf("Identity", (value,), known)[0]
 
 
 Check = Callable[[Composite], str | None]
-"""Returns why a function can't be fused, as the end of a sentence; `None` if it can."""
+"""Returns why a function can't be fused, as the end of a sentence, or `None`."""
 
 Rewrite = Callable[[Composite, Body], Sequence[Value]]
-"""Appends the new body to a function whose old one is erased; returns the function's results."""
+"""Appends the new body to a function without a body; returns the function's results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +95,21 @@ class Fusion:
     """An entry of the table of fusions.
 
     Attributes:
-        name: The fusion's own name, with dashes; the report counts by it.
-        interface: The name that functions say they implement; one that ends in `*` matches all with that prefix.
-        summary: The arguments in order and what becomes of them, in a line.
-        check: Returns why a function that has the name doesn't fit.
+        name: The fusion's name, with dashes, for the report.
+        interface: The name that functions declare to implement; `name*` matches all with this prefix.
+        summary: The arguments in order and their use, in a line.
+        check: Returns why a function with the name doesn't fit.
         rewrite: Builds the new body.
         mark: The function attribute that holds the name.
-        flag: An attribute that must be true for the entry to apply; empty if there is none.
-        is_custom: Whether the new operator is not a builtin one; such a fusion requires `allow_custom_ops`, and leaves
-            the body, which computes the same, without it.
-        on_misfit: What to do with a function that doesn't fit: `keep` its body and say so in the report, or `error`.
-        note: Returns a note for the user on a function that was fused; empty if there is none.
-        is_recurrent: Whether the operator computes what is a loop in the body. Users may want to keep such loops. One
-            that is kept is analysed once more, without the mark; the reason found then is reported.
-        function: A name of functions, or a pattern of names (`attention_*`), as their author wrote them: the entry is
-            for functions of these names, marked or not, in place of the interface; empty if only marks count.
+        flag: An attribute that must be true for the entry to apply; may be empty.
+        is_custom: Whether the new operator is a custom operator. Without `allow_custom_ops`, such a fusion leaves the
+            body.
+        on_misfit: For a function that doesn't fit: `keep` its body and report it, or `error`.
+        note: Returns a note for the user on a fused function; may be empty.
+        is_recurrent: Whether the operator replaces a loop in the body. Users may want to keep such loops. A kept loop
+            is analysed again, without the mark, to report a reason.
+        function: A name or pattern of names (`attention_*`) of functions, as in the source. The entry is then for
+            functions with these names, marked or not, instead of the interface.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Fusion:
     function: str = ""
 
     def names(self, function_name: str) -> bool:
-        """Returns whether this entry is for functions of a name, whatever their mark."""
+        """Returns whether this entry is for functions of a name, regardless of marks."""
         return bool(self.function) and fnmatchcase(plain_name(function_name), self.function)
 
     def applies(self, composite: Composite, mark: str) -> bool:
@@ -150,15 +150,15 @@ CODE = "bad-fusion"
 
 
 def misfit(fusion: Fusion, composite: Composite) -> str | None:
-    """Returns why a fusion declines a function, `None` if it doesn't.
+    """Returns why a fusion declines a function, or `None`.
 
     Raises:
-        ConversionError: The fusion's check fails, or returns something else (`bad-fusion`).
+        ConversionError: The fusion's check fails, or returns another type (`bad-fusion`).
     """
     with Guard(partial(_mistake, fusion, composite, "check")):
         reason: Any = fusion.check(composite)
     if reason is not None and not isinstance(reason, str):
-        raise _mistake(fusion, composite, "check", f"gives {reason!r}, neither a reason nor None")
+        raise _mistake(fusion, composite, "check", f"returns {reason!r}, neither a reason nor None")
     return reason
 
 
@@ -166,7 +166,7 @@ def new_results(fusion: Fusion, composite: Composite, body: Body) -> Sequence[Va
     """Runs a fusion's rewrite, which builds the function's body; returns the function's results.
 
     Raises:
-        ConversionError: The fusion's rewrite fails, or returns what the function can't return (`bad-fusion`).
+        ConversionError: The fusion's rewrite fails, or returns wrong values (`bad-fusion`).
     """
     with Guard(partial(_mistake, fusion, composite, "rewrite")):
         results: Any = fusion.rewrite(composite, body)
@@ -177,7 +177,7 @@ def new_results(fusion: Fusion, composite: Composite, body: Body) -> Sequence[Va
 
 
 def note_of(fusion: Fusion, composite: Composite) -> str:
-    """Returns a fusion's note on a function that was fused, empty if there is none.
+    """Returns a fusion's note on a fused function; may be empty.
 
     Raises:
         ConversionError: The fusion's note fails (`bad-fusion`).
@@ -188,15 +188,15 @@ def note_of(fusion: Fusion, composite: Composite) -> str:
 
 def _wrong_results(composite: Composite, results: Any) -> str:
     if not isinstance(results, Sequence) or not all(isinstance(value, Value) for value in results):
-        return f"gives {type(results).__name__} {results}, which is not a sequence of values"
+        return f"returns {type(results).__name__} {results}, which is not a sequence of values"
     if len(results) != len(composite.results):
-        return f"gives {len(results)} results, not {len(composite.results)}"
+        return f"returns {len(results)} results, not {len(composite.results)}"
     for index, (value, wanted) in enumerate(zip(results, composite.results, strict=True)):
         if not compatible_types(value.type, wanted):
-            return f"gives {value.type} as result {index}, not {wanted}"
+            return f"returns {value.type} as result {index}, not {wanted}"
         block = value.owner.parent if isinstance(value.owner, Operation) else value.owner
         if block is not composite.function.body.block:
-            return f"gives a value as result {index} that is none of the new body's"
+            return f"returns a value as result {index} that is not in the new body"
     return ""
 
 

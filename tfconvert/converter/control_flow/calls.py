@@ -26,7 +26,7 @@ class FunctionCall:
     Attributes:
         op: The op.
         block: The function's body.
-        is_condition: Whether it is a loop's condition, whose result is none of the op's.
+        is_condition: Whether it is a loop's condition, whose result is not a result of the op.
     """
 
     op: Operation
@@ -49,7 +49,7 @@ class FunctionCall:
         return () if terminator is None else tuple(terminator.operands)
 
     def same(self) -> Iterator[tuple[Value, Value]]:
-        """Yields pairs of values of which one is forwarded as the other."""
+        """Yields pairs of values that are forwarded unchanged."""
         yield from zip(self.block.args, islice(self.op.operands, self.first, None), strict=False)
         if not self.is_condition:
             yield from zip(self.op.results, self.returned, strict=False)
@@ -84,7 +84,7 @@ class Calls:
     def _note(self, op: Operation, interface: CallInterface) -> None:
         names = callees(op)
         if len(names) < (interface.arity or 0):
-            raise error_at(op, "bad-operand", "an attribute that should name a function names none")
+            raise error_at(op, "bad-operand", "an attribute that should name a function doesn't")
         is_loop = interface.kind is Kind.LOOP
         self.of[op] = tuple(
             FunctionCall(op, self.functions[name].body.block, is_loop and index == 0)
@@ -95,7 +95,7 @@ class Calls:
             self.to.setdefault(call.block, []).append(call)
 
     def update_types(self) -> None:
-        """Updates the types of functions, and the result types of calls, after values' types have changed."""
+        """Updates the types of functions and the result types of calls after types of values have changed."""
         for function in self.functions.values():
             update_function_type(function)
         for op in self.of:
@@ -105,14 +105,14 @@ class Calls:
 def inline_call(
     call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool
 ) -> tuple[list[Operation], list[Value]]:
-    """Replaces a call by the callee's body; returns the ops that took its place, and the values of its results.
+    """Replaces a call by the callee's body; returns the inlined ops, and the values of the results.
 
     Args:
         call: The call.
         callee: The called function.
-        is_last: Whether nothing else needs the body: it is moved instead of copied.
-        note_call: Whether locations include the call; for a function with one caller they needn't, unless it names what
-            it implements: the nodes in all these have the same names.
+        is_last: Whether the body has no other users: it is moved instead of copied.
+        note_call: Whether locations include the call. A function with one caller doesn't need it, unless it declares
+            what it implements: such functions have equal names of nodes.
     """
     block = call.parent
     assert block is not None
@@ -150,7 +150,7 @@ def _body(call: Operation, callee: FuncOp) -> Block:
 
 
 def _agree(one: Value, other: Value) -> bool:
-    """Returns whether caller and callee agree on a value's element type and shape, as far as they must."""
+    """Returns whether caller and callee have compatible types of a value."""
     first, second = types.element_of(one.type), types.element_of(other.type)
     if types.dereferenced(first) != types.dereferenced(second):
         return False

@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 
 
 def body_of(function: FuncOp) -> Block | None:
-    """Returns a function's only block if that ends in `func.return`, else `None`."""
+    """Returns a function's only block if it ends in `func.return`, or `None`."""
     blocks = function.body.blocks
     if len(blocks) != 1 or (last := blocks[0].last_op) is None or last.name != "func.return":
         return None
@@ -35,7 +35,7 @@ def body_of(function: FuncOp) -> Block | None:
 
 
 def returned(block: Block) -> Sequence[Value]:
-    """Returns the values that a function's block ends in."""
+    """Returns the values that a function's block returns."""
     last = block.last_op
     return () if last is None else last.operands
 
@@ -46,7 +46,7 @@ class Construct:
 
     Attributes:
         op: The op.
-        kind: How it runs them.
+        kind: The kind of control flow.
         functions: The functions; of a loop the condition and the body.
     """
 
@@ -56,7 +56,7 @@ class Construct:
 
     @property
     def given(self) -> Sequence[Value]:
-        """The operands that the functions get."""
+        """The operands that are passed to the functions."""
         return self.op.operands[INTERFACES[self.op.name].first_operand :]
 
     @property
@@ -73,7 +73,7 @@ def construct(op: Operation, functions: Mapping[str, FuncOp]) -> Construct | Non
         functions: The module's functions.
 
     Returns:
-        `None` if a function is missing, has no body of one block, or takes or returns other values than the op has.
+        `None` if a function is missing, doesn't have one block, or doesn't match the op's operands and results.
     """
     interface, names = INTERFACES[op.name], callees(op)
     kind = interface.kind
@@ -98,8 +98,8 @@ def inline_body(block: Block, given: Sequence[Value], before: Operation, *, move
         block: The function's block.
         given: The values that replace its arguments.
         before: The op.
-        moves: Whether nothing else needs the function: its ops are moved out of it instead of copied, and what is left
-            of it is not a function any more.
+        moves: Whether the function has no other users: its ops are moved instead of copied, and its rest is not a valid
+            function any more.
 
     Returns:
         The values that the function returns.
@@ -127,8 +127,8 @@ def drop(function: FuncOp, arguments: Collection[int], results: Collection[int])
 
     Args:
         function: The function.
-        arguments: The arguments' places.
-        results: The results' places.
+        arguments: Indices of the arguments.
+        results: Indices of the results.
     """
     block, last = function.body.block, function.body.block.last_op
     assert last is not None
@@ -151,7 +151,7 @@ def change_signature(
     Args:
         op: The op, which is erased.
         operands: The new op's operands.
-        dropped: The places of the results to drop, which must be unused.
+        dropped: Indices of the results to drop, which must be unused.
         added: The types of additional results, appended to the others.
     """
     kept = without(op.results, dropped)
@@ -164,12 +164,12 @@ def change_signature(
 
 
 def without(items: Iterable[Item], dropped: Collection[int]) -> list[Item]:
-    """Returns items without those at some places."""
+    """Returns items without those at some indices."""
     return [item for index, item in enumerate(items) if index not in dropped]
 
 
 def is_boolean(value: Value) -> bool:
-    """Returns whether a value is a condition as LiteRT requires it; one of unknown rank can only be a scalar."""
+    """Returns whether a value is a boolean scalar, as LiteRT requires; an unknown rank must be a scalar's."""
     return types.element_of(value.type) == types.I1 and types.shape_of(value.type) in ((), None)
 
 
@@ -177,7 +177,7 @@ _IDENTITIES = full_names(IDENTITIES)
 
 
 def decided_branch(found: Construct) -> int | None:
-    """Returns which of an `If`'s or `Case`'s branches is taken, `None` if that isn't known."""
+    """Returns the index of the branch that an `If` or `Case` always takes, or `None`."""
     if len(set(found.functions)) == 1:
         return 0
     constant = tensor_data.constant_of(found.op.operands[0])
@@ -185,10 +185,10 @@ def decided_branch(found: Construct) -> int | None:
 
 
 def branch_of(found: Construct, value: tensor_data.Array) -> int | None:
-    """Returns which branch the value of a condition or an index chooses.
+    """Returns the index of the branch that a condition or an index selects.
 
     Returns:
-        `None` if it is neither a number nor a truth value: what it means depends on whether it has elements.
+        `None` if it is neither a number nor a boolean: its meaning depends on whether it has elements.
     """
     if value.shape != () or value.dtype.kind not in "biuf":
         return None
@@ -206,7 +206,7 @@ def origin(value: Value) -> Value:
 
 
 def invariants(block: Block) -> frozenset[int]:
-    """Returns the arguments of a loop's body that it returns at their own places."""
+    """Returns the indices of loop-invariant variables, which the body returns unchanged."""
     found = set()
     for index, value in enumerate(map(origin, returned(block))):
         if isinstance(value, BlockArgument) and value.block is block and value.index == index:
@@ -215,7 +215,7 @@ def invariants(block: Block) -> frozenset[int]:
 
 
 def pass_through_operands(found: Construct) -> dict[int, Value]:
-    """Returns the results that are operands, whichever branch is taken and however often a loop runs."""
+    """Returns the results that always equal operands, regardless of branches and iterations."""
     if found.kind is Kind.LOOP:
         return {index: found.given[index] for index in invariants(found.functions[1].body.block)}
     ways = [[_argument(value, body) for value in returned(body)] for body in found.bodies]
@@ -234,7 +234,7 @@ def _argument(value: Value, block: Block) -> int | None:
 def sink_constants(found: Construct) -> int:
     """Sinks constant operands into the callees; returns how many.
 
-    A loop still forwards the variable, as long as the variable exists.
+    A loop still forwards the variable while it exists.
     """
     places: Iterable[int] = range(len(found.given))
     kept: frozenset[Operation | None] = frozenset()
@@ -259,21 +259,21 @@ def _sink(block: Block, index: int, constant: tensor_data.Constant, kept: frozen
     return True
 
 
-# Conditions that depend on more ops than this are not computed.
+# Maximum number of ops of a condition that is computed.
 _MAX_OPS = 64
 
 Constants = dict[Value, Constant]
 
 
 def trip_count(found: Construct, limit: int) -> int | None:
-    """Returns how often a loop's body runs.
+    """Returns the number of iterations of a loop.
 
     Args:
         found: The loop.
-        limit: The most iterations that are of interest.
+        limit: Maximum number of iterations to count.
 
     Returns:
-        `None` if constants don't determine it, or there are more iterations.
+        `None` if constants don't determine it, or it exceeds the limit.
     """
     condition, body = (function.body.block for function in found.functions)
     (predicate,) = returned(condition)
@@ -302,7 +302,7 @@ def trip_count(found: Construct, limit: int) -> int | None:
 
 
 def _recurrence(variables: set[int], body: Block) -> tuple[set[int], list[Operation] | None]:
-    """Returns the variables on which some depend from one iteration to the next, and the ops that compute these."""
+    """Returns the variables that some depend on across iterations, and the ops that compute them."""
     while True:
         values = returned(body)
         found = _slice(body, [values[index] for index in variables])
@@ -314,10 +314,10 @@ def _recurrence(variables: set[int], body: Block) -> tuple[set[int], list[Operat
 
 
 def _slice(block: Block, roots: Sequence[Value]) -> tuple[list[Operation], set[int]] | None:
-    """Returns the ops that values depend on, in order, and the places of the arguments that they depend on.
+    """Returns the ops that values depend on, in order, and the indices of the arguments that they depend on.
 
     Returns:
-        `None` if there are too many, or one of them can't be computed alone.
+        `None` if there are too many, or one of them can't be computed separately.
     """
     ops: set[Operation] = set()
     arguments: set[int] = set()
@@ -342,7 +342,7 @@ def _value(value: Value, computed: Constants, block: Block, state: Mapping[int, 
 
 
 def _computed(ops: Sequence[Operation], block: Block, state: Mapping[int, Constant | None]) -> Constants | None:
-    """Returns what ops compute, `None` if one of them can't be computed."""
+    """Returns the values of ops, or `None` if one of them can't be computed."""
     computed: Constants = {}
     for op in ops:
         if op.name == "tf.Const":

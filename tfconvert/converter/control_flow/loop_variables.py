@@ -17,14 +17,14 @@ from tfconvert.schema.ir.values import BlockArgument, Value
 def drop_unused(found: Construct) -> Operation | None:
     """Drops dead results, arguments and loop variables.
 
-    Results that nothing uses go, and so do arguments that no function uses afterwards. A loop variable goes if neither
-    the condition nor an effect nor a result that is used depends on it, in this iteration or a later one.
+    Unused results and then unused arguments are dropped. A loop variable is dropped if no condition, effect or used
+    result depends on it, in this or a later iteration.
 
     Args:
-        found: An op whose functions nothing else runs.
+        found: An op whose functions have no other users.
 
     Returns:
-        The op that replaces it, `None` if nothing is dead.
+        The op that replaces it, or `None` if nothing is dead.
     """
     for body in found.bodies:
         erase_dead(body)
@@ -38,7 +38,7 @@ def drop_unused(found: Construct) -> Operation | None:
 
 
 def _of_branches(found: Construct) -> tuple[set[int], set[int]]:
-    """Drops results, then arguments of all branches; returns their places."""
+    """Drops results, then arguments of all branches; returns their indices."""
     results = {index for index, result in enumerate(found.op.results) if result.first_use is None}
     functions = dict.fromkeys(found.functions)
     if results:
@@ -55,7 +55,7 @@ def _of_branches(found: Construct) -> tuple[set[int], set[int]]:
 
 
 def _of_loop(found: Construct) -> tuple[set[int], set[int]]:
-    """Drops variables; returns their places, among the results and among the arguments."""
+    """Drops variables; returns their indices among the results and the arguments."""
     condition, body = found.functions
     live = _live(found, condition.body.block, body.body.block)
     dead = set(range(len(found.given))) - live
@@ -68,7 +68,7 @@ def _of_loop(found: Construct) -> tuple[set[int], set[int]]:
 
 
 def _live(found: Construct, condition: Block, body: Block) -> set[int]:
-    """Returns the places of the live variables, backwards from what must be computed."""
+    """Returns the indices of the live variables, walking back from required values."""
     live = {
         index
         for index, (argument, result) in enumerate(zip(condition.args, found.op.results, strict=True))
@@ -95,25 +95,25 @@ def _live(found: Construct, condition: Block, body: Block) -> set[int]:
 
 
 def _used(op: Operation) -> Iterator[Value]:
-    """Yields the values that an op uses, itself and in its regions."""
+    """Yields the values that an op and its regions use."""
     yield from op.operands
     for region in op.regions:
         for inner in region.walk():
             yield from inner.operands
 
 
-# How often a body is analysed, at most; variables that aren't proved equal by then stay separate.
+# Maximum number of analyses of a body; variables that aren't proved equal by then stay separate.
 _MAX_ROUNDS = 8
 
 
 def merge_equal(found: Construct) -> int:
-    """Replaces loop variables that are always equal by one of them, in the loop's functions and among its results.
+    """Replaces equal loop variables by one of them, in the loop's functions and results.
 
     Args:
-        found: A loop whose functions nothing else runs.
+        found: A loop whose functions have no other users.
 
     Returns:
-        How many variables are dead but for what computes them in the next iteration.
+        The number of variables that are now used only to compute their next values.
     """
     condition, body = (function.body.block for function in found.functions)
     classes = _classes(found, body)
@@ -127,7 +127,7 @@ def merge_equal(found: Construct) -> int:
 
 
 def _classes(found: Construct, body: Block) -> list[int]:
-    """Returns, for each variable, the first one that is always equal to it."""
+    """Returns for each variable the first one that is always equal to it."""
     classes = _partition(
         (_start(value), value.type, argument.type, result.type)
         for value, argument, result in zip(found.given, body.args, found.op.results, strict=True)
@@ -144,7 +144,7 @@ def _classes(found: Construct, body: Block) -> list[int]:
 
 
 def _partition(keys: Iterable[Hashable]) -> list[int]:
-    """Returns, for each key, the place of the first that equals it."""
+    """Returns for each key the index of the first equal one."""
     places: dict[Hashable, int] = {}
     return [places.setdefault(key, index) for index, key in enumerate(keys)]
 
@@ -157,7 +157,7 @@ def _start(value: Value) -> Hashable:
 
 
 def _numbers(body: Block, classes: Sequence[int]) -> dict[Value, int]:
-    """Returns a number for each value of a body: values that are equal if variables of a class are have one number."""
+    """Returns value numbers of a body: equal numbers mean equal values, if variables of a class are equal."""
     numbers: dict[Value, int] = {argument: -1 - classes[argument.index] for argument in body.args}
     known: dict[Hashable, int] = {}
     for op in body.ops:
@@ -165,12 +165,12 @@ def _numbers(body: Block, classes: Sequence[int]) -> dict[Value, int]:
         is_pure = not op.regions and op.name.startswith("tf.") and tf_effects.is_pure(op)
         key: Hashable = (op.name, operands, frozenset(op.properties.items())) if is_pure else id(op)
         first = known.setdefault(key, len(numbers))
-        # Results of one op have consecutive numbers, and those of different ops never meet.
+        # Results of one op have consecutive numbers; those of different ops don't overlap.
         numbers.update((result, first + place) for place, result in enumerate(op.results))
     return numbers
 
 
-# Ops that are worth a variable.
+# Ops that justify an additional variable.
 _HEAVY = frozenset(
     {
         "tf.BatchMatMul",
@@ -184,7 +184,7 @@ _HEAVY = frozenset(
     }
 )
 
-# Ops that may move along: none of them can fail, so that they may run although the loop never does.
+# Ops that may be hoisted with them: they can't fail, so they may run even if the loop never does.
 _LIGHT = frozenset(
     {
         "tf.Abs",
@@ -210,13 +210,13 @@ _LIGHT = frozenset(
 
 
 def hoist(found: Construct) -> Construct:
-    """Moves work out of a loop.
+    """Hoists loop-invariant ops out of a loop.
 
     Args:
-        found: A loop whose functions nothing else runs.
+        found: A loop whose functions have no other users.
 
     Returns:
-        The loop that replaces it, or itself.
+        The loop that replaces it, or the same loop.
     """
     body = found.functions[1].body.block
     if found.kind is not Kind.LOOP or not any(op.name in _HEAVY for op in body.ops):
@@ -235,7 +235,7 @@ def hoist(found: Construct) -> Construct:
 
 
 def _fixed_ops(body: Block) -> dict[Operation, None]:
-    """Returns the ops whose results are the same in every iteration and that may move, in order."""
+    """Returns the loop-invariant ops that may be hoisted, in order."""
     constant = invariants(body)
     fixed: dict[Operation, None] = {}
     for op in body.ops:
@@ -252,7 +252,7 @@ def _is_needed_inside(op: Operation, fixed: dict[Operation, None]) -> bool:
 
 
 def _needed_by(roots: Sequence[Operation], fixed: dict[Operation, None]) -> list[Operation]:
-    """Returns ops with all that they are computed from, in order."""
+    """Returns ops and all ops that they depend on, in order."""
     needed: set[Operation] = set()
     todo = list(roots)
     while todo:
@@ -283,6 +283,6 @@ def _with_variables(found: Construct, inside: Sequence[Value], outside: Sequence
 
 def _add_argument(function: FuncOp, operand: Value) -> Value:
     for key in ("arg_attrs", "res_attrs"):
-        function.properties.pop(key, None)  # nothing reads the value names of a private function
+        function.properties.pop(key, None)  # the value names of a private function are not used
     block = function.body.block
     return block.insert_arg(operand.type, len(block.args))

@@ -20,7 +20,7 @@ from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, port_names
 from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.operation import Operation
 
-# Nodes of one name beyond so many are not looked for: the name is ambiguous anyway.
+# Maximum number of nodes to find for one name; it is ambiguous then.
 _MAX_FOUND = 8
 
 
@@ -29,7 +29,7 @@ class FoundTensor:
     """A node in a function, or in one that the function calls.
 
     Attributes:
-        place: Numbers of ops in their blocks: of the calls that lead to the node, outermost first, and of its op.
+        place: Indices of ops in their blocks: of the calls that lead to the node, outermost first, and of its op.
         nodes: The names of these calls, and of the node.
         op: The node's op.
     """
@@ -40,7 +40,6 @@ class FoundTensor:
 
     @property
     def path(self) -> str:
-        """The whole name."""
         return "/".join(self.nodes)
 
 
@@ -50,7 +49,7 @@ class _Body:
     Attributes:
         ops: The number and op of each node.
         calls: Number, node and callee of each call.
-        others: The ops that run functions otherwise.
+        others: Other ops that run functions.
     """
 
     __slots__ = ("calls", "ops", "others")
@@ -82,10 +81,10 @@ class TensorNames:
         self._orders: dict[str, list[str]] = {}
 
     def find(self, function: str, name: str) -> list[FoundTensor]:
-        """Returns the nodes of a name; only the one whose whole name it is, if there is such a node.
+        """Returns the nodes with a name; a node whose full name matches is the only result.
 
         Args:
-            function: The function in which to look, and in those that it calls.
+            function: The function to search, with its callees.
             name: The node's name, with any number of the innermost calls that lead to it.
         """
         found: dict[str, list[FoundTensor]] = {}
@@ -99,11 +98,11 @@ class TensorNames:
         return found[function]
 
     def shortest(self, function: str, nodes: tuple[str, ...]) -> str:
-        """Returns the shortest name that means a node and no other.
+        """Returns the shortest unique name of a node.
 
         Args:
             function: The function from which the node is reached.
-            nodes: The names of the calls that lead to it, as far as they are known, and of the node.
+            nodes: The names of the known calls that lead to it, and of the node.
         """
         for count in range(1, len(nodes)):
             name = "/".join(nodes[-count:])
@@ -113,7 +112,7 @@ class TensorNames:
         return "/".join(nodes)
 
     def all(self, function: str) -> list[str]:
-        """Returns the names of all tensors that can be named from a function, without calls; each once."""
+        """Returns the names, without calls, of all tensors of a function and its callees."""
         return list(
             dict.fromkeys(
                 node
@@ -124,7 +123,7 @@ class TensorNames:
         )
 
     def around(self, function: str, name: str) -> Operation | None:
-        """Returns the loop or conditional that has a node of a name in one of its functions; `None` if none has."""
+        """Returns the loop or conditional with a node of this name in one of its functions, or `None`."""
         for each in self._called(function):
             for op in self._body(each).others:
                 if self._holds(op, name):
@@ -146,7 +145,7 @@ class TensorNames:
         return False
 
     def _from(self, function: str, name: str) -> Iterator[FoundTensor]:
-        """Yields the node whose name begins in a function: with a node of its own, or a call of its own."""
+        """Yields the node whose name begins with a node or call of a function."""
         pending: list[tuple[str, str, tuple[int, ...], tuple[str, ...]]] = [(function, name, (), ())]
         while pending:
             current, rest, place, nodes = pending.pop()
@@ -164,7 +163,7 @@ class TensorNames:
         return self._bodies[name]
 
     def _called(self, function: str) -> list[str]:
-        """Returns a function and those that it calls, directly or not, each after those that it calls itself."""
+        """Returns a function and its transitive callees, callees first."""
         if function in self._orders:
             return self._orders[function]
         order: dict[str, None] = {}
@@ -186,19 +185,19 @@ class TensorNames:
         return self._orders[function]
 
 
-# How many of the nodes of an ambiguous name the error shows.
+# Maximum number of nodes that the error of an ambiguous name shows.
 _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a tensor is: an argument or a result of a function, or the result of an op.
+    """The position of a tensor: an argument or a result of a function, or the result of an op.
 
     Attributes:
-        port: The number of the argument or result; -1 if it is neither.
+        port: The index of the argument or result, or -1.
         is_output: Whether the port is a result.
-        place: Numbers of ops in their blocks: of the calls that lead to the op, outermost first, and its own.
-        result: Which result of the op.
+        place: Indices of ops in their blocks: of the calls that lead to the op, outermost first, and of the op.
+        result: The index of the op's result.
     """
 
     port: int = -1
@@ -209,12 +208,12 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Spots:
-    """The function that has all tensors, and where in it.
+    """The function with all tensors, and their positions.
 
     Attributes:
         function: Its symbol.
-        inputs: Where the new inputs are.
-        outputs: Where the new outputs are.
+        inputs: The positions of the new inputs.
+        outputs: The positions of the new outputs.
         others: The symbols of the other marked functions.
     """
 
@@ -230,16 +229,16 @@ def chosen(
     names: TensorNames,
     merged: Callable[[Sequence[str]], Sequence[str]],
 ) -> Spots:
-    """Returns the marked function that has all the tensors that its mark names, and where they are.
+    """Returns the marked function with all tensors of its mark, and their positions.
 
     Args:
         functions: The module's functions by name.
         marked: The marked ones with their marks.
-        names: What looks up nodes.
-        merged: Returns functions without those that compute the same as another one.
+        names: The names of nodes.
+        merged: Returns functions without duplicates.
 
     Raises:
-        ConversionError: None of them has all, or several have.
+        ConversionError: No function has all of them, or several have.
     """
     found: dict[str, tuple[list[Spot], list[Spot]]] = {}
     problems: dict[str, list[Diagnostic]] = {}
@@ -269,7 +268,7 @@ def chosen(
 
 
 def _none_has_all(functions: Mapping[str, FuncOp], problems: Mapping[str, Sequence[Diagnostic]]) -> ConversionError:
-    """Returns the error about the tensors that no function has; where each is in one, about the one with most."""
+    """Returns the error about missing tensors, of the function with the fewest."""
     messages = [{each.message for each in found} for found in problems.values()]
     least = min(problems.values(), key=len)
     nowhere = [each for each in least if all(each.message in found for found in messages)]
@@ -281,7 +280,7 @@ def _none_has_all(functions: Mapping[str, FuncOp], problems: Mapping[str, Sequen
             Diagnostic(
                 "unknown-tensor",
                 f"no signature has all of these tensors; the signatures are {keys}",
-                hint="a model has one signature once it is cut: name tensors of one of them",
+                hint="a cut model has only one signature: name tensors of one of them",
             ),
             *least,
         ]
@@ -298,7 +297,7 @@ class _Lookup:
     """Looks up tensors in one function.
 
     Attributes:
-        problems: Why some are not found.
+        problems: Why tensors are not found.
     """
 
     def __init__(self, function: FuncOp, names: TensorNames) -> None:
@@ -307,7 +306,7 @@ class _Lookup:
         self.problems: list[Diagnostic] = []
 
     def spot(self, end: End, side: str) -> Spot:
-        """Returns where a tensor is that is to be an input or an output; notes why it isn't found."""
+        """Returns the position of a tensor that becomes an input or output; records why it isn't found."""
         tensor = end.tensor
         return self._port(tensor, side) or self._node(tensor) or self._port(cut_name(tensor), side) or self._no(tensor)
 

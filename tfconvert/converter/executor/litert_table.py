@@ -16,46 +16,46 @@ Attributes = dict[str, object]
 
 
 def convolution(call: Call) -> Call:
-    """A filter of outputs, height, width, inputs becomes one of height, width, inputs, outputs."""
+    """Transposes a filter [outputs, height, width, inputs] to [height, width, inputs, outputs]."""
     x, weights = call.inputs
     return call._replace(inputs=(x, weights.transpose(1, 2, 3, 0)), attributes=_strided(call))
 
 
 def depthwise(call: Call) -> Call:
-    """A filter of 1, height, width, outputs becomes one of height, width, inputs, outputs for each of them."""
+    """Reshapes a filter [1, height, width, outputs] to [height, width, inputs, outputs per input]."""
     x, weights = call.inputs
     _, height, width, _ = weights.shape
     return call._replace(inputs=(x, weights.reshape(height, width, x.shape[-1], -1)), attributes=_strided(call))
 
 
 def transposed_convolution(call: Call) -> Call:
-    """A filter of outputs, height, width, inputs becomes one of height, width, outputs, inputs."""
+    """Transposes a filter [outputs, height, width, inputs] to [height, width, outputs, inputs]."""
     shape, weights, x = call.inputs
     return call._replace(inputs=(shape, weights.transpose(1, 2, 0, 3), x), attributes=_strided(call))
 
 
 def convolution_3d(call: Call) -> Call:
-    """Only strides and dilations are written differently."""
+    """Converts strides and dilations."""
     strides = (call.integer(f"stride_{letter}", 1) for letter in "dhw")
     dilations = (call.integer(f"dilation_{letter}_factor", 1) for letter in "dhw")
     return _with(call, strides=(1, *strides, 1), dilations=(1, *dilations, 1))
 
 
 def pool(call: Call) -> Call:
-    """The sizes of windows and strides become lists."""
+    """Converts sizes of windows and strides to lists."""
     size = (1, call.integer("filter_height"), call.integer("filter_width"), 1)
     return call._replace(attributes={**_strided(call), "ksize": size})
 
 
 def fully_connected(call: Call) -> Call:
-    """All dimensions but the last are rows, which become one dimension unless the operator keeps them."""
+    """Flattens all dimensions but the last, unless the operator keeps them."""
     x, weights = call.inputs
     rows = x if call.flag("keep_num_dims") else x.reshape(-1, weights.shape[-1])
     return call._replace(inputs=(rows, weights), attributes={"adj_y": True})
 
 
 def softmax(call: Call) -> Call:
-    """The logits are multiplied by `beta`."""
+    """Multiplies the logits by `beta`."""
     (x,) = call.inputs
     return call._replace(inputs=(x * typed(call.number("beta", 1.0), x.dtype),))
 
@@ -68,12 +68,12 @@ def reshape(call: Call) -> Call:
 
 
 def axis_last(call: Call) -> Call:
-    """The axis becomes the last operand."""
+    """Appends the axis as an operand."""
     return call._replace(inputs=(*call.inputs, _integers(call.integer("axis"))))
 
 
 def strided_slice(call: Call) -> Call:
-    """Ends may count from where the slice begins."""
+    """Ends may be relative to the begins."""
     x, begin, end, strides = call.inputs
     return call._replace(inputs=(x, begin, begin + end, strides)) if call.flag("offset") else call
 
@@ -124,7 +124,7 @@ def _integers(values: int | tuple[int, ...]) -> Array:
     return np.array(values, np.int32)
 
 
-# The least norm that LiteRT divides by.
+# The minimum norm that LiteRT divides by.
 _MIN_NORM = np.float32(1e-6)
 
 
@@ -169,12 +169,12 @@ _ACTIVATION = "fused_activation_function"
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
-    """How an operator is computed.
+    """The computation of an operator by TensorFlow's op.
 
     Attributes:
-        op: TensorFlow's op of the same meaning.
-        layout: Returns the operator's call with the operands and attributes of that op, other names aside.
-        bias: The index of the operand that is added to the result, if it is there.
+        op: TensorFlow's op.
+        layout: Converts the operands and attributes of the operator's call to those of the op.
+        bias: The index of an optional operand that is added to the result.
     """
 
     op: str
@@ -182,7 +182,7 @@ class KernelRow:
     bias: int | None = None
 
 
-# Operator -> op, where operands, and options that matter, are the same by order and by name.
+# Operator -> op with the same order of operands and names of relevant options.
 _SAME: Mapping[str, str] = {
     "abs": "Abs",
     "add": "AddV2",
@@ -325,4 +325,4 @@ def _evaluate(row: KernelRow, call: Call) -> Results:
 
 
 KERNELS: Mapping[str, Kernel] = {**{name: partial(_evaluate, row) for name, row in ROWS.items()}, **_OWN_KERNELS}
-"""Operator -> kernel, which takes the operator's own operands and options."""
+"""Operator -> kernel for the operator's operands and options."""

@@ -37,23 +37,23 @@ class Variable:
 
 
 Simple = Callable[[Machine, Operation, Results], Results]
-"""Runs an op that needs no other body to run."""
+"""Runs an op without bodies."""
 
 
 def value_behind(op: Operation, operand: Array) -> Array:
-    """Returns what an op reads of an operand: a ref's value, all else as it is."""
+    """Returns the value of an operand; a ref is replaced by its variable's value."""
     if operand.dtype.kind != "O" or operand.shape != () or not isinstance(operand.item(), Variable):
         return operand
     return _value(op, operand)
 
 
 def _handle(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs `tf.VarHandleOp`, `tf.VariableV2`: handles of one name are of one variable."""
+    """Runs `tf.VarHandleOp` and `tf.VariableV2`; one name means one variable."""
     return (handle_of(machine, str(tf.get(op, "shared_name", "")) or node_of(op.location)),)
 
 
 def handle_of(machine: Machine, symbol: str) -> Array:
-    """Returns a handle of the variable of a name."""
+    """Returns a handle of the variable with a name."""
     variable = machine.variables.get(symbol)
     if variable is None:
         variable = machine.variables[symbol] = Variable(symbol, machine.initial_value(symbol))
@@ -95,7 +95,7 @@ def _update(compute: Callable[[Any, Any], Any], machine: Machine, op: Operation,
 
 
 def _scatter(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs an op that combines slices of the first dimension with updates, one after another; without, replaces."""
+    """Runs an op that combines slices of the first dimension with updates in order, or replaces them."""
     value, indices, updates = _value(op, inputs[0]).copy(), inputs[1], value_behind(op, inputs[2])
     if not value.ndim or np.any((indices < 0) | (indices >= value.shape[0])):
         raise bad(op, f"an index is not within the {value.shape[:1]} rows of the variable")
@@ -106,7 +106,7 @@ def _scatter(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: 
 
 
 def _scatter_nd(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs an op that combines what index vectors name with updates."""
+    """Runs an op that combines the elements at index vectors with updates, or replaces them."""
     value, indices, updates = _value(op, inputs[0]).copy(), inputs[1], value_behind(op, inputs[2])
     depth = indices.shape[-1]
     if np.any((indices < 0) | (indices >= np.array(value.shape[:depth]))):
@@ -169,7 +169,7 @@ class LookupTable:
 
     Attributes:
         name: The name that handles of the same table share.
-        entries: Values by key; `None` until it is filled.
+        entries: Values by key; `None` before initialization.
     """
 
     name: str
@@ -182,7 +182,7 @@ def _table_handle(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def _import_table(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Fills a table; one that is full stays as it is."""
+    """Fills a table unless it is filled already."""
     table = _table(op, inputs[0])
     if table.entries is None:
         table.entries = dict(zip(inputs[1].reshape(-1).tolist(), inputs[2].reshape(-1).tolist(), strict=True))
@@ -201,7 +201,7 @@ def _table_size(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def _export_table(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Returns all keys and values, in the order in which they were filled in."""
+    """Returns all keys and values in order of insertion."""
     entries = _entries(op, inputs[0])
     both = (list(entries), list(entries.values()))
     results = [np.empty(len(entries), types.numpy_dtype(types.element_of(result.type))) for result in op.results]
@@ -220,7 +220,7 @@ def _table(op: Operation, handle: Array) -> LookupTable:
 def _entries(op: Operation, handle: Array) -> dict[Any, Any]:
     table = _table(op, handle)
     if table.entries is None:
-        raise bad(op, f"nothing has filled the table {table.name!r}", "uninitialized-variable")
+        raise bad(op, f"the table {table.name!r} is not initialized", "uninitialized-variable")
     return table.entries
 
 
@@ -254,4 +254,4 @@ OPS: Mapping[str, Simple] = {
     "tf.LookupTableImportV2": _import_table,
     "tf.LookupTableSizeV2": _table_size,
 }
-"""Op -> its handler, of ops that take or yield a handle."""
+"""Op -> its handler, for ops with handles."""

@@ -64,16 +64,16 @@ from tfconvert.schema.ir.values import Value
 
 @dataclass(slots=True)
 class ConditionalGraph:
-    """A graph on its way to being free of Switches and Merges.
+    """A graph whose Switches and Merges are being replaced.
 
     Attributes:
-        block: Its block; its order is not kept up.
+        block: Its block; the order of ops becomes invalid.
         outliner: Creates the functions.
         position: Each op's former position, or a new op's preferred one.
         conditions: When each op runs.
         groups: The conditionals.
-        speculated: How often an op runs in the result whatever the predicate, because something uses it although it may
-            be dead.
+        speculated: Number of ops that run for every predicate in the result, because they are used although they may be
+            dead.
     """
 
     block: Block
@@ -95,7 +95,7 @@ class ConditionalGraph:
         self.groups = find_groups(self.block, self.conditions)
         for predicate in self.conditions.predicates.values():
             self._predicates.setdefault(predicate.value, []).append(predicate)
-        for join in reversed(self.conditions.joins):  # inner Merges come before the one that was taken apart
+        for join in reversed(self.conditions.joins):  # inner Merges come before the one that was split
             if self._uses_index(join):
                 self._inner.update(index for index in join.indices if isinstance(index, MergeOp))
         effects = self._conditional_effects()
@@ -109,11 +109,11 @@ class ConditionalGraph:
         self._finish()
 
     def _uses_index(self, join: Join) -> bool:
-        """Returns whether something uses the index of the input that a Merge took."""
+        """Returns whether the index of a Merge's live input is used."""
         return join.merge in self._inner or join.merge.value_index.first_use is not None
 
     def _conditional_effects(self) -> dict[int, list[Operation]]:
-        """Returns the ops that must run under their condition, by the number of their predicates."""
+        """Returns the ops that must run under their condition, sorted by the number of their predicates."""
         effects: dict[int, list[Operation]] = {}
         for op in self.block.ops:
             condition = self.conditions.of[op]
@@ -122,18 +122,18 @@ class ConditionalGraph:
         return effects
 
     def _must_run(self, op: Operation) -> bool:
-        """Returns whether an op has an effect, or something waits for it that runs without it, too."""
+        """Returns whether an op has an effect, or an op waits for it that may also run without it."""
         if not isinstance(op, IslandOp):
             return False
         return has_effects(op) or any(self._is_weak(op, user) for user in users_of(op.control, self.block))
 
     def _is_weak(self, op: Operation, user: Operation) -> bool:
-        """Returns whether a user of an op's control runs whether or not the control is alive."""
+        """Returns whether a user of an op's control also runs when the control is dead."""
         of = self.conditions.of
         return not implies(of.get(user) or ALWAYS, of.get(op) or ALWAYS)
 
     def _assign_effects(self, depth: int, effects: Sequence[Operation]) -> None:
-        """Adds effects to the conditional that they belong to, although none of its Merges needs them."""
+        """Adds effects that no Merge needs to their conditionals."""
         taken: set[Operation] = set()
         for group in self.groups.by_depth.get(depth, []) if effects else []:
             for branch in range(group.predicate.outputs):
@@ -148,15 +148,15 @@ class ConditionalGraph:
             group.loose.setdefault(condition[predicate], []).append(op)
 
     def _innermost(self, op: Operation, condition: Condition) -> Predicate:
-        """Returns the predicate whose conditional an effect goes into, before that goes into those of the others."""
+        """Returns the innermost predicate of an effect: the one whose conditional the effect is added to first."""
         for predicate in reversed(list(condition)):
             if self.groups.has(predicate, without(condition, predicate), op):
                 return predicate
-        # A predicate that is computed in a branch of another one's decides inside of it.
+        # A predicate that is computed in another one's branch is inside of it.
         return max(reversed(list(condition)), key=lambda each: len(self.conditions.of_value(each.value) or ALWAYS))
 
     def _slice(self, group: ConditionalGroup, branch: int) -> Slice:
-        """Returns what runs in one branch of a conditional."""
+        """Returns the ops that run in one branch of a conditional."""
         predicate, of = group.predicate, self.conditions.of
 
         def inside(op: Operation) -> bool:
@@ -176,7 +176,7 @@ class ConditionalGraph:
         return slice_back([*roots, *_controls(group, branch)], inside, through)
 
     def _switch(self, value: Value, predicate: Predicate) -> SwitchOp | SwitchNOp | None:
-        """Returns the Switch by a predicate that a value is an output of, `None` if it is none."""
+        """Returns the Switch by a predicate that has this value as an output, or `None`."""
         owner = value.owner
         if not isinstance(owner, SwitchOp | SwitchNOp) or value.type == CONTROL:
             return None
@@ -280,7 +280,7 @@ class ConditionalGraph:
     def _replace(
         self, group: ConditionalGroup, indexed: Sequence[Join], island: IslandOp, slices: Iterable[Slice]
     ) -> None:
-        """Replaces the Merges by the conditional, and makes what waits for a branch wait for it."""
+        """Replaces the Merges, and controls of the branches, by the conditional's results."""
         values = zip([join.merge.output for join in group.joins], island.results, strict=False)
         indices = zip([join.merge.value_index for join in indexed], island.results[len(group.joins) :], strict=False)
         self._indices.update(
@@ -321,12 +321,12 @@ class ConditionalGraph:
 
 
 def _controls(group: ConditionalGroup, branch: int) -> list[Value]:
-    """Returns the control results of the effects of a branch that no Merge needs."""
+    """Returns the control results of a branch's effects that no Merge needs."""
     return [value for op in group.loose.get(branch, ()) if (value := control_result(op)) is not None]
 
 
 def _erase_unused(candidates: Iterable[Operation | Block]) -> None:
-    """Erases Switches without uses, and what only they have needed."""
+    """Erases unused Switches, and ops that only they needed."""
     pending = list(dict.fromkeys(candidates))
     while pending:
         op = pending.pop()
@@ -349,7 +349,7 @@ def _drop_switch_controls(block: Block) -> None:
 
 
 def _erase_dead_ops(block: Block, conditions: Conditions) -> None:
-    """Erases what never runs, and what is dead then: Switches, for example, whose predicate is known."""
+    """Erases ops that never run, such as those of a known predicate, and then dead ops."""
     dead = {op for op in block.ops if conditions.of[op] is None}
     replaced = {op for op in block.ops if isinstance(op, MergeOp)} - {join.merge for join in conditions.joins}
     for op in block.ops:

@@ -26,7 +26,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def root_of(value: Value) -> Value:
-    """Returns the value that another one merely forwards, through `Identity`s, `Switch`es and `Enter`s."""
+    """Returns a value's source, looking through `Identity`, `Switch` and `Enter`."""
     while True:
         owner = value.owner
         if not isinstance(owner, Operation) or value is owner.results[-1]:
@@ -47,8 +47,8 @@ class Predicate:
     """The predicate of `Switch`es.
 
     Attributes:
-        value: The value; where that becomes another op's, the new one.
-        outputs: How many outputs the Switches have. `_SwitchN`s with other numbers decide otherwise by the same value.
+        value: The value; updated when an op replaces it.
+        outputs: Number of outputs of the Switches. `_SwitchN`s with other numbers map the value differently.
     """
 
     value: Value
@@ -56,17 +56,17 @@ class Predicate:
 
 
 Condition = Mapping[Predicate, int]
-"""Predicate -> branch, of all the predicates that decide whether something runs."""
+"""Predicate -> branch, for all predicates that decide whether an op runs."""
 
 ALWAYS: Condition = {}
 
 SWITCHES = (SwitchOp, SwitchNOp)
-"""The ops that open branches."""
+"""The ops that begin branches."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A `Merge`'s operand in some case: the value, and its index or the inner Merge that yields it."""
+    """A `Merge`'s operand under a condition: the value, and its index or the inner Merge that yields it."""
 
     value: Value
     index: int | MergeOp
@@ -77,11 +77,11 @@ class Join:
     """A `Merge` whose inputs are the branches of one predicate.
 
     Attributes:
-        merge: The op; its operands are what it takes, by branch.
+        merge: The op; its operands are in the order of branches.
         predicate: The predicate.
         condition: The condition under which its value is alive.
-        indices: By branch, the operand's index among the inputs that the Merge had at first, or the inner Merge
-            that yields it.
+        indices: By branch, the operand's index among the original inputs of the Merge, or the inner Merge that yields
+            it.
     """
 
     merge: MergeOp
@@ -98,7 +98,7 @@ class Conditions:
         of: Each op's condition, `None` if it never runs.
         joins: The Merges, in the graph's order.
         predicates: All of them, by value and number of outputs.
-        by: The predicate of each Switch that decides something.
+        by: The predicate of each Switch with an unknown predicate.
     """
 
     of: dict[Operation, Condition | None] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Conditions:
         return condition
 
     def note_switch(self, switch: SwitchOp | SwitchNOp, condition: Condition) -> None:
-        """Notes when the outputs of a Switch are alive; if its predicate is known, its users take its data instead."""
+        """Records the conditions of a Switch's outputs; if its predicate is known, its data replaces them."""
         outputs = switch.results[:-1]
         root = root_of(switch.operands[1])
         predicate = self.predicates.setdefault((root, len(outputs)), Predicate(root, len(outputs)))
@@ -148,7 +148,7 @@ class Conditions:
 
 
 def both(one: Condition | None, other: Condition | None) -> Condition | None:
-    """Returns the conjunction of two conditions, `None` if they contradict each other."""
+    """Returns the conjunction of two conditions, or `None` if they contradict each other."""
     if one is None or other is None:
         return None
     if one is other or not other:
@@ -174,8 +174,8 @@ def without(condition: Condition, predicate: Predicate) -> Condition:
 def find_conditions(block: Block) -> Conditions:
     """Returns the conditions of a graph's ops.
 
-    Merges of more than two alternatives are taken apart into nested ones; those with one live input are replaced by
-    it, as are Switches by their data where the predicate is known.
+    Merges of more than two alternatives are split into nested ones. Merges with one live input are replaced by it, and
+    Switches with a known predicate by their data.
     """
     conditions = Conditions()
     for op in list(block.ops):
@@ -237,7 +237,7 @@ def _decide(conditions: Conditions, merge: MergeOp, alive: Sequence[tuple[_Taken
 def _siblings(
     merge: MergeOp, left: _Alternatives, condition: Condition
 ) -> tuple[Predicate, list[frozenset[tuple[Predicate, int]]]]:
-    """Returns a predicate, the innermost if possible, of which there are all branches, and their conditions."""
+    """Returns a predicate with all of its branches, the innermost if possible, and their conditions."""
     key = frozenset(condition.items())
     for predicate in reversed(list(condition)):
         rest = key - {(predicate, condition[predicate])}
@@ -273,12 +273,12 @@ def _unstructured(merge: MergeOp, why: str) -> Exception:
 
 
 def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
-    """Replaces a Merge that can take only one input."""
+    """Replaces a Merge with only one possible input."""
     value, owner, condition = taken.value, taken.value.owner, conditions.of[merge]
     control = control_result(owner) if isinstance(owner, Operation) else None
     controls = [each for each in controls_of(merge) if conditions.of_value(each) is not None]
     if controls or control is None or isinstance(owner, SWITCHES):
-        # A Switch's control is alive on both sides; only an op behind the output is alive with it.
+        # A Switch's control is alive on both sides; only ops behind an output are alive with it.
         follow = IslandOp.wrap(
             tf.build("Identity", [value], [value.type], location=merge.location), controls, merge.location
         )
@@ -294,13 +294,13 @@ def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
 
 
 def index_constant(index: int, merge: MergeOp, controls: Sequence[Value]) -> IslandOp:
-    """Returns an island with the number of the input that a Merge takes."""
+    """Returns an island with the index of a Merge's input."""
     value = tensor_data.of_array(np.array(index, np.int32))
     return IslandOp.wrap(tf.constant(value, merge.location), controls, merge.location)
 
 
 def _constant(predicate: Predicate) -> int | None:
-    """Returns which branch a predicate always takes, if that is known."""
+    """Returns the branch of a constant predicate."""
     if predicate.outputs == 1:
         return 0
     owner = predicate.value.owner
@@ -322,17 +322,17 @@ _NOTHING: Mapping[_Key, int] = {}
 
 
 def key_of(predicate: Predicate, condition: Condition) -> _Key:
-    """Returns what the Merges of one conditional have in common."""
+    """Returns the key that the Merges of one conditional share."""
     return predicate, frozenset(condition.items())
 
 
 @dataclass(eq=False, slots=True)
 class ConditionalGroup:
-    """The Merges, and the effects that no Merge needs, of one conditional.
+    """The Merges of one conditional, and its effects that no Merge needs.
 
     Attributes:
-        predicate: What decides.
-        condition: Under which condition the conditional itself runs.
+        predicate: The predicate.
+        condition: The condition under which the conditional itself runs.
         joins: The Merges.
         loose: Those effects, by branch.
     """
@@ -349,7 +349,7 @@ class ConditionalGroups:
 
     Attributes:
         by_depth: The groups by the number of predicates around them.
-        levels: Of each op, how many conditionals by a predicate it is behind, for those predicates that have several.
+        levels: For each op, the number of conditionals that precede it, by predicate with several conditionals.
         _groups: The groups by predicate and condition, and level or cluster.
     """
 
@@ -363,7 +363,7 @@ class ConditionalGroups:
         return self._get((common, self.levels.get(op, _NOTHING).get(common, 0)), predicate, condition)
 
     def has(self, predicate: Predicate, condition: Condition, op: Operation) -> bool:
-        """Returns whether `group` would return one that there is."""
+        """Returns whether the group that `group` returns exists already."""
         common = key_of(predicate, condition)
         return (common, self.levels.get(op, _NOTHING).get(common, 0)) in self._groups
 
@@ -406,9 +406,9 @@ def find_groups(block: Block, conditions: Conditions) -> ConditionalGroups:
 def _clusters(
     joins: Collection[Join], conditions: Conditions
 ) -> tuple[dict[Operation, _Node], dict[Operation, frozenset[Operation]]]:
-    """Returns one of the Merges for all those that share ops of their branches, and the clusters around each Merge.
+    """Returns a representative of the Merges that share ops of their branches, and the clusters around each Merge.
 
-    Inner Merges in different clusters must not become one op, which those clusters would then share.
+    Inner Merges in different clusters must not become one op that both clusters share.
     """
     first: dict[Operation, Operation] = {}
 
@@ -433,7 +433,7 @@ def _clusters(
 
 
 def _ops_of_branches(join: Join, conditions: Conditions, seen: Mapping[Operation, Operation]) -> Iterator[Operation]:
-    """Yields the ops of a Merge's branches; what precedes a visited op is not visited again."""
+    """Yields the ops of a Merge's branches; predecessors of a visited op are not visited again."""
     pending: list[tuple[Operation, int]] = []
     for branch, value in enumerate(join.merge.operands[: join.predicate.outputs]):
         if isinstance(value.owner, Operation):
@@ -451,11 +451,11 @@ def _ops_of_branches(join: Join, conditions: Conditions, seen: Mapping[Operation
 def _levels(
     ops: Sequence[Operation], nodes: Mapping[Operation, _Node], keys: Mapping[Operation, _Key]
 ) -> dict[Operation, Mapping[_Key, int]]:
-    """Returns how many clusters of each key precede each op; clusters don't depend on each other in a cycle."""
+    """Returns the number of clusters of each key that precede each op. Clusters have no cyclic dependencies."""
     edges = _Edges.of(ops, nodes)
     levels: dict[Operation, Mapping[_Key, int]] = {}
     behind: dict[_Node, Mapping[_Key, int]] = {}
-    # A key is of no interest behind the last of its clusters; keeping it would make long graphs slow.
+    # Drop a key after its last cluster; keeping it would make long graphs slow.
     left = Counter({nodes[merge]: key for merge, key in keys.items()}.values())
     for node in edges.in_order():
         found = _NOTHING
@@ -480,12 +480,12 @@ def _deepest(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> Mapping[_Key
 
 
 def _split_circles(ops: Sequence[Operation], nodes: dict[Operation, _Node], finer: Mapping[Operation, _Node]) -> None:
-    """Splits those nodes that depend on each other in a cycle: one of two Merges, which the other needs.
+    """Splits nodes that depend on each other in a cycle, such as a node of two Merges of which one needs the other.
 
     Args:
         ops: The graph's ops.
-        nodes: What each Merge belongs to.
-        finer: What each belongs to if those form a cycle; itself if absent.
+        nodes: The node of each Merge.
+        finer: The node of each Merge if the nodes form a cycle; the Merge itself if absent.
     """
     circles = _Edges.of(ops, nodes).circles()
     for merge, node in nodes.items():
@@ -495,7 +495,7 @@ def _split_circles(ops: Sequence[Operation], nodes: dict[Operation, _Node], fine
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """A graph of which some ops have become one node.
+    """A graph in which some ops form one node.
 
     Attributes:
         members: The ops of each node.
@@ -509,7 +509,7 @@ class _Edges:
 
     @classmethod
     def of(cls, ops: Sequence[Operation], nodes: Mapping[Operation, _Node]) -> _Edges:
-        """Returns the graph of some ops, where those that `nodes` names are part of a node."""
+        """Returns the graph of some ops; `nodes` maps ops to their nodes."""
         members: dict[_Node, list[Operation]] = {}
         for op in ops:
             members.setdefault(nodes.get(op, op), []).append(op)
@@ -527,7 +527,7 @@ class _Edges:
         return cls(members, needs, users)
 
     def in_order(self) -> list[_Node]:
-        """Returns the nodes, each after what it needs; those behind a cycle are left out."""
+        """Returns the nodes in topological order, without those behind a cycle."""
         return _sorted(self.members, self.needs, self.users)
 
     def circles(self) -> set[_Node]:
@@ -542,7 +542,7 @@ class _Edges:
 def _sorted(
     nodes: Iterable[_Node], needs: Mapping[_Node, Iterable[_Node]], users: Mapping[_Node, Iterable[_Node]]
 ) -> list[_Node]:
-    """Returns those of some nodes that can come after what they need of the others, in such an order."""
+    """Returns nodes in topological order, without those that depend on a cycle."""
     inside = set(nodes)
     waiting = {node: sum(needed in inside for needed in needs[node]) for node in nodes}
     ready = deque(node for node, count in waiting.items() if not count)

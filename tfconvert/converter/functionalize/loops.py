@@ -52,7 +52,7 @@ class LoopFrame:
         name: The frame's name, from its Enters.
         parent: The frame around it; `None` if it is not in another loop.
         depth: How many frames are around it.
-        ops: What belongs to it, Enters and Exits included, in the graph's order.
+        ops: Its ops, Enters and Exits included, in the graph's order.
     """
 
     name: str
@@ -66,8 +66,7 @@ class LoopFrames:
     """All loops of a graph.
 
     Attributes:
-        of: The frame of each op; of an Enter the one that it opens, of an Exit the one that it leaves. `None` for ops
-            in no loop.
+        of: The frame of each op, or `None`. An Enter is in the frame that it opens, an Exit in the one that it leaves.
         innermost_first: Every frame, each before the one around it.
     """
 
@@ -75,7 +74,7 @@ class LoopFrames:
     innermost_first: list[LoopFrame] = field(default_factory=list)
 
     def put(self, op: Operation, frame: LoopFrame | None) -> None:
-        """Says that an op belongs to a frame."""
+        """Puts an op into a frame."""
         self.of[op] = frame
         if frame is not None:
             frame.ops[op] = None
@@ -85,14 +84,14 @@ def find_frames(block: Block) -> LoopFrames:
     """Returns the frames of a graph's block.
 
     Raises:
-        ConversionError: An op has inputs from different frames or is a loop's without an Enter (`mismatched-frames`),
-            or a value is fetched inside of a loop (`fetch-in-loop`).
+        ConversionError: An op has inputs from different frames, or is outside of its loop (`mismatched-frames`),
+            or a value inside of a loop is fetched (`fetch-in-loop`).
     """
     frames = LoopFrames()
     made: dict[tuple[LoopFrame | None, str], LoopFrame] = {}
     for op in block.ops:
         if isinstance(op, NextIterationSourceOp):
-            continue  # its users determine it, and come later
+            continue  # determined by its users, which come later
         if isinstance(op, FetchOp):
             _check_fetch(frames, op)
             continue
@@ -117,7 +116,7 @@ def find_frames(block: Block) -> LoopFrames:
 
 
 def _common_frame(frames: LoopFrames, op: Operation) -> LoopFrame | None:
-    """Returns the frame that an op's inputs are in."""
+    """Returns the common frame of an op's inputs."""
     found: dict[LoopFrame | None, Operation] = {}
     for value in inputs_of(op):
         owner = value.owner if isinstance(value.owner, Operation) else None
@@ -202,7 +201,7 @@ class LoopVariable:
 
 @dataclass(slots=True)
 class Loop:
-    """A frame, understood.
+    """A frame's predicate and variables.
 
     Attributes:
         frame: The frame.
@@ -219,7 +218,7 @@ class Loop:
     headers: frozenset[Operation]
 
     def slice(self, roots: Iterable[Value]) -> Slice:
-        """Returns what some values of the frame need in one iteration."""
+        """Returns the slice of some values of the frame in one iteration."""
         return slice_back(roots, self._is_inside, self._through)
 
     def is_switch(self, op: object) -> bool:
@@ -227,7 +226,7 @@ class Loop:
         return isinstance(op, SwitchOp) and root_of(op.operands[1]).owner is self.condition
 
     def stands_for(self, value: Value) -> Value:
-        """Returns the value that reaches another one through the loop's switches."""
+        """Returns the source of a value, looking through the loop's switches."""
         return self._through(value)[0]
 
     def _through(self, value: Value) -> tuple[Value, list[Value]]:
@@ -247,7 +246,7 @@ class Loop:
 
 
 def _constant_behind(value: Value) -> Value | None:
-    """Returns the constant that comes into a loop as a value, `None` if it isn't constant."""
+    """Returns the constant that enters a loop as a value, or `None`."""
     while isinstance(value.owner, EnterOp) and value.owner.is_constant and value.type != CONTROL:
         value = value.owner.data
     return value if value.type != CONTROL and is_constant(value.owner) else None
@@ -257,8 +256,8 @@ def find_loop(frame: LoopFrame, frames: LoopFrames) -> Loop:
     """Returns a frame's predicate and variables.
 
     Raises:
-        ConversionError: There is not exactly one LoopCond (`loop-condition`), or a value comes in neither as a loop
-            variable nor as a constant (`loop-variable`).
+        ConversionError: There is not exactly one LoopCond (`loop-condition`), or a value that enters is neither a loop
+            variable nor a constant (`loop-variable`).
     """
     conditions = [op for op in frame.ops if isinstance(op, LoopCondOp)]
     if len(conditions) != 1:
@@ -295,7 +294,7 @@ def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp
 
 @dataclass(slots=True)
 class _Parts:
-    """A loop's slices, and the control results of effects in them that nothing waits for."""
+    """A loop's slices, and the control results of their unobserved effects."""
 
     ahead: Slice
     again: Slice
@@ -308,7 +307,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     """Replaces a frame's ops by an island with a `tf.While` in the frame around it.
 
     Args:
-        loop: The loop; frames inside have been replaced.
+        loop: The loop, whose inner frames have been replaced.
         block: The graph's block; its order is not kept up.
         position: The former position of each op of the block, and the preferred one of new ops.
         outliner: Creates the functions.
@@ -385,12 +384,12 @@ def _parts(loop: Loop, block: Block) -> _Parts:
             loop.slice([*roots, *ends])
             for roots, ends in ((ahead_roots, loose_ahead), (again_roots, loose_again), (after_roots, loose_after))
         )
-    after.ops = {op: None for op in after.ops if not is_constant(op)}  # it moves to where the constants are
+    after.ops = {op: None for op in after.ops if not is_constant(op)}  # constants are moved out of the loop
     return _Parts(ahead, again, after, loose_ahead, loose_again)
 
 
 def _reached(loop: Loop, block: Block, side: int) -> set[Operation]:
-    """Returns the ops of the frame that run only where the loop goes on (1), or only where it ends (0)."""
+    """Returns the ops of the frame that run only if the loop continues (1), or only if it ends (0)."""
     pending = [op.results[side] for op in loop.frame.ops if loop.is_switch(op)]
     found: set[Operation] = set()
     while pending:
@@ -402,18 +401,18 @@ def _reached(loop: Loop, block: Block, side: int) -> set[Operation]:
 
 
 def _ends(loose: Sequence[Value], ops: dict[Operation, None], loop: Loop) -> list[Value]:
-    """Returns the controls that a function's fetch waits for: those of its own ops."""
+    """Returns the controls of a function's own ops that its fetch waits for."""
     return [value for value in dict.fromkeys(loose) if loop.stands_for(value).owner in ops]
 
 
 def _outside(value: Value) -> Value:
-    """Returns what an Enter's value is outside of the loop."""
+    """Returns the value of an Enter outside of the loop."""
     assert isinstance(value.owner, EnterOp)
     return value.owner.data
 
 
 def _invariants(loop: Loop, parts: _Parts) -> list[Value]:
-    """Returns the values that come into the loop once, for every iteration; refuses other values from outside."""
+    """Returns the loop-invariant values from outside; refuses other values from outside."""
     variables = {variable.value for variable in loop.variables}
     found: dict[Value, None] = {}
     for inputs in (parts.ahead.inputs, parts.again.inputs, parts.after.inputs):
@@ -447,7 +446,7 @@ def _refuse_repeated_effects(parts: _Parts) -> None:
 
 
 def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
-    """Replaces the loop's exits by the results of the `tf.While`, and erases what is left of the frame."""
+    """Replaces the loop's exits by the results of the `tf.While`, and erases the frame's ops."""
     results = dict(zip((variable.value for variable in loop.variables), island.results, strict=False))
 
     def outside(value: Value) -> Value:
@@ -457,7 +456,7 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
         return results.get(value, value)
 
     def is_fetched(use: Use) -> bool:
-        return isinstance(use.operation, FetchOp) and use.operation.parent is block  # not a body's own
+        return isinstance(use.operation, FetchOp) and use.operation.parent is block  # shared by bodies
 
     for op in parts.after.ops:
         kept = [value for value in op.operands if value.type != CONTROL or value.owner in parts.after.ops]
@@ -476,7 +475,7 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
 
 
 def _erase(ops: Sequence[Operation], frame: LoopFrame) -> None:
-    """Erases what is left of a frame, whose ops use each other in a cycle."""
+    """Erases the remaining ops of a frame, which form a cycle."""
     for op in ops:
         op.detach()
         op.drop_all_references()

@@ -18,12 +18,12 @@ from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# How many nodes an error about many of them names.
+# Maximum number of nodes that an error names.
 _MAX_NAMED = 5
 
 
 def inputs_of(op: Operation) -> list[Value]:
-    """Returns the values, data and control, that an op of a graph takes from outside of itself, in order."""
+    """Returns the data and control values that an op of a graph uses from outside of its regions, in order."""
     if not op.regions:
         return list(op.operands)
     wrapped = op.wrapped if isinstance(op, IslandOp) else None
@@ -51,7 +51,7 @@ def replace_inputs(op: Operation, replaced: Callable[[Value], Value]) -> None:
 
 
 def users_of(value: Value, block: Block) -> Iterator[Operation]:
-    """Yields the ops of a graph's block that use a value, one a use; those inside an island as the island."""
+    """Yields the user in a graph's block for each use of a value; a user inside an island counts as the island."""
     for use in value.uses:
         op: Operation | None = use.operation
         while op is not None and op.parent is not block:
@@ -61,12 +61,12 @@ def users_of(value: Value, block: Block) -> Iterator[Operation]:
 
 
 def has_effects(op: Operation) -> bool:
-    """Returns whether an op of a graph does more than compute its results."""
+    """Returns whether an op of a graph has side effects."""
     return any(map(tf.has_side_effects, _held(op)))
 
 
 def is_constant(op: object) -> bool:
-    """Returns whether an op of a graph is a constant that waits for nothing: a branch or a body has one of its own."""
+    """Returns whether an op of a graph is a constant without controls, which is copied into functions."""
     if not isinstance(op, IslandOp) or op.operands:
         return False
     first = op.body.first_op
@@ -79,15 +79,15 @@ def is_pure(op: Operation) -> bool:
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Returns whether an op of a graph is idempotent: may run twice, one after the other.
+    """Returns whether an op of a graph may run twice in a row, as reads and checks may.
 
-    Reading may be repeated, and so may a check; writing may not, nor may drawing random numbers.
+    Writes and random numbers must not be repeated.
     """
     return all(map(_is_repeatable, _held(op)))
 
 
 def _held(op: Operation) -> list[Operation]:
-    """Returns the ops in an island; those of the dialect itself hold nothing and have no effects."""
+    """Returns the ops in an island; other ops of the dialect contain none."""
     return [inner for inner in op.body.ops if inner is not op.terminator] if isinstance(op, IslandOp) else []
 
 
@@ -97,12 +97,10 @@ def _is_repeatable(op: Operation) -> bool:
 
 
 def controls_of(op: Operation) -> list[Value]:
-    """Returns the control operands of an op of a graph."""
     return [value for value in op.operands if value.type == CONTROL]
 
 
 def control_result(op: Operation) -> Value | None:
-    """Returns the control result of an op of a graph."""
     last = op.results[-1] if op.results else None
     return last if last is not None and last.type == CONTROL else None
 
@@ -123,7 +121,7 @@ class Slice:
 
 
 Through = Callable[[Value], tuple[Value, Sequence[Value]]]
-"""From a value to the one that replaces it, and the control values of what was looked through."""
+"""Maps a value to its source, and the control values of the ops in between."""
 
 
 def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], through: Through) -> Slice:
@@ -132,7 +130,7 @@ def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], thro
     Args:
         roots: The values, data or control.
         inside: Returns whether an op belongs to the slice; results of other ops come from outside.
-        through: Looks through ops that only forward values, as switches do once their branch is decided.
+        through: Looks through ops that only forward values, such as switches of a decided branch.
     """
     found = Slice()
     pending = list(roots)
@@ -153,14 +151,14 @@ def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], thro
 
 
 def in_order(ops: Iterable[Operation], position: Mapping[Operation, int]) -> list[Operation]:
-    """Returns ops sorted so that each follows what it uses, otherwise in their former order.
+    """Returns ops in topological order, otherwise in their former order.
 
     Args:
         ops: The ops.
         position: Each op's former position, or a new op's preferred one.
 
     Raises:
-        ConversionError: They use each other in a cycle (`cyclic-graph`).
+        ConversionError: The ops form a cycle (`cyclic-graph`).
     """
     waiting = dict.fromkeys(sorted(ops, key=position.__getitem__))
     done: dict[Operation, None] = {}
@@ -193,7 +191,7 @@ def in_order(ops: Iterable[Operation], position: Mapping[Operation, int]) -> lis
 
 
 def problem(code: str, message: str, ops: Sequence[Operation], hint: str = "") -> ConversionError:
-    """Returns an error about some ops of a graph, which names them.
+    """Returns an error that names some ops of a graph.
 
     Args:
         code: The stable code.
@@ -220,9 +218,9 @@ def problem(code: str, message: str, ops: Sequence[Operation], hint: str = "") -
 
 
 def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[GraphOp]:
-    """Returns the graphs in a function's body, those in islands too, that hold ops of some classes.
+    """Returns the graphs in a function's body, nested ones too, that have ops of some classes.
 
-    Nearly every model has none, so this only looks.
+    Most models have none.
     """
     found: list[GraphOp] = []
     pending = list(function.body.blocks)
@@ -239,13 +237,13 @@ def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[Gra
 
 
 def _may_nest(island: IslandOp) -> bool:
-    """Returns whether an island holds more than one op without regions, as nearly every one does."""
+    """Returns whether an island may contain graphs: it has several ops, or one with regions."""
     first = island.body.first_op
     return first is not None and (bool(first.regions) or first.next_op is not island.body.last_op)
 
 
 def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int]) -> None:
-    """Sorts a graph's ops so that each follows what it uses, and updates types from the fetched values.
+    """Sorts a graph's ops topologically, and updates types from the fetched values.
 
     Args:
         function: The function that the graph is in.
@@ -253,7 +251,7 @@ def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int])
         position: Its ops' former positions, or new ops' preferred ones.
     """
     block = graph.body
-    fetch = next(op for op in block.ops if isinstance(op, FetchOp))  # no terminator while new ops stand behind it
+    fetch = next(op for op in block.ops if isinstance(op, FetchOp))  # not a terminator while new ops follow it
     order = [*in_order((op for op in block.ops if op is not fetch), position), fetch]
     for op in order:
         op.detach()
@@ -269,13 +267,13 @@ class OutlinedBody:
     """The parts of a new function.
 
     Attributes:
-        name: What to call it; a number is added where the module has that name already.
+        name: Its name; a number is added if the name is taken.
         arguments: The values that are its arguments, with the arguments' types.
-        ops: Its ops, in an order in which each op follows what it uses.
-        results: The values that it returns: of `ops`, or among the arguments.
-        controls: Control results of `ops` that must have run.
-        stands_for: From a value to its replacement in the function; before it is looked up among the arguments.
-        location: Where the function comes from.
+        ops: Its ops in topological order.
+        results: The values that it returns: results of `ops`, or arguments.
+        controls: Control results of `ops` that the function waits for.
+        stands_for: Maps a value to its replacement in the function, before arguments are substituted.
+        location: The function's location.
     """
 
     name: str
@@ -295,7 +293,7 @@ class Outliner(FunctionMaker):
 
         Args:
             body: The function's parts.
-            kept: Returns the ops that something else needs too: they are copied, all others are moved.
+            kept: Returns whether an op has other users: it is copied instead of moved.
         """
         block = Block()
         mapping: dict[Value, Value] = {
@@ -327,12 +325,12 @@ class Outliner(FunctionMaker):
 
 
 def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[Value], Value]) -> None:
-    """Drops the control operands that come from outside: the op that calls the function has them."""
+    """Drops control operands from outside, which the function's caller has instead."""
     operands = [value for value in op.operands if value.type != CONTROL or stands_for(value).owner in inside]
     if len(operands) != len(op.operands):
         op.set_operands(operands)
 
 
 def wrap(op: Operation, controls: Iterable[Value]) -> IslandOp:
-    """Returns an island of an op that runs after some controls, each named once."""
+    """Returns an island of an op that runs after some controls, without duplicates."""
     return IslandOp.wrap(op, list(dict.fromkeys(controls)), op.location)

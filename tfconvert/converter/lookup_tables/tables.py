@@ -1,7 +1,4 @@
-"""Static tables: what fills them, read at compile time, and the lookups in them.
-
-What becomes of the lookups is each target's own.
-"""
+"""Static tables: their contents, read at compile time, and the lookups in them, which each target lowers."""
 
 from __future__ import annotations
 
@@ -51,8 +48,10 @@ class Contents:
 
 
 Lower = Callable[[Contents, Sequence[Operation]], Callable[[Operation], None] | None]
-"""Rewrites the lookups in a table; returns what inserts whatever now fills tables before each op that filled this one,
-`None` if the table stays as it is."""
+"""Rewrites the lookups in a table.
+
+Returns a function that inserts the new initialization before each op that filled the table, or `None` if the table
+doesn't change."""
 
 
 @dataclass(slots=True)
@@ -60,9 +59,9 @@ class StaticTable:
     """A table by its name.
 
     Attributes:
-        name: The name that its handles share.
+        name: The common name of its handles.
         handles: The ops that create handles.
-        users: The users of these.
+        users: The users of the handles.
         keys, values: Its entries.
     """
 
@@ -82,11 +81,11 @@ class StaticTable:
 
 
 def lower_tables(module: ModuleOp, lower: Lower) -> int:
-    """Reads all tables of a module, and has the lookups in them rewritten; returns how many there are.
+    """Reads all tables of a module and rewrites their lookups; returns the number of tables.
 
     Args:
         module: The module.
-        lower: What becomes of the lookups in a table.
+        lower: Rewrites the lookups in a table.
     """
     functions = symbol_table.functions_of(module)
     tables = _tables(functions.values())
@@ -108,7 +107,7 @@ def lower_tables(module: ModuleOp, lower: Lower) -> int:
 
 
 def _lower(table: StaticTable, lower: Lower) -> Callable[[Operation], None] | None:
-    """Rewrites the lookups in a table, and what asks for all of it."""
+    """Rewrites the lookups, exports and sizes of a table."""
     key, value = table.kind()
     entries = _distinct(table)
     for op in table.users:
@@ -122,7 +121,6 @@ def _lower(table: StaticTable, lower: Lower) -> Callable[[Operation], None] | No
 
 
 def _replace(op: Operation, *values: Array) -> None:
-    """Replaces an op by constants."""
     insert = Builder(op)
     replace_op(op, [insert.constant(each) for each in values])
 
@@ -132,7 +130,7 @@ def _text(attribute: Attribute | None) -> str:
 
 
 def _tables(functions: Iterable[FuncOp]) -> dict[str, StaticTable]:
-    """Returns the tables of functions by name; one without a name has that of its node from here on."""
+    """Returns the tables of functions by name; a table without a name gets its node's."""
     tables: dict[str, StaticTable] = {}
     for function in functions:
         for op in function.body.walk():
@@ -181,7 +179,7 @@ def _read(table: StaticTable, assets: set[str]) -> bool:
 
 
 def _fills_alike(op: Operation, columns: Sequence[Array]) -> bool:
-    """Returns whether an op fills a table with certain keys and values."""
+    """Returns whether an op fills a table with the given keys and values."""
     own = [tensor_data.constant_of(operand) for operand in op.operands[1:]]
     return len(own) == 2 and all(
         each is not None and np.array_equal(tensor_data.to_array(each), column)
@@ -216,7 +214,7 @@ def _read_file(table: StaticTable, op: Operation, path: bytes, assets: set[str])
 
 
 def _check_kinds(op: Operation, table: StaticTable) -> None:
-    """Checks that the keys and values that an op looks up in a table, or fills it with, have its element types."""
+    """Checks the element types of an op's keys and values against the table's."""
     found = {_FIND: op.operands[1:], _EXPORT: op.results}.get(op.name, op.operands[1:] if op.name in _IMPORTS else ())
     elements = tuple(types.element_of(value.type) for value in found)
     is_scalar = op.name != _FIND or types.shape_of(op.operands[2].type) in (None, ())

@@ -38,7 +38,7 @@ from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
-# Identities, and ops that are identities on a device, where nothing is checked and nothing printed.
+# Identities, and ops that are identities on a device, where nothing is checked or printed.
 _FORWARDING = (
     *sorted(IDENTITIES),
     "PlaceholderWithDefault",
@@ -53,7 +53,7 @@ _FORWARDING = (
     "XlaSharding",
 )
 
-# Ops whose operands' types are written down elsewhere too.
+# Ops whose operands' types are repeated elsewhere.
 _EXACT = frozenset({"func.call", "tf_executor.fetch", "tf_executor.yield"})
 
 _SUMMARIES = (
@@ -66,7 +66,7 @@ _SUMMARIES = (
     "WriteSummary",
 )
 
-# Effects that a device has no use for; the official converter erases asserts, and refuses what prints.
+# Effects without use on a device. The official converter erases asserts, and refuses ops that print.
 _ERASED = ("NoOp", "Assert", "PrintV2", *_SUMMARIES)
 
 _UNCHECKED = "infinities and NaN pass unseen"
@@ -87,8 +87,8 @@ class Canonicalize:
     """Forwards identities and erases what is dead.
 
     Args:
-        patterns: The user's patterns; those that start at ops of `tf` are for this pass.
-        allow_custom_ops: Whether these may make custom operators.
+        patterns: The user's patterns, of which this pass applies those that start at `tf` ops.
+        allow_custom_ops: Whether they may create custom operators.
     """
 
     __slots__ = ("allow_custom_ops", "patterns")
@@ -100,7 +100,6 @@ class Canonicalize:
         self.allow_custom_ops = allow_custom_ops
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how often each pattern was applied."""
         applied: Counter[str] = Counter()
         watched = user_patterns.watched(self.patterns, "tf.", module, allow_custom_ops=self.allow_custom_ops)
         patterns = user_patterns.joined(PATTERNS, [each.pattern for each in watched])

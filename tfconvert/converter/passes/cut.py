@@ -1,8 +1,8 @@
-"""Pass `cut`: makes tensors that the user names the inputs and outputs of the exported function that has them.
+"""Pass `cut`: makes tensors named by the user the inputs and outputs of the exported function that has them.
 
-What lies before the inputs and behind the outputs is erased, with all that only it needed: other signatures,
-variables, tables and what fills them. Calls that lead to a named tensor are inlined, all others stay. Names are those
-of nodes, with or without the calls around them. The types of new inputs are those that inference finds.
+Ops before the inputs and behind the outputs are erased, with everything that only they needed: other signatures,
+variables, tables and their initializers. Calls that lead to a named tensor are inlined, all others stay. Names are
+those of nodes, with or without the calls around them. The types of new inputs are inferred.
 
 Before:
 
@@ -85,12 +85,12 @@ class Needed:
     Args:
         module: The module.
         function: The function, of one block.
-        gone: Arguments that are cut off: what needs them is not needed to keep a state.
+        gone: Arguments that are cut off. Writes of a state that need them are left out.
 
     Attributes:
         ops: The ops.
         arguments: The arguments that they need.
-        unwritten: Ops that write a state that they read, and that need what is cut off.
+        unwritten: Ops that write a state that is read, but need values that are cut off.
     """
 
     def __init__(self, module: ModuleOp, function: FuncOp, gone: Iterable[BlockArgument] = ()) -> None:
@@ -109,7 +109,7 @@ class Needed:
         self.arguments.update(arguments)
 
     def _behind(self, roots: Sequence[Operation]) -> tuple[set[Operation], set[BlockArgument]]:
-        """Returns ops with those that they need, as far as these aren't known, and the arguments that they need."""
+        """Returns ops, the ops that they need and that aren't known yet, and the arguments that they need."""
         ops, arguments, pending = set[Operation](), set[BlockArgument](), list(roots)
         while pending:
             op = pending.pop()
@@ -124,7 +124,7 @@ class Needed:
         return ops, arguments
 
     def _add_writes(self, others: Sequence[Operation]) -> None:
-        """Adds the ops that write a state that is read, and what they need, until nothing more is read."""
+        """Adds the ops that write a state that is read, and the ops that these need, until no other state is read."""
         writes = [(op, states) for op in others if (states := _states(self._effects.effects(op).writes))]
         refused: set[Operation] = set()
         changed = bool(writes)
@@ -149,17 +149,17 @@ def _operands(op: Operation) -> Iterator[Value]:
 
 
 def _states(states: Iterable[Hashable]) -> set[Hashable]:
-    """Returns the states that are variables and tables; others, such as where messages go, nobody reads."""
+    """Returns the states that are variables and tables; nothing reads others, such as output streams."""
     return {state for state in states if isinstance(state, tuple | Value)}
 
 
 def states_read(effects: ModuleEffects, ops: Iterable[Operation]) -> set[Hashable]:
-    """Returns the variables and tables that ops read: by kind and name, those without a name by their handles."""
+    """Returns the kinds and names of variables and tables that ops read; those without a name by their handles."""
     return {state for op in ops for state in _states(effects.effects(op).reads)}
 
 
 def erase_others(function: FuncOp, kept: set[Operation]) -> int:
-    """Erases the ops of a function that aren't among some; returns how many."""
+    """Erases the ops of a function that aren't among the needed ones; returns their number."""
     others = [op for op in function.body.block.ops if op not in kept]
     for op in reversed(others):
         erase(op)
@@ -167,7 +167,7 @@ def erase_others(function: FuncOp, kept: set[Operation]) -> int:
 
 
 def erase_unused(module: ModuleOp, function: FuncOp) -> None:
-    """Erases what a module holds for others than its exported function.
+    """Erases everything that the exported function of a module doesn't need.
 
     Args:
         module: The module.
@@ -187,7 +187,7 @@ def erase_unused(module: ModuleOp, function: FuncOp) -> None:
 
 
 def _prune_initializers(module: ModuleOp, effects: ModuleEffects, read: set[Hashable]) -> None:
-    """Erases what fills tables that nothing looks up, and the functions in which nothing else is done."""
+    """Erases the initialization of unused tables, and functions that do nothing else."""
     functions = functions_of(module)
     for declaration in [op for op in module.ops if isinstance(op, SessionInitializerOp)]:
         listed = declaration.properties.get("initializers")
@@ -206,12 +206,12 @@ def _prune_initializers(module: ModuleOp, effects: ModuleEffects, read: set[Hash
 
 
 def _does_something(function: FuncOp, effects: ModuleEffects, read: set[Hashable]) -> bool:
-    """Erases in an initializer what fills only tables that nothing reads; returns whether anything is left."""
+    """Erases the initialization of unused tables in an initializer; returns whether anything is left."""
     block = function.body.block
     is_left = False
     for op in reversed(list(block.ops)):
         writes = effects.effects(op).writes
-        # Without a name nothing tells whether it is the table of another function.
+        # A table without a name may be the table of another function.
         has_names = all(isinstance(state, tuple) for state in writes)
         if writes and has_names and writes.isdisjoint(read) and all(map(_is_unused, op.results)):
             erase(op)
@@ -238,7 +238,7 @@ def _bound(module: ModuleOp) -> set[str]:
 
 
 def _texts(ops: Iterable[Operation]) -> set[bytes]:
-    """Returns the values of constants that are single texts."""
+    """Returns the values of constants that are single strings."""
     found = set()
     for op in ops:
         value: Attribute | None = op.properties.get("value")
@@ -260,7 +260,6 @@ class Cut:
     name: ClassVar[str] = "cut"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Cuts the function that has all the tensors, and erases the other ones; returns how many ops that erased."""
         functions = defined_functions(module)
         marked = {name: cut for name, function in functions.items() if (cut := cut_of(function)) is not None}
         if not marked:
@@ -276,7 +275,7 @@ class Cut:
 
 
 def _merged(module: ModuleOp, candidates: Sequence[str]) -> list[str]:
-    """Returns exported functions without those that equal another one, which gets their signatures' keys."""
+    """Returns exported functions without duplicates; the first of equal ones gets the signature keys of all."""
     copy = module.clone()
     for function in defined_functions(copy).values():
         function.attributes.pop(CUT, None)
@@ -291,7 +290,7 @@ def _merged(module: ModuleOp, candidates: Sequence[str]) -> list[str]:
 def _expose(function: FuncOp, functions: Mapping[str, FuncOp], spots: Sequence[Spot]) -> None:
     """Adds the values at some spots to a function's results; inlines the calls that lead to them.
 
-    As results of the function they are followed through what replaces them.
+    Being results of the function, they are updated when inlining replaces them.
     """
     terminator = _terminator(function)
     results, positions = list(terminator.operands), dict[int, int]()
@@ -336,7 +335,7 @@ def _terminator(function: FuncOp) -> Operation:
 
 
 class _Cutting:
-    """The cut of one function, whose last results are the values of its new inputs and outputs."""
+    """The cut of one function. Its last results are the values of its new inputs and outputs."""
 
     def __init__(self, module: ModuleOp, function: FuncOp, wanted: Wanted, inputs: int) -> None:
         self._module, self._function, self._wanted = module, function, wanted
@@ -351,7 +350,7 @@ class _Cutting:
         return self._function.body.block
 
     def result(self, before: int) -> PassResult:
-        """Cuts; returns how many ops of a number of ops that removed, and which state it leaves alone."""
+        """Cuts the function; returns the number of removed ops, and notes on states that are not written any more."""
         input_names, output_names = (port_names(self._function, side) for side in ("inputs", "outputs"))
         self._feed()
         self._fetch()
@@ -420,13 +419,13 @@ class _Cutting:
                 Diagnostic(
                     "unfed-input",
                     f"an output needs the input {name!r}, which is not among the inputs",
-                    hint=f"name it among the inputs, too (--input {name}), or fetch only outputs without it",
+                    hint=f"add it to the inputs (--input {name}), or choose only outputs that don't need it",
                 )
                 for name in missing
             )
 
     def _keep(self, argument: BlockArgument, needed: Needed) -> bool:
-        """Erases an old argument unless it is still needed; returns whether it is."""
+        """Erases an old argument unless it is still needed; returns whether it was kept."""
         is_kept = self._wanted.inputs is None and argument in needed.arguments
         if not is_kept:
             self._block.erase_arg(argument)
@@ -449,7 +448,7 @@ class _Cutting:
 
 
 def _inferred(module: ModuleOp, function: FuncOp) -> list[Attribute]:
-    """Returns the types of a function's results that inference finds with all calls inlined; a copy is used up."""
+    """Returns a function's inferred result types with all calls inlined; works on a copy."""
     update_function_type(function)
     copy = module.clone()
     for run in (Inline(), UniqueCallees(), ShapeInference()):
@@ -464,7 +463,7 @@ def _check_distinct(ends: Sequence[End], values: Sequence[Value]) -> None:
             raise error(
                 "wrong-option",
                 f"the inputs {seen[value]!r} and {end.name!r} are one tensor",
-                hint="name every tensor once",
+                hint="name each tensor once",
             )
         seen[value] = end.name
 
@@ -473,6 +472,6 @@ def _left_alone(op: Operation) -> Diagnostic:
     return found_at(
         op,
         "state-cut-off",
-        "the state that it writes keeps its first value: what it writes is computed from what is cut off",
-        "cut further ahead if the model has to change it",
+        "the state that it writes keeps its first value: the new value depends on ops that are cut off",
+        "cut earlier in the graph if the model must change it",
     )._replace(severity=NOTE)

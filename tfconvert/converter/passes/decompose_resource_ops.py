@@ -45,7 +45,6 @@ class DecomposeResourceOps:
     name: ClassVar[str] = "decompose-resource-ops"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many ops of each name were expanded."""
         applied: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):

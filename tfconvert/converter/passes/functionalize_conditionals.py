@@ -1,10 +1,9 @@
 """Pass `functionalize-conditionals`: converts Switches and Merges to `tf.If`, inner ones first.
 
-Those of `_SwitchN` become `tf.Case`. Ops that a Merge's inputs need and that run on their side only form the branches'
-functions, with copies of constants; effects there that no Merge needs go with them. Where the predicate is known, one
-side is all there is. A value that is fetched from a branch without a Merge, which TensorFlow can't fetch where the
-branch is dead, is computed whatever the predicate. `ControlTrigger`s become NoOps. Loops must have been functionalized
-before.
+Those of `_SwitchN` become `tf.Case`. The functions of the branches get the ops that a Merge's inputs need and that run
+only on their side, copies of constants, and effects on this side that no Merge needs. A known predicate leaves one side
+only. A value that is fetched from a branch without a Merge is computed for every predicate; TensorFlow can't fetch it
+if the branch is dead. `ControlTrigger`s become NoOps. Loops must have been functionalized before.
 
 Before:
 
@@ -69,7 +68,7 @@ class FunctionalizeConditionals:
     name: ClassVar[str] = "functionalize-conditionals"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph of every function; returns how often a value was computed although it may be dead."""
+        """Rewrites every graph of every function; counts values that are computed although they may be dead."""
         outliner = Outliner(module)
         speculated: Counter[str] = Counter()
         for function in [op for op in module.ops if isinstance(op, FuncOp)]:

@@ -1,8 +1,8 @@
 """Pass `functionalize-loops`: converts the loops of V1 control flow to `tf.While`, inner ones first.
 
-Everything that a loop's predicate needs becomes the function `cond`, everything that its next iteration needs the
-function `body`; loop variables come first among their arguments, then what the loop only reads. Constants are not
-arguments: each function has copies. Conditionals inside stay as they are, for `functionalize-conditionals`.
+The ops that a loop's predicate needs become the function `cond`, and those that its next iteration needs the function
+`body`. Their arguments are the loop variables, then values that the loop only reads. Constants are copied into the
+functions. Conditionals inside are left to `functionalize-conditionals`.
 
 Before:
 
@@ -73,7 +73,6 @@ class FunctionalizeLoops:
     name: ClassVar[str] = "functionalize-loops"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph of every function."""
         outliner = Outliner(module)
         for function in [op for op in module.ops if isinstance(op, FuncOp)]:
             for graph in graphs_with(function, _OF_LOOPS):

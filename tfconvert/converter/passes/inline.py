@@ -1,7 +1,7 @@
 """Pass `inline`: replaces calls by the bodies of the functions they call, and drops functions that nothing calls.
 
-Each body is moved once, to where its calls are inlined in turn, or copied where there are more callers: such functions
-are done first. A function that calls itself, directly or through others, can't be inlined and is an error.
+A body with one caller is moved before the calls in it are inlined. A body with several callers is copied, after its own
+calls have been inlined. A function that calls itself, directly or through others, is an error.
 
 Before:
 
@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
@@ -56,7 +55,7 @@ class Inline:
         inside = {name: walk(function)[1:] for name, function in functions.items()}
         calls = {name: [op for op in ops if op.name in CALLS] for name, ops in inside.items()}
         if not any(calls.values()) and not any(map(is_private, functions.values())):
-            return replace(NOTHING_DONE, operations=count_operations(module))
+            return NOTHING_DONE._replace(operations=count_operations(module))
         outside = names_outside(module)
         references = _count_references(functions, inside.values()) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}
@@ -78,7 +77,7 @@ class Inline:
                     pending += reversed(calls[callee_name])
             update_function_type(functions[name])
         erase_unreferenced(functions, outside)
-        return replace(NOTHING_DONE, operations=count_operations(module))
+        return NOTHING_DONE._replace(operations=count_operations(module))
 
 
 def _callee(call: Operation) -> str:
@@ -88,14 +87,14 @@ def _callee(call: Operation) -> str:
 def _moved(functions: dict[str, FuncOp], calls: dict[str, list[Operation]], references: Counter[str]) -> set[str]:
     """Returns the functions whose bodies are moved to their only callers before the calls in them are inlined.
 
-    So an op at the end of a chain of calls is moved once, not once for each of them.
+    So an op at the end of a chain of calls is moved once, not once for each call.
     """
     called = {_callee(call) for ops in calls.values() for call in ops}
     return {name for name in called if references[name] == 1 and not is_marked(functions[name])}
 
 
 def _count_references(functions: dict[str, FuncOp], inside: Iterable[list[Operation]]) -> Counter[str]:
-    """Returns how often ops refer to each function; one that is exported counts as referred to once more."""
+    """Returns the number of references to each function; being exported counts as one more."""
     count = Counter(name for ops in inside for op in ops for name in names(op))
     for name, function in functions.items():
         if not is_private(function):

@@ -1,8 +1,8 @@
 """Pass `stacks-to-lists`: converts stacks of TensorFlow 1, as gradients of loops use them, to lists.
 
-A stack is state behind a handle; a list is a value. So every push and pop creates a new list from the one before it,
-and loops, branches and calls forward it. What is left of a handle is a number that nothing reads, which goes with the
-dead variables of loops.
+A stack is state behind a handle; a list is a value. So every push and pop creates a new list from the previous one, and
+loops, branches and calls forward it. The handle becomes an unused number, which is dropped with the dead variables of
+loops.
 
 Before:
 
@@ -82,7 +82,6 @@ class StacksToLists:
     name: ClassVar[str] = "stacks-to-lists"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function."""
         functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
         if any(op.name.startswith(stacks.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)

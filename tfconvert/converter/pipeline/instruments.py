@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Check = Callable[["ModuleOp", "ModuleOp", str], list[Diagnostic]]
 
-_HINT = "correct the pattern: what it puts in doesn't compute what it replaces"
+_HINT = "correct the pattern: its replacement computes something else"
 
 
 def blamed(stage: Stage, before: ModuleOp, problem: ConversionError, options: Options, check: Check) -> ConversionError:
-    """Returns the error of a pass that changed the results, about the user's patterns if they are why.
+    """Returns the error of a pass that changed the results; names the user's patterns if they are the cause.
 
     Args:
         stage: The pass's stage.
@@ -60,12 +60,12 @@ def blamed(stage: Stage, before: ModuleOp, problem: ConversionError, options: Op
 Print = Callable[["ModuleOp", TextIO], None]
 Blame = Callable[[Stage, "ModuleOp", ConversionError], ConversionError]
 
-REPORT_IT = "this is a mistake in the pass, not in the model; please report it with the model"
+REPORT_IT = "this is a bug in the pass, not in the model; please report it with the model"
 
 
 @dataclass(slots=True)
 class VerifyEach(Instrument):
-    """Verifies the module after each pass, and that the stage has done what it ensures."""
+    """Verifies the module and the guarantees of the stage after each pass."""
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
         broken = first_broken(module)
@@ -79,13 +79,13 @@ class VerifyEach(Instrument):
 
 @dataclass(slots=True)
 class PrintIR(Instrument):
-    """Prints the module before and after the passes of some names.
+    """Prints the module before and after some passes.
 
     Attributes:
         stream: The stream to print to.
         write: Prints a module.
-        names_before: Names of the passes before which it is printed.
-        names_after: Names of the passes after which it is printed; `None` is all.
+        names_before: Names of passes; prints the module before them.
+        names_after: Names of passes; prints the module after them. `None` means all passes.
     """
 
     stream: TextIO
@@ -149,8 +149,8 @@ class CheckPasses(Instrument):
     """Runs the module before and after each pass on the same random inputs.
 
     Attributes:
-        check: Compares two modules; raises if their results differ, returns notes of what it couldn't compare.
-        blame: Returns the error about whoever made a pass change the results, from the error about the pass.
+        check: Compares two modules; raises if their results differ, returns notes on incomparable results.
+        blame: Turns the error about the pass into one about the cause, such as a user's pattern.
     """
 
     check: Check

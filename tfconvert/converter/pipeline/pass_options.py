@@ -33,11 +33,11 @@ _END = "end"
 
 @dataclass(frozen=True, slots=True)
 class PassText:
-    """One pass as it is written.
+    """One pass of the text.
 
     Attributes:
         name: Its name.
-        options: The values of each option; none for an option without `=`.
+        options: The values of each option; an option without `=` has no values.
     """
 
     name: str
@@ -46,7 +46,7 @@ class PassText:
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A piece of the text: `name`, `number`, `string`, `space`, `end`, or the mark that it is."""
+    """A token; its kind is `name`, `number`, `string`, `space`, `end`, or the punctuation itself."""
 
     kind: str
     text: str
@@ -54,7 +54,6 @@ class _Token:
 
 
 def parse_pass_text(text: str) -> list[PassText]:
-    """Returns the passes that a text names, in order."""
     return list(_Parser(text).passes())
 
 
@@ -67,7 +66,6 @@ class _Parser:
         self._next = 0
 
     def passes(self) -> Iterator[PassText]:
-        """Yields the passes."""
         while self._peek().kind != _END:
             name = self._expect("name", "a pass's name").text
             yield PassText(name, self._options() if self._accept("{") else {})
@@ -91,7 +89,7 @@ class _Parser:
     def _value(self) -> Value:
         token = self._peek()
         if token.kind not in ("number", "name", "string"):
-            raise self._wrong("a value (other text stands in double quotes)")
+            raise self._wrong("a value (put other text in double quotes)")
         self._next += 1
         if token.kind == "number":
             return float(token.text) if "." in token.text else int(token.text)
@@ -156,16 +154,16 @@ class Option:
 
     @property
     def kind(self) -> str:
-        """The type as help and messages spell it."""
+        """The type as shown in help and messages."""
         several = ",..." if any(get_origin(part) is tuple for part in _parts(self.hint)) else ""
         kinds = [kind if isinstance(kind, str) else _WRITABLE[kind] for kind in _kinds(self.hint)]
         return "|".join(kinds) + several
 
     def value(self, written: tuple[Value, ...]) -> Any:
-        """Returns the written value as the field's value.
+        """Returns the parsed values as the option's value.
 
         Raises:
-            ValueError: It is of another type.
+            ValueError: The type is wrong.
         """
         if not written and _fits(True, self.hint):
             return True  # An option without a value is a switch.
@@ -179,23 +177,23 @@ class Option:
 
 
 def options_of(pass_type: type[Pass]) -> list[Option]:
-    """Returns a pass's options; parameters that no text can give (patterns, functions) are none."""
+    """Returns a pass's options: its parameters, except those that can't be written as text (patterns, functions)."""
     hints = get_type_hints(pass_type.__init__)
     parameters = signature(pass_type).parameters
     return [Option(name, hints[name], each.default) for name, each in parameters.items() if _kinds(hints[name])]
 
 
 def summary_of(pass_type: type[Pass]) -> str:
-    """Returns a pass's summary, in a line."""
+    """Returns a pass's one-line summary."""
     return (pass_type.__doc__ or "").strip().partition("\n")[0]
 
 
 def parse_passes(text: str) -> list[Pass]:
-    """Returns the passes that a text names, in its order.
+    """Returns the passes that a text names, in order.
 
     Raises:
         ConversionError: The syntax is wrong (`malformed-pipeline`), or a pass (`unknown-pass`) or an option
-            (`unknown-option`, `wrong-option`) doesn't exist; all mistakes in one error.
+            (`unknown-option`, `wrong-option`) doesn't exist; one error for all.
     """
     passes: list[Pass] = []
     problems: list[ConversionError] = []
@@ -213,7 +211,7 @@ def find(name: str, known: Iterable[str], code: str, what: str) -> str:
     """Returns a name if it is known.
 
     Raises:
-        ConversionError: It is not; the hint lists similar ones.
+        ConversionError: It is unknown; the hint lists similar names.
     """
     names = sorted(set(known))
     if name not in names:
@@ -240,7 +238,7 @@ def _create(written: PassText) -> Pass:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Returns whether a value is of a type that options have: one that text can give, a tuple or a choice of them."""
+    """Returns whether a value has an option's type: one that text can express, a tuple or a union of such types."""
     if get_origin(hint) in (Union, UnionType):
         return any(_fits(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
@@ -255,7 +253,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 def _kinds(hint: Any) -> list[type | str]:
-    """Returns what a type takes as text: types of values, and values themselves; none if text can't give them all."""
+    """Returns the types and literal values that a type accepts; empty if some can't be written as text."""
     kinds: list[type | str] = []
     pending = [hint]
     while pending:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.fidelity import Fidelity, some
@@ -15,20 +14,19 @@ FLOAT = "float32"
 """The form of a layer that is not quantized."""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerReport:
+class LayerReport(NamedTuple):
     """One operator.
 
     Attributes:
         node: Its node; empty if unknown.
         op: The operator.
-        form: What it computes with and what its weight is: `int8 x int8 per channel`, `float32`.
-        reason: Why it is not as small as it might be; empty if it is.
-        low: The least number that its result can represent; NaN if it is a float.
-        high: The greatest.
+        form: The types of its input and weight: `int8 x int8 per channel`, `float32`.
+        reason: Why it isn't quantized further; may be empty.
+        low: The minimum that its result can represent; NaN for floats.
+        high: The maximum.
         weight_snr: The signal-to-noise ratio of its weight as integers, in dB; NaN if it has none.
-        bytes_before: Bytes of its constants as the model has them.
-        bytes_after: Bytes of them as they are stored.
+        bytes_before: Bytes of its constants in the model.
+        bytes_after: Bytes of its constants in the file.
     """
 
     node: str
@@ -42,19 +40,18 @@ class LayerReport:
     bytes_after: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns what is known, as plain data."""
-        # Ranges often begin at zero.
-        known = {name: value for name, value in asdict(self).items() if value or isinstance(value, float)}
+        """Returns the known fields as plain data."""
+        # Zero is a known float: ranges often begin there.
+        known = {name: value for name, value in self._asdict().items() if value or isinstance(value, float)}
         return {name: value for name, value in known.items() if value == value}  # NaN is unknown.
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizationReport:
+class QuantizationReport(NamedTuple):
     """The report on a quantization.
 
     Attributes:
-        layers: The operators with numbers, in order.
-        fidelity: How near the result is to the model; `None` unless it was verified.
+        layers: The numeric operators, in order.
+        fidelity: The accuracy of the result; `None` unless it was verified.
     """
 
     layers: tuple[LayerReport, ...]
@@ -62,17 +59,14 @@ class QuantizationReport:
 
     @property
     def forms(self) -> Counter[str]:
-        """How many layers there are of each form."""
         return Counter(layer.form for layer in self.layers)
 
     @property
     def bytes_before(self) -> int:
-        """Bytes of all constants of layers, as the model has them."""
         return sum(layer.bytes_before for layer in self.layers)
 
     @property
     def bytes_after(self) -> int:
-        """Bytes of them as they are stored."""
         return sum(layer.bytes_after for layer in self.layers)
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +83,7 @@ class QuantizationReport:
         """Returns the report as lines of text.
 
         Args:
-            most: How many entries a list may have, `None` for all.
+            most: Maximum number of entries of a list; `None` for no limit.
         """
         lines = ["quantization:", f"  weights: {_size(self.bytes_before)} -> {_size(self.bytes_after)}"]
         lines += [f"  {form}: {count}" for form, count in self.forms.most_common() if form != FLOAT]
@@ -117,17 +111,16 @@ def _size(size: int) -> str:
     return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"
 
 
-@dataclass(frozen=True, slots=True)
-class PassResult:
+class PassResult(NamedTuple):
     """The effect of a pass on one module.
 
     Attributes:
-        counts: How often each pattern was applied, or how many things of each kind have changed; without zeros.
+        counts: Numbers of applications of patterns, or of changes of each kind; without zeros.
         notes: Warnings and decisions for the report.
-        heading: The title under which the short report lists the counts; only the whole report does if it is empty.
-        frozen_variables: How many variables became constants.
-        operations: How many TensorFlow ops of each name the model has, from the pass after which they can be counted.
-        layers: What became of operators that were to be quantized.
+        heading: The title of the counts in the short report; if empty, only the full report has them.
+        frozen_variables: Number of variables that became constants.
+        operations: Number of the model's TensorFlow ops by name, from the pass after which they can be counted.
+        layers: Reports on operators that were to be quantized.
     """
 
     counts: Counter[str]
@@ -146,4 +139,4 @@ class PassResult:
 
 
 NOTHING_DONE = PassResult(Counter())
-"""The result of a pass that only ensures something, or had nothing to do; must not be mutated."""
+"""The result of a pass without counts and notes; must not be mutated."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfconvert.converter.ir.interface import has_open_sizes
 from tfconvert.converter.pipeline.pass_registry import pass_class
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
 class OpNames:
     """The names of a module's ops and of the attributes of its functions and their arguments, erased ones included.
 
-    The module is walked when an unknown name is queried, and only if a pass has run since the last walk.
+    Querying an unknown name walks the module if a pass has run since the last walk.
     """
 
     __slots__ = ("_is_current", "_module", "_names")
 
     def __init__(self, module: ModuleOp, others: Iterable[str] = ()) -> None:
-        """Defers the walk to the first query.
+        """Stores the module for the first query.
 
         Args:
             module: The module.
@@ -42,7 +41,6 @@ class OpNames:
         self._is_current = False
 
     def changed(self) -> None:
-        """Notes that the module may have new names."""
         self._is_current = False
 
     def have(self, groups: Iterable[tuple[str, ...]]) -> bool:
@@ -81,11 +79,10 @@ def names_in(module: ModuleOp) -> set[str]:
 
 
 USER = ("composites", "patterns", "quantizes_activations")
-"""Fields of `Options` by which the user adds something to the conversion, so that stages may require it."""
+"""Fields of `Options` that stages may require: additions by the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """A stage that was run.
 
     Attributes:
@@ -133,7 +130,7 @@ def run_stages(
 
 
 def make_pass(stage: Stage, options: Options) -> Pass:
-    """Returns the pass of a stage, with those of its options that are settings; its defaults for what isn't set."""
+    """Returns the pass of a stage; options that are settings get their values."""
     values = {}
     for path in stage.takes:
         group, _, name = path.rpartition(".")
@@ -149,12 +146,12 @@ def _frozen(value: Any) -> Any:
 
 
 def is_uncut(module: ModuleOp) -> bool:
-    """Returns whether a module is still to be cut."""
+    """Returns whether a module has marks of a cut that hasn't been made yet."""
     return any(CUT in op.attributes for op in module.ops)
 
 
 def opened(source: Source) -> ModuleOp:
-    """Returns the module of a model as it was imported; no pass has run on it unless it had to be cut."""
+    """Returns the imported module of a model; passes run on it only if it must be cut."""
     module = source.open()
     if is_uncut(module):
         _to_functions(module)
@@ -162,7 +159,7 @@ def opened(source: Source) -> ModuleOp:
 
 
 def as_functions(source: Source) -> ModuleOp:
-    """Returns the module of a model as functions of plain ops, which call each other; cut where it has to be."""
+    """Returns the module of a model as functions of plain ops that call each other, cut if requested."""
     module = source.open(functional=True)
     _to_functions(module)
     return module

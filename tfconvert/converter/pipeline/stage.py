@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class InStage:
-    """A context whose unexpected exceptions get a note, `stage NAME`; they stay what they are.
+    """A context that adds the note `stage NAME` to unexpected exceptions.
 
     Args:
         name: The stage.
@@ -28,28 +27,27 @@ class InStage:
         self._name = name
 
     def __enter__(self) -> None:
-        """Does nothing."""
+        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Adds the note."""
         if isinstance(problem, Exception) and not isinstance(problem, ConversionError):
             problem.add_note(f"stage {self._name}")
 
 
 OPEN_SIZES = "inputs.open"
-"""The need of stages for models with inputs of which more than the batch is unknown."""
+"""The need of stages that run only on models with dynamic input sizes other than the batch."""
 
 
 class Pass(Protocol):
-    """A rewrite of a whole module; what its constructor takes, if anything, are its options."""
+    """A rewrite of a whole module. Its constructor's parameters are its options."""
 
     name: ClassVar[str]
     """The name in `-p` and in the report; the file's name with dashes."""
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the module in place; returns what it did, which depends on nothing but the module."""
+        """Rewrites the module in place; the result depends only on the module."""
 
 
 class Stage(NamedTuple):
@@ -57,14 +55,14 @@ class Stage(NamedTuple):
 
     Attributes:
         run: The pass, by name.
-        because: Why it is here.
-        needs: Groups of prefixes of names; the pass is skipped, and not even loaded, if the module has never had a name
-            with one of the prefixes of each group. Names are those of ops, of attributes of functions, `OPEN_SIZES`
-            for models with such inputs, and `options.` with those fields of `Options` that the user has set.
+        because: The reason for its position.
+        needs: Groups of name prefixes. The pass is skipped, and not even imported, unless the module has had a name
+            with one of the prefixes of each group. Names are those of ops, of attributes of functions, `OPEN_SIZES` for
+            models with such inputs, and `options.` followed by a field of `Options` that the user has set.
         takes: Fields of `Options` that are options of the pass, or of a group of settings there: `quantize.mode`.
-        only_with: A field of `Options` without which the pass is skipped; empty if there is none.
-        forbids: Prefixes of op names that no op has afterwards; the next stages rely on that.
-        keeps_results: Whether the model computes the same afterwards, so that the pass can be checked.
+        only_with: A field of `Options` that must be set for the pass to run; may be empty.
+        forbids: Prefixes of op names that no op may have afterwards; later stages rely on that.
+        keeps_results: Whether the model's results stay the same, so that the pass can be checked.
     """
 
     run: str
@@ -76,7 +74,7 @@ class Stage(NamedTuple):
     keeps_results: bool = True
 
     def left_over(self, module: ModuleOp) -> Operation | None:
-        """Returns an op that should be gone, `None` if the pass did what the stage ensures."""
+        """Returns an op that the stage forbids, or `None`."""
         return next((op for op in module.walk() if op.name.startswith(self.forbids)), None) if self.forbids else None
 
 
@@ -95,9 +93,9 @@ class Instrument:
 
 
 def apply_watched(run: Pass, stage: Stage, module: ModuleOp, instruments: Sequence[Instrument]) -> PassResult:
-    """Applies a pass with instruments; returns the pass's result, with their notes after its own.
+    """Applies a pass with instruments; appends their notes to its result.
 
-    The first instrument is the outermost: it is called first before the pass and last after it.
+    The first instrument is outermost: called first before the pass and last after it.
     """
     for instrument in instruments:
         instrument.before(stage, module)
@@ -110,4 +108,4 @@ def apply_watched(run: Pass, stage: Stage, module: ModuleOp, instruments: Sequen
             for instrument in reversed(instruments):
                 instrument.failed(stage, module)
     notes = [note for instrument in reversed(instruments) for note in instrument.after(stage, module)]
-    return replace(result, notes=[*result.notes, *notes]) if notes else result
+    return result._replace(notes=[*result.notes, *notes]) if notes else result

@@ -26,8 +26,8 @@ class Chain:
     Attributes:
         steps: The cell of each step, at least two.
         rows: The input of each step.
-        initial: The output, and the cell state if there is one, before the first step; no output where that
-            was zeros, so that the products with it have been folded.
+        initial: The output, and the cell state if it has one, before the first step; `None` for an output of zeros
+            whose products have been folded.
     """
 
     steps: Sequence[Cell]
@@ -36,12 +36,11 @@ class Chain:
 
     @property
     def outputs(self) -> list[Value]:
-        """The output of each step."""
         return [step.output for step in self.steps]
 
 
 def chains_of(block: Block) -> list[Chain]:
-    """Returns the layers whose steps are in a block, in the order of their first steps."""
+    """Returns the unrolled layers of a block, in the order of their first steps."""
     sums = Sums(lambda value: tensor_data.constant_of(value) is not None)
     found = [cell for op in block.ops for cell in _cell(op, sums)]
     outputs = {cell.output: cell for cell in found}
@@ -64,7 +63,7 @@ def narrow_states(chain: Chain, extents: Extents) -> set[Value]:
 
 
 def inner_ops(chain: Chain) -> set[Operation]:
-    """Returns the ops that only the steps need: from their outputs back to their inputs and states."""
+    """Returns the ops of the steps: from their outputs back to their inputs and states."""
     ends = {*chain.rows, *(value for value in chain.initial if value is not None)}
     found: set[Operation] = set()
     todo = chain.outputs
@@ -78,7 +77,7 @@ def inner_ops(chain: Chain) -> set[Operation]:
 
 
 def _cell(op: Operation, sums: Sums) -> Iterator[Cell]:
-    """Yields the cell whose output an op computes, if any; its products are not checked closely."""
+    """Yields the cell whose output an op computes, if any; its products are not checked yet."""
     try:
         if op.name == "tf.Mul":
             yield cells.lstm(op.results[0], sums)
@@ -89,7 +88,7 @@ def _cell(op: Operation, sums: Sums) -> Iterator[Cell]:
 
 
 def _candidates(cell: Cell, outputs: Mapping[Value, Cell], states: Mapping[Value, Cell]) -> Iterator[Cell]:
-    """Yields the cells that may be the step before."""
+    """Yields the cells that may be the previous step."""
     found = (
         [states.get(cell.before)] if isinstance(cell, LstmCell) else [outputs.get(leaf) for leaf in cell.total.leaves]
     )
@@ -118,14 +117,14 @@ def _continues(before: Cell, cell: Cell) -> bool:
 
 
 def _has_same_peepholes(name: str, before: Cell, last: Sum, total: Sum) -> bool:
-    """Returns whether gates read the state alike; a gate of the first step need not, if it would read zeros."""
+    """Returns whether gates have the same peepholes; a gate of the first step may have none for a state of zeros."""
     keys, wanted = ([_key(by) for _, by in each.scaled] for each in (last, total))
     sees_zeros = isinstance(before, LstmCell) and name != cells.OUTPUT and _is_zero(before.before)
     return keys == wanted or (not keys and sees_zeros)
 
 
 def _is_same(last: Sum, total: Sum, output: Value) -> bool:
-    """Returns whether two gates have the same weights; the first step's may have none for an output before it."""
+    """Returns whether two gates have the same weights; the first step may have none for a previous output."""
     if output not in total.leaves or _keys_of(last.biases) != _keys_of(total.biases):
         return False
     recurrent, own = (_key(by) for leaf, by in sorted(total.products, key=lambda pair: pair[0] is not output))
@@ -168,7 +167,7 @@ def _chain(steps: list[Cell]) -> Chain:
 
 
 def _products(cell: Cell) -> tuple[tuple[Value, Weights], ...]:
-    """Returns the products of one of a cell's gates: the others' are of the same."""
+    """Returns the products of one gate of a cell; those of the other gates have the same operands."""
     return (cell.gates[cells.CELL] if isinstance(cell, LstmCell) else cell.total).products
 
 
@@ -205,9 +204,9 @@ class LayerPlan:
 
     Attributes:
         scan: The loop.
-        layers: The layers, each of which may take the output of one before.
-        copies: Ops that copy all collected rows in order, as legacy TensorArrays do.
-        narrow: Initial states to broadcast to the batch's number of rows, since they may have one row for all.
+        layers: The layers; each one may read the output of a previous one.
+        copies: Ops that copy all collected rows in order, as legacy TensorArrays need.
+        narrow: Initial states to broadcast to the batch size, because they may have a single row.
     """
 
     scan: Scan
@@ -229,17 +228,17 @@ def plan_of(scan: Scan, extents: Extents) -> LayerPlan:
 
 
 def _takes_all(op: Operation, count: int | None, extents: Extents) -> bool:
-    """Returns whether an op takes as many rows as there are, from the first on."""
+    """Returns whether an op reads all rows in order."""
     if op.name != "tf.GatherV2" or not is_enumeration(op.operands[1]) or constant_int(op.operands[2]) != 0:
         return False
     return extents.dim(op.operands[1], 0) == count
 
 
 def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
-    """Returns a loop's cells, by the place of the state that is the output.
+    """Returns a loop's cells, by the index of the state that is the output.
 
     Raises:
-        Declined: A state is not a cell's.
+        Declined: A state doesn't belong to a cell.
     """
     found: dict[int, Cell] = {}
     problems: dict[int, Declined] = {}
@@ -254,14 +253,14 @@ def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
     left = [index for index in problems if index not in inner]
     if left:
         need(not convolves(scan), "its gates are convolutions, not products with matrices")
-        # The reason of a state that resembles an LSTM's output is the more helpful one.
+        # The reason for a state that resembles an LSTM's output is more helpful.
         raise problems[min(left, key=lambda index: not cells.is_gated(scan.states[index]))]
     need(bool(found), "no state goes from one step to the next")
     return found
 
 
 def _state_of(scan: Scan, cell: LstmCell) -> int:
-    """Returns the place of a cell's state.
+    """Returns the index of a cell's state.
 
     Raises:
         Declined: The loop forwards something else.
@@ -273,7 +272,7 @@ def _state_of(scan: Scan, cell: LstmCell) -> int:
 
 
 def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[RecurrentLayer]:
-    """Returns the layers, each after the one whose output it takes."""
+    """Returns the layers, each after the one whose output it reads."""
     outputs = {cell.output: index for index, cell in found.items()}
     layers = {}
     for index, cell in found.items():
@@ -306,13 +305,13 @@ def _check_results(scan: Scan, found: Mapping[int, Cell]) -> None:
 
 
 def _check_lengths(scan: Scan, layers: Sequence[RecurrentLayer], extents: Extents) -> None:
-    """Checks that all sequences are as long as the loop runs, and that batches agree."""
+    """Checks that all sequences are as long as the loop's number of iterations, and that batches agree."""
     counts = {extents.scalar(bound) for bound in scan.bounds}
     lengths = {extents.dim(layer.steps.value, layer.steps.axis) for layer in layers if layer.steps is not None}
     lengths |= {extents.dim(scan.loop.given[index], 0) for index in scan.stacks}
     need(
         len(counts) == 1 and counts == lengths and None not in counts,
-        "that it runs as often as its sequence is long can't be seen",
+        "its number of iterations may differ from the length of its sequence",
     )
     batches = {layer.steps.batch for layer in layers if layer.steps is not None}
     for layer in layers:
@@ -333,7 +332,7 @@ def _narrow(layers: Sequence[RecurrentLayer], extents: Extents) -> set[Value]:
         batches[layer.cell.output] = batch
         known = [batch is not None and extents.dim(state, 0) == batch for state in layer.initial]
         if not all(known):
-            # The state of an operator is copied, if it isn't filled in for that; one shape is enough for all copies.
+            # The state of an operator is copied unless a `Fill` makes it; one shape is enough for all copies.
             found.update(
                 state
                 for state, is_known in zip(layer.initial, known, strict=True)

@@ -21,10 +21,10 @@ from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 
 class Extents:
-    """Dimensions and scalars, as numbers or as symbols, which are comparable.
+    """Dimensions and scalars as comparable numbers or symbols.
 
     Args:
-        module: The module; its symbolic shapes are computed when they are first read.
+        module: The module, whose symbolic shapes are computed when first needed.
     """
 
     __slots__ = ("_module", "_symbols")
@@ -34,7 +34,7 @@ class Extents:
         self._symbols: Symbols | None = None
 
     def dim(self, value: Value, axis: int) -> int | None:
-        """Returns a dimension of a value, `None` if it has no symbol."""
+        """Returns a dimension of a value, or `None` without a symbol."""
         shape = types.shape_of(value.type)
         if shape is None or len(shape) <= axis:
             return None
@@ -44,7 +44,7 @@ class Extents:
         return None if known is None or known[axis] == -1 else known[axis]
 
     def scalar(self, value: Value | int) -> int | None:
-        """Returns a scalar, `None` if it has no symbol."""
+        """Returns a scalar, or `None` without a symbol."""
         value = value if isinstance(value, int) else _absorbed(value)
         number = constant_int(value)
         if number is not None or isinstance(value, int):
@@ -61,7 +61,7 @@ class Extents:
 
 
 def _absorbed(value: Value) -> Value:
-    """Returns `x` for `minimum(x, maximum(x, y))`, in any order, as `dynamic_rnn` computes a sequence's length."""
+    """Returns `x` for `minimum(x, maximum(x, y))`, `dynamic_rnn`'s length of a sequence, in any order."""
     while (pair := _defined_by(value, "tf.Minimum")) is not None:
         first, second = pair.op.operands
         if _is_at_least(second, first):
@@ -88,7 +88,7 @@ class SequenceSteps:
 
     Attributes:
         value: A tensor of the steps, of rank 3.
-        axis: The axis of the steps; the other one of the first two is the batch.
+        axis: The axis of the steps, 0 or 1; the other one is the batch.
         is_reversed: Whether the last step comes first.
     """
 
@@ -113,12 +113,11 @@ class SequenceSteps:
 
 
 def ordered(axis: int, length: int, batch: int, features: int) -> tuple[int, ...]:
-    """Returns the shape of a sequence whose steps lie along an axis."""
     return (length, batch, features) if axis == 0 else (batch, length, features)
 
 
 def steps_of(value: Value, axis: int) -> SequenceSteps:
-    """Returns a sequence as it is before batch and time were transposed, and before it was reversed.
+    """Returns the source of a sequence, before batch and time were transposed and the order was reversed.
 
     Args:
         value: The sequence.
@@ -136,7 +135,7 @@ def steps_of(value: Value, axis: int) -> SequenceSteps:
         order = None if order is None else order.reshape(-1)
         if value.op.name == "tf.Transpose" and order is not None and order.tolist() == [1, 0, 2]:
             if axis == 1 and _is_loop(value.op.operands[0]):
-                break  # what a framework's loop collects, steps first, is mostly available batch first as well
+                break  # rows that a framework's loop collects, steps first, are mostly available batch first as well
             axis = 1 - axis
         elif value.op.name == "tf.ReverseV2" and order is not None and order.tolist() in ([axis], [axis - 3]):
             is_reversed = not is_reversed
@@ -154,7 +153,7 @@ def _is_loop(value: Value) -> bool:
 
 
 def _not_empty(concat: Operation, axis: int) -> list[Value]:
-    """Returns the non-empty values that an op concatenates along an axis; its result if that is another axis."""
+    """Returns the non-empty values that an op concatenates along an axis; its result twice for another axis."""
     *values, along = concat.operands
     found = [value for value in values if (types.shape_of(value.type) or (-1,) * 3)[axis] != 0]
     return found if constant_int(along) == axis and found else [concat.results[0], concat.results[0]]
@@ -165,7 +164,7 @@ _COUNTING = "its condition is not just a count"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A step of a sequence, as the body reads it.
+    """A step of a sequence that the body reads.
 
     Attributes:
         sequence: The whole sequence, outside of the loop.
@@ -183,11 +182,11 @@ class Scan:
     Attributes:
         loop: The loop.
         limits: The upper bounds of its counters: numbers, or arguments of the condition that never change.
-        counters: The places of the counters among the variables.
+        counters: The indices of the counters among the variables.
         reads: The steps of sequences that the body reads, by value.
-        states: The next values of the variables that the body reads, by place.
-        stacks: The row that a step adds, by the variable in which rows are collected.
-        lasts: The row of the last step, by the variable of one row with another dimension in front.
+        states: The next values of the variables that the body reads, by index.
+        stacks: The row that a step adds, by the variable that collects rows.
+        lasts: The row of the last step, by the variable with this row and a leading dimension.
     """
 
     loop: Construct
@@ -209,7 +208,6 @@ class Scan:
         return [operands[limit.index] if isinstance(limit, BlockArgument) else limit for limit in self.limits]
 
     def state(self, index: int) -> Value:
-        """Returns the body's argument for a state."""
         return self.body.args[index]
 
 
@@ -230,7 +228,7 @@ def scan_of(loop: Construct) -> Scan:
 
 
 def fixed_values(scan: Scan) -> frozenset[Value]:
-    """Returns the values in the body that are the same in every iteration."""
+    """Returns the loop-invariant values of the body."""
     body = scan.body
     fixed: set[Value] = {body.args[index] for index in invariants(body)}
     for op in body.ops:
@@ -240,7 +238,7 @@ def fixed_values(scan: Scan) -> frozenset[Value]:
 
 
 def _counting(loop: Construct, fixed: frozenset[int]) -> tuple[list[BlockArgument | int], set[int]]:
-    """Returns the upper bounds of a loop's counters, and their places."""
+    """Returns the upper bounds of a loop's counters, and the counters' indices."""
     condition, body = (function.body.block for function in loop.functions)
     counters = {index for index, value in enumerate(returned(body)) if _is_counter(loop, body, index, value)}
     limits: list[BlockArgument | int] = []
@@ -306,7 +304,7 @@ def _reads(loop: Construct, fixed: frozenset[int], counters: set[int]) -> dict[V
 
 
 def _gathered(op: Operation) -> tuple[Value, int] | None:
-    """Returns the index and the axis at which an op takes a row."""
+    """Returns the index and the axis of a row that an op reads."""
     axis = constant_int(op.operands[2])
     return None if axis not in (0, 1) or tf.get(op, "batch_dims") or axis is None else (op.operands[1], axis)
 
@@ -343,7 +341,7 @@ def _classify(scan: Scan, index: int, value: Value) -> None:
 
 
 def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
-    """Returns the row that an iteration writes at the counter's place into a tensor, as its only use."""
+    """Returns the row that an iteration writes into a tensor at the counter, as the tensor's only use."""
     if not isinstance(value, OpResult) or value.op.name != "tf.XlaDynamicUpdateSlice" or not argument.has_one_use():
         return None
     into, update, place = value.op.operands
@@ -357,7 +355,7 @@ def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
 
 
 def widened(value: Value) -> Value | None:
-    """Returns the source of a value that was expanded by a leading dimension."""
+    """Returns the source of a value with an added leading dimension."""
     if isinstance(value, OpResult) and value.op.name == "tf.ExpandDims" and constant_int(value.op.operands[1]) == 0:
         return origin(value.op.operands[0])
     return None
@@ -368,7 +366,7 @@ _PRODUCTS = _CONVOLUTIONS | {"tf.BatchMatMulV2", "tf.Einsum", "tf.MatMul"}
 
 
 def looks_recurrent(loop: Construct) -> bool:
-    """Returns whether a loop multiplies something by matrices, or convolves it, and forwards vectors."""
+    """Returns whether a loop has products with matrices or convolutions, and forwards vectors."""
     body = loop.functions[1].body.block
     if not any(op.name in _PRODUCTS for op in body.ops):
         return False

@@ -35,13 +35,13 @@ class StepPlace:
 
 
 def place_of(value: Value) -> StepPlace | None:
-    """Returns the source of a value that is a step of a sequence of vectors, `None` if it isn't one."""
+    """Returns the source of a step of a sequence of vectors, or `None`."""
     place = read_of(value)
     return place if place is not None and len(types.shape_of(place.sequence.type) or ()) == 3 else None
 
 
 def read_of(value: Value) -> StepPlace | None:
-    """Returns the source of a value that is a step of a sequence of any rank, `None` if its index isn't known."""
+    """Returns the source of a step of a sequence of any rank, or `None` if its index is unknown."""
     if not isinstance(value, OpResult) or not value.op.operands:
         return None
     found = _FINDERS.get(value.op.name)
@@ -86,7 +86,7 @@ _FINDERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced, "tf.Unpack": _
 
 
 def takes(op: Operation, value: Value, indices: tuple[int, ...]) -> bool:
-    """Returns whether an op reads a certain step, and nothing else, from a sequence whose steps are along axis 0.
+    """Returns whether an op reads exactly one of some steps from a sequence along axis 0.
 
     Args:
         op: The op.
@@ -101,7 +101,7 @@ def takes(op: Operation, value: Value, indices: tuple[int, ...]) -> bool:
 
 
 def hoist_products(block: Block) -> int:
-    """Rewrites the steps of a block, in which equal ops are one; returns how many ops became parts of one."""
+    """Joins equal ops on all steps of a sequence, after `cse`; returns the number of joined ops."""
     todo = [op for op in block.ops if op.name == "tf.Unpack"]
     hoisted = 0
     while todo:
@@ -118,7 +118,7 @@ def hoist_products(block: Block) -> int:
 
 
 def _alike(apart: Operation) -> list[list[Operation]]:
-    """Returns ops that do the same with each step, in the order of the steps."""
+    """Returns groups of equal ops on each step, in the order of the steps."""
     steps = [[use.operation for use in result.uses if _takes(use.operation, result)] for result in apart.results]
     if len(steps) < 2:
         return []
@@ -147,7 +147,7 @@ def _is_vector(value: Value) -> bool:
     return tensor_data.constant_of(value) is not None and len(types.shape_of(value.type) or (0, 0)) == 1
 
 
-# The ops that can take a whole sequence, and which operand that is.
+# The ops that can process a whole sequence -> the index of its operand.
 _DATA: Mapping[str, int] = {"tf.MatMul": 0, "tf.BiasAdd": 0, "tf.AddV2": 0, "tf.Split": 1}
 
 _FITS: Mapping[str, Callable[[Operation], bool]] = {
@@ -164,7 +164,7 @@ def _takes(op: Operation, step: Value) -> bool:
 
 
 def _at_once(apart: Operation, alike: Sequence[Operation]) -> list[Operation]:
-    """Replaces ops by one that takes the whole sequence; returns what takes its results apart."""
+    """Replaces ops by one on the whole sequence; returns the ops that unpack its results."""
     block, members, first = apart.parent, set(alike), alike[0]
     assert block is not None
     insert = Builder(next(op for op in block.ops if op in members))
@@ -194,12 +194,12 @@ def _whole(row: Attribute, axis: int, length: int) -> Attribute:
 
 _UPDATE = "tf.XlaDynamicUpdateSlice"
 
-# Element types of which kernels pack and unpack rows.
+# Element types that kernels pack and unpack.
 _ELEMENTS = (types.F32, types.I32, types.I64, types.I1)
 
 
 def join_rows(module: ModuleOp, blocks: Sequence[Block]) -> None:
-    """Replaces reads and writes of single rows by reads and writes of all.
+    """Replaces reads and writes of single rows by ops on all rows.
 
     Args:
         module: The module.
@@ -218,7 +218,7 @@ def join_rows(module: ModuleOp, blocks: Sequence[Block]) -> None:
 
 
 def _written(op: Operation, extents: Extents) -> list[Value] | None:
-    """Returns the rows of a tensor of which each one is written, if that op writes the last of them."""
+    """Returns the rows of a tensor if all are written and the op is the last write."""
     if op.name != _UPDATE or all(use.operation.name == _UPDATE and not use.index for use in op.results[0].uses):
         return None
     value: Value = op.results[0]
@@ -226,7 +226,7 @@ def _written(op: Operation, extents: Extents) -> list[Value] | None:
     if length < 1 or types.element_of(value.type) not in _ELEMENTS:
         return None
     rows: dict[int, Value] = {}
-    for _ in range(2 * length):  # Mostly each row is written once; to look further takes too long.
+    for _ in range(2 * length):  # Mostly each row is written once; looking further takes too long.
         if not isinstance(value, OpResult) or value.op.name != _UPDATE:
             return None
         into, row, places = value.op.operands
@@ -263,7 +263,7 @@ def _pack(insert: Builder, rows: Sequence[Value], axis: int, like: Value) -> Val
 
 
 def _move_pack(op: Operation) -> None:
-    """Packs rows along the other axis, or in the other order, instead of moving the elements of the result."""
+    """Replaces a transpose or reversal of packed rows by packing along the other axis or in reverse order."""
     source = op.operands[0] if op.name in ("tf.Transpose", "tf.ReverseV2") else None
     if not isinstance(source, OpResult) or source.op.name != "tf.Pack":
         return
@@ -291,7 +291,7 @@ def _reversed_axis(op: Operation) -> int | None:
 
 
 def _replace_reads(block: Block) -> None:
-    """Replaces reads of packed rows by these, and reads of most rows of a sequence by one op that takes it apart."""
+    """Replaces reads of packed rows by the rows, and reads of most rows of a sequence by an `Unpack`."""
     reads: dict[tuple[Value, int], list[tuple[Operation, int]]] = {}
     for op in tuple(block.ops):
         place = _source(op) if op.name in ("tf.GatherV2", "tf.StridedSlice") else None
@@ -316,7 +316,7 @@ def _replace_reads(block: Block) -> None:
 
 
 def _source(read: Operation) -> StepPlace | None:
-    """Returns where the row of a read is before batch and time were swapped, and before the order was reversed."""
+    """Returns the source of a row, before batch and time were swapped and the order was reversed."""
     place = read_of(read.results[0])
     while place is not None:
         length = (types.shape_of(place.sequence.type) or (-1,) * 2)[place.axis]
@@ -335,7 +335,7 @@ def _source(read: Operation) -> StepPlace | None:
 
 
 def _packed_row(place: StepPlace) -> Value | None:
-    """Returns the row at a place, if it was packed there."""
+    """Returns the row that was packed at a place, or `None`."""
     op = place.sequence.owner
     if not isinstance(op, Operation) or op.name != "tf.Pack":
         return widened(place.sequence) if place.axis == 0 else None

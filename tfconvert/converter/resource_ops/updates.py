@@ -29,14 +29,14 @@ class Access(Builder):
         self.op = op
 
     def held_shape(self, operand: int = 0) -> types.Shape | None:
-        """Returns the shape of the variable that an operand is the handle of, as far as it is known."""
+        """Returns the shape of an operand's variable, as far as it is known."""
         value = self.op.operands[operand]
         handle, held = value.owner, types.held_by(value.type)
         declared = tf.get(handle, "shape") if isinstance(handle, Operation) and handle.name == _HANDLE else None
         return declared if declared is not None or held is None else types.shape_of(held)
 
     def held_element(self, operand: int = 0) -> Attribute | None:
-        """Returns the element type of the variable that an operand is the handle of, as far as it is known."""
+        """Returns the element type of an operand's variable, or `None`."""
         value = self.op.operands[operand]
         handle, held = value.owner, types.held_by(value.type)
         declared = handle.properties.get("dtype") if isinstance(handle, Operation) and handle.name == _HANDLE else None
@@ -46,19 +46,18 @@ class Access(Builder):
         """Inserts a read of a variable.
 
         Args:
-            operand: Which of the op's operands is the handle.
-            element: The element type from the op, where the handle's type doesn't have it.
+            operand: The index of the handle.
+            element: The element type by the op, if the handle's type doesn't have it.
         """
         element = self.held_element(operand) or element
         assert element is not None, "either the op or the handle has it"
         return self.tf("ReadVariableOp", (self.op.operands[operand],), types.tensor(element, self.held_shape(operand)))
 
     def assign(self, value: Value, operand: int = 0) -> None:
-        """Inserts an assignment to the variable that an operand is the handle of."""
+        """Inserts an assignment to an operand's variable."""
         self.tf_op("AssignVariableOp", (self.op.operands[operand], value), (), {"validate_shape": False})
 
     def replace_results(self, values: Sequence[Value]) -> None:
-        """Replaces the op's results by values."""
         for old, new in zip(self.op.results, values, strict=True):
             old.replace_all_uses_with(new)
 
@@ -75,7 +74,7 @@ def _update(compute: str, access: Access) -> None:
 
 
 def _scatter(compute: str, access: Access) -> None:
-    """Each index is that of a row: a vector of one for the op that takes vectors."""
+    """Indices of rows become index vectors of one element."""
     old = access.read(element=types.element_of(access.op.operands[2].type))
     indices, updates = access.op.operands[1], _rows(access, old)
     shape = types.shape_of(indices.type)
@@ -87,14 +86,14 @@ def _scatter(compute: str, access: Access) -> None:
 
 
 def _as_one(access: Access, value: Value) -> Value:
-    """Returns a value with a leading dimension of 1: kernels don't take single updates."""
+    """Returns a value with a leading dimension of 1, because kernels don't support single updates."""
     shape = types.shape_of(value.type)
     result = types.tensor(types.element_of(value.type), None if shape is None else (1, *shape))
     return access.tf("ExpandDims", (value, access.number(0)), result)
 
 
 def _rows(access: Access, old: Value) -> Value:
-    """Returns the updates that are scattered, each a row; one scalar may represent all of them."""
+    """Returns the updates as rows; a scalar is broadcast."""
     indices, updates = access.op.operands[1:3]
     if not _is_one_for_all(access.op):
         return updates
@@ -115,7 +114,7 @@ def _is_one_for_all(op: Operation) -> bool:
 
 
 def _scatter_product(compute: str, access: Access) -> None:
-    """Rows are multiplied with, or divided by, the product of all that is scattered to them."""
+    """Multiplies or divides rows by the product of all updates to them."""
     old = access.read(element=types.element_of(access.op.operands[2].type))
     if types.element_of(old.type) in _INTEGERS:
         compute = _OF_INTEGERS.get(compute, compute)
@@ -180,7 +179,7 @@ PARTS: Mapping[str, Callable[[Access], None]] = {
     "tf.ResourceStridedSliceAssign": _slice_assign,
     "tf.VariableShape": _shape,
 }
-"""Op -> the function that expands it, before it is erased."""
+"""Op -> the function that inserts its decomposition."""
 
 
 def can_be_written(op: Operation) -> bool:
@@ -194,7 +193,7 @@ def can_be_written(op: Operation) -> bool:
 
 
 class UpdateTerm:
-    """A value that formulas are written with; numbers become constants of its element type.
+    """A value in formulas. Numbers become constants of its element type.
 
     Attributes:
         access: Inserts ops.
@@ -208,7 +207,7 @@ class UpdateTerm:
         self.value = value
 
     def apply(self, name: str, *others: UpdateTerm | float) -> UpdateTerm:
-        """Returns the result of an elementwise op on this and others; any but one may be scalars."""
+        """Returns the result of an elementwise op on this and others; all but one may be scalars."""
         element = types.element_of(self.value.type)
         values = (each.value if isinstance(each, UpdateTerm) else self.access.scalar(each, element) for each in others)
         operands = [self.value, *values]
@@ -260,7 +259,7 @@ class UpdateTerm:
 
 
 class Training:
-    """One op that trains a variable: its operands and variables as terms, by the names in TensorFlow, and its flags."""
+    """An op that trains a variable: its operands and variables as terms by TensorFlow's names, and its flags."""
 
     def __init__(self, access: Access) -> None:
         definition = op_defs.lookup(access.op.name.removeprefix("tf."))
@@ -431,4 +430,4 @@ _FORMULAS: Mapping[str, Formula] = {
 OPTIMIZERS: Mapping[str, Callable[[Access], None]] = {
     f"tf.ResourceApply{name}": partial(_train, formula) for name, formula in _FORMULAS.items()
 }
-"""Op -> the function that expands it, before it is erased."""
+"""Op -> the function that inserts its decomposition."""

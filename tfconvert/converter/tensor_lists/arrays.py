@@ -1,7 +1,7 @@
-"""Tensor arrays of TensorFlow 1 as lists: the flow that orders an array's ops becomes the list, its handle is dropped.
+"""Tensor arrays of TensorFlow 1 as lists: the flow that orders an array's ops becomes the list.
 
-A handle is an operand of every op of an array, and a variable of every loop that has one in it; there it becomes a
-number that nothing reads.
+The handle is an operand of every op of an array, and a variable of every loop with such an op. There it becomes an
+unused number.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tfconvert.schema.ir.values import Value
 PREFIX = "tf.TensorArray"
 
 LIST_TYPE = types.tensor(types.VARIANT, ())
-"""The type of a flow, once it is a list."""
+"""The type of a flow that has become a list."""
 
 HANDLE_TYPE = types.tensor(types.I32, ())
-"""The type of a handle's leftover."""
+"""The type of the number that replaces a handle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ArrayOp:
         becomes: Creates the op of a list.
         flow: The operand that is the flow; -1 for none.
         creates: The result that is the flow; -1 for none.
-        item: The operand or result that is an element: `o2`, `r0`; empty if none is.
+        item: The operand or result that is an element: `o2`, `r0`; may be empty.
         stack: The operand or result that holds elements stacked along its first dimension.
     """
 
@@ -58,7 +58,7 @@ class Array:
     Attributes:
         element: The elements' type.
         shape: Their shape, `None` for an unknown rank.
-        is_dynamic: Whether writing past the end makes one longer.
+        is_dynamic: Whether writing past the end extends one.
     """
 
     element: Attribute | None = None
@@ -68,7 +68,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An op that becomes one of a list.
+    """An op of an array that becomes an op of a list.
 
     Attributes:
         op: The op.
@@ -81,7 +81,7 @@ class Made:
     insert: Builder
 
     def shape(self, shape: Shape | None) -> Value:
-        """Returns an element's shape as ops of lists take it."""
+        """Returns an element's shape as an operand of ops of lists."""
         return self.insert.constant(np.array(-1 if shape is None else shape, np.int32))
 
     def tensor(self, *leading: int) -> Attribute:
@@ -176,7 +176,7 @@ def to_lists(calls: Calls) -> None:
 
     Raises:
         ConversionError: An op of a tensor array has no counterpart among those of lists (`tensor-array`), or elements
-            contradict each other (`list-elements-differ`); all of these at once.
+            contradict each other (`list-elements-differ`); one error for all.
     """
     ops = [op for function in calls.functions.values() for op in function.body.block.ops if op.name.startswith(PREFIX)]
     problems = [_without_counterpart(op) for op in ops if op.name not in OPS]

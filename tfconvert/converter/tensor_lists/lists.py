@@ -22,7 +22,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class ValueSets:
-    """Disjoint sets of values; each value is a set of its own until it is joined with another."""
+    """Disjoint sets of values (union-find). At first each value is alone in a set."""
 
     __slots__ = ("_parents",)
 
@@ -44,7 +44,7 @@ class ValueSets:
         """Merges the sets of some values."""
         roots = [self.find(value) for value in values]
         for other in roots[1:]:
-            # A value may occur twice: its set must not get a merged set as its parent.
+            # A value may occur twice, so look up its representative again.
             self._parents[self.find(other)] = self.find(roots[0])
 
     def sets(self) -> dict[Value, list[Value]]:
@@ -64,12 +64,12 @@ class ValueSets:
 
 
 def groups_of(calls: Calls, is_one: Callable[[Value], bool], joined: Callable[[Operation], list[Value]]) -> ValueSets:
-    """Returns the sets of values that are the same at different times.
+    """Returns the sets of values that are the same object at different points.
 
     Args:
         calls: The calls of the module.
         is_one: Returns whether a value matters.
-        joined: Returns the operands and results of an op that belong into one set.
+        joined: Returns the operands and results of an op that belong to one set.
     """
     groups = ValueSets()
     for function in calls.functions.values():
@@ -127,7 +127,7 @@ def find(calls: Calls) -> dict[Value, ListClass]:
     Raises:
         ConversionError: A list can't become a tensor: it is an operand of an op without tensors (`list-escapes`), its
             elements are lists (`nested-list`), their shapes or types contradict each other (`list-elements-differ`),
-            or their rank isn't known (`list-rank`); all of these at once.
+            or their rank isn't known (`list-rank`); one error for all.
     """
     groups = groups_of(calls, is_variant, _lists_of)
     by_root: dict[Value, ListClass] = {}
@@ -148,7 +148,7 @@ def find(calls: Calls) -> dict[Value, ListClass]:
 
 
 def _describe(found: ListClass) -> Iterator[Diagnostic]:
-    """Merges what ops imply about a list's elements; yields what is wrong with them."""
+    """Merges the types and shapes that ops imply for a list's elements; yields contradictions."""
     for op in found.ops:
         entry = OPS[op.name]
         if any(is_variant(item) for item in _items(op, entry)) or isinstance(_declared(op), types.VariantType):
@@ -217,7 +217,7 @@ def _implied_shape(kind: str, shape: Shape | None) -> Shape | None:
 
 
 def _common_length(ops: Iterable[Operation]) -> int:
-    """Returns how many elements lists have, -1 if it isn't known or changes."""
+    """Returns the length of a list, or -1 if it is unknown or changes."""
     lengths: set[int] = set()
     for op in ops:
         if changes_length(op):
@@ -260,7 +260,7 @@ def _escapes(calls: Calls, classes: Mapping[Value, ListClass]) -> Iterator[Diagn
             if not used or op.name in OPS or op.name in FORWARDING or calls.of.get(op):
                 continue
             if op is not block.last_op:
-                yield found_at(op, "list-escapes", "a list of tensors is an operand of an op that doesn't take any")
+                yield found_at(op, "list-escapes", "a list of tensors is an operand of an op without lists")
             elif not is_called:
                 source = used[0].owner
                 at = source if isinstance(source, Operation) else function
@@ -275,11 +275,11 @@ def _escapes(calls: Calls, classes: Mapping[Value, ListClass]) -> Iterator[Diagn
                 function,
                 "list-escapes",
                 f"a list of tensors is an argument of function {name!r}",
-                "take a tensor, and create a list from it inside",
+                "pass a tensor, and create a list from it in the function",
             )
 
 
-# Elements that LiteRT can put into a tensor in place; with others, the tensor is copied for each.
+# Element types that LiteRT updates in place; a tensor of others is copied for each update.
 _UPDATED = frozenset(
     row.mlir
     for row in types.ELEMENT_TYPES
@@ -289,11 +289,11 @@ _UPDATED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """An op of a list, whose operands are tensors already.
+    """An op of a list that has become a tensor.
 
     Attributes:
         op: The op.
-        of: The list that it takes or creates.
+        of: The list that it uses or creates.
         insert: Inserts before it.
     """
 
@@ -303,33 +303,30 @@ class Lowered:
 
     @property
     def element(self) -> Attribute:
-        """The elements' type."""
         assert self.of.element is not None
         return self.of.element
 
     @property
     def shape(self) -> Shape:
-        """The elements' shape."""
         assert self.of.shape is not None
         return self.of.shape
 
     def tensor(self, *leading: int) -> Attribute:
-        """Returns the elements' type with some leading dimensions."""
+        """Returns the type of elements with leading dimensions."""
         return types.tensor(self.element, (*leading, *self.shape))
 
     def scalar(self, index: int) -> Value:
-        """Returns an integer operand as a scalar `i32`, whatever its declared rank."""
+        """Returns an integer operand of any rank as a scalar `i32`."""
         value = self.insert.i32(self.op.operands[index])
         if types.shape_of(value.type) == ():
             return value
         return self.insert.tf("Reshape", (value, self.insert.ints([])), types.tensor(types.I32, ()))
 
     def sizes(self, value: Value) -> list[Scalar]:
-        """Returns the dimensions of the elements of a list."""
         return [dim if dim >= 0 else self.insert.size(value, axis) for axis, dim in enumerate(self.shape, 1)]
 
     def padding(self, value: Value, count: Scalar) -> Value:
-        """Returns a number of zero elements, shaped like those of a list."""
+        """Returns `count` zero elements with the shape of those of a list."""
         return self.insert.zeros([count, *self.sizes(value)], self.element)
 
     def part(self, value: Value, begin: Scalar, size: Scalar) -> Value:
@@ -379,7 +376,7 @@ def _set_item(one: Lowered) -> Results:
 
 
 def _chosen(one: Lowered, value: Value, index: Value, row: Value) -> Value:
-    """Returns a list with one element replaced, by selecting between it and every existing one."""
+    """Returns a list with one element replaced, by selecting between old and new elements."""
     length = one.insert.size(value, 0)
     numbers = one.insert.tf("Range", (0, length, 1), types.tensor(types.I32, (one.of.length,)))
     flags = (one.of.length, *(1,) * len(one.shape))
@@ -391,7 +388,7 @@ def _chosen(one: Lowered, value: Value, index: Value, row: Value) -> Value:
 
 
 def _grown(one: Lowered, value: Value, length: Scalar) -> Value:
-    """Returns a list padded with zeros if it is shorter than it should be."""
+    """Returns a list padded with zeros to a minimum length."""
     missing = one.insert.create_or_fold("Sub", length, one.insert.size(value, 0))
     count = one.insert.create_or_fold("Maximum", missing, 0)
     return one.insert.concat([value, one.padding(value, count)], (-1, *one.shape))
@@ -401,8 +398,8 @@ def _push_back(one: Lowered) -> Results:
     value, item = one.op.operands[:2]
     row = one.insert.tf("ExpandDims", (item, 0), one.tensor(1))
     if types.is_static(one.shape) and any(op.name == "tf.EmptyTensorList" for op in one.of.ops):
-        # LiteRT's loops fail on a variable that is empty at first and then of a shape known at compile time, so that
-        # this one is computed: there is one row.
+        # LiteRT's loops fail on a variable that is empty at first and then has a static shape, so the number of rows,
+        # which is 1, is computed at run time.
         count = one.insert.size(value, 0)
         rows = one.insert.create_or_fold("Sub", one.insert.create_or_fold("AddV2", count, 1), count)
         row = one.insert.tf("Tile", (row, one.insert.pack([rows, *[1] * len(one.shape)])), one.tensor(-1))
@@ -439,7 +436,7 @@ def _lower_element_shape(one: Lowered) -> Results:
 
 
 def _as(one: Lowered, value: Value, result: int) -> Value:
-    """Casts numbers to the type of a result."""
+    """Casts a value to the element type of a result."""
     return one.insert.cast(value, types.element_of(one.op.results[result].type))
 
 
@@ -462,7 +459,7 @@ def _concat(one: Lowered) -> Results:
 
 
 def _split(one: Lowered) -> Results:
-    """Cuts a tensor into equal lengths, which is a reshape."""
+    """Splits a tensor into parts of equal length, by a reshape."""
     tensor, lengths = one.op.operands[0], constant_array(one.op.operands[2])
     if lengths is None or len(set(lengths.tolist())) != 1:
         raise ConversionError(
@@ -482,7 +479,7 @@ def _split(one: Lowered) -> Results:
 
 
 def _scatter(one: Lowered) -> Results:
-    """Creates a list from rows in a certain order; elements without an index are zeros."""
+    """Creates a list from rows and their indices; elements without an index are zeros."""
     tensor, indices = one.op.operands[:2]
     count = one.scalar(3) if len(one.op.operands) > 3 else -1
     order, length = constant_array(indices), constant_int(count)
@@ -505,7 +502,7 @@ def _scatter(one: Lowered) -> Results:
 
 
 def _arranged(one: Lowered, tensor: Value, order: tensor_data.Array, length: int, rows: int) -> Value:
-    """Returns a list of rows at constant places."""
+    """Returns a list of rows at constant indices."""
     source = np.full(length, rows, np.int32)
     source[order.reshape(-1)] = np.arange(order.size, dtype=np.int32)
     if np.array_equal(source, np.arange(rows)):
@@ -517,7 +514,7 @@ def _arranged(one: Lowered, tensor: Value, order: tensor_data.Array, length: int
 
 
 def _scatter_into(one: Lowered) -> Results:
-    """Writes rows into a list; rows that replace its first elements, in order, are concatenated with the rest of it."""
+    """Writes rows into a list; rows for its first elements, in order, are concatenated with the rest."""
     value, tensor, indices = one.op.operands
     if is_enumeration(indices):
         count = one.insert.size(tensor, 0)

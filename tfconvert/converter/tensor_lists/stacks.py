@@ -31,10 +31,10 @@ PREFIX = "tf.Stack"
 NEW, PUSH, POP, CLOSE = "tf.StackV2", "tf.StackPushV2", "tf.StackPopV2", "tf.StackCloseV2"
 
 OPS = frozenset({NEW, PUSH, POP, CLOSE})
-"""The ops of stacks that are known."""
+"""The supported ops of stacks."""
 
 LEGACY = frozenset({"tf.Stack", "tf.StackPush", "tf.StackPop", "tf.StackClose"})
-"""The same from before handles were resources."""
+"""Older versions, without resource handles."""
 
 _CHANGING = frozenset({PUSH, POP})
 _FORWARDING = full_names(UNARY_IDENTITIES)
@@ -49,7 +49,7 @@ class TensorStack:
         element: The elements' type.
         shape: Their shape, `None` for an unknown rank.
         ops: The ops that push and pop.
-        carriers: The bodies of the functions that it is passed to from `root`; all functions of an op, or none.
+        carriers: The bodies of the functions that it is passed to; always all functions of an op.
     """
 
     root: Block
@@ -76,10 +76,10 @@ def find(calls: Calls) -> TensorStacks:
     """Returns the stacks of a module.
 
     Raises:
-        ConversionError: A stack can't become a list; all reasons in one: its handle can't be followed, or
-            may be that of several stacks (`stack-escapes`), a loop's condition changes it (`stack-in-condition`), its
-            elements contradict each other (`list-elements-differ`) or are handles (`nested-list`), or an op is of a
-            version that is not known (`stack-version`).
+        ConversionError: A stack can't become a list: its handle can't be followed or may refer to several stacks
+            (`stack-escapes`), a loop's condition changes it (`stack-in-condition`), its elements contradict each other
+            (`list-elements-differ`) or are handles (`nested-list`), or an op has an unsupported version
+            (`stack-version`). One error for all.
     """
     ops = [op for function in calls.functions.values() for op in function.body.block.ops if op.name.startswith(PREFIX)]
     legacy = [_legacy(op) for op in ops if op.name in LEGACY]
@@ -125,7 +125,7 @@ def _block(op: Operation) -> Block:
 
 
 def _describe(stack: TensorStack, creator: Operation) -> Iterator[Diagnostic]:
-    """Merges what pushes imply about a stack's elements; yields what is wrong with them."""
+    """Merges the shapes that ops imply for a stack's elements; yields contradictions."""
     if isinstance(stack.element, types.ResourceType | types.VariantType):
         yield found_at(creator, "nested-list", "the elements of the stack are handles")
         return
@@ -143,7 +143,7 @@ def _describe(stack: TensorStack, creator: Operation) -> Iterator[Diagnostic]:
 
 
 def _carry(stack: TensorStack, calls: Calls) -> Iterator[Diagnostic]:
-    """Notes the functions that a stack is passed to; yields why it can't be."""
+    """Records the functions that a stack is passed to; yields why it can't be passed."""
     changing = {_block(op) for op in stack.ops if op.name in _CHANGING}
     changed = _reached(changing, stack.root, calls, siblings=False)
     stack.carriers = _reached(changed, stack.root, calls, siblings=True)
@@ -160,13 +160,13 @@ def _carry(stack: TensorStack, calls: Calls) -> Iterator[Diagnostic]:
 
 
 def _reached(blocks: Iterable[Block], root: Block, calls: Calls, *, siblings: bool) -> set[Block]:
-    """Returns bodies and those that call them, up to a body.
+    """Returns bodies and their callers, up to a body.
 
     Args:
-        blocks: The bodies to begin with.
+        blocks: The first bodies.
         root: The body at which the walk stops.
         calls: The calls.
-        siblings: Whether all bodies that an op calls are reached if one is.
+        siblings: Whether reaching one body of an op reaches all of its bodies.
     """
     found: set[Block] = set()
     todo = list(blocks)
@@ -221,7 +221,7 @@ Lists = dict[TensorStack, Value]
 
 
 def to_lists(calls: Calls, stacks: TensorStacks) -> None:
-    """Converts stacks to lists, in all functions; what is left of a handle is a number that nothing reads."""
+    """Converts stacks to lists in all functions; handles become unused numbers."""
     stacks.handles.retype({stacks.handles.find(_handle(op)) for op in stacks.of}, HANDLE_TYPE)
     carried: dict[Block, list[TensorStack]] = {}
     for stack in dict.fromkeys(stacks.of.values()):
@@ -248,7 +248,7 @@ def _rewrite(block: Block, stacks: TensorStacks, carried: Mapping[Block, Sequenc
 
 
 def _call(op: Operation, taken: Sequence[TensorStack], lists: Lists) -> None:
-    """Passes the current lists of stacks to an op as operands, and replaces them by its results."""
+    """Passes the current lists of stacks to an op; its results become the current lists."""
     if taken:
         op.properties.pop("output_shapes", None)
         made = change_signature(op, [*op.operands, *(lists[stack] for stack in taken)], (), [LIST_TYPE] * len(taken))
@@ -256,7 +256,7 @@ def _call(op: Operation, taken: Sequence[TensorStack], lists: Lists) -> None:
 
 
 def _pad_attributes(block: Block, arguments: int, results: int) -> None:
-    """Adds empty attributes for arguments and results that were added, where the others have some."""
+    """Adds empty attributes for added arguments and results if the others have attributes."""
     function = block.parent_op()
     assert isinstance(function, FuncOp)
     for key, added in (("arg_attrs", arguments), ("res_attrs", results)):
@@ -300,5 +300,5 @@ _OPS: Mapping[str, Callable[[Operation, TensorStack, Lists], Sequence[Value]]] =
 
 
 def _shape(insert: Builder, stack: TensorStack) -> Value:
-    """Returns the elements' shape as ops of lists take it."""
+    """Returns the elements' shape as an operand of ops of lists."""
     return insert.constant(np.array(-1 if stack.shape is None else stack.shape, np.int32))

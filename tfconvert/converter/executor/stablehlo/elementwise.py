@@ -23,7 +23,7 @@ from tfconvert.schema.ir.operation import Operation
 # The Bernoulli numbers B2, B4, ..., B14.
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
-# How far arguments are moved to where asymptotic series converge.
+# Shift of arguments to where asymptotic series converge.
 _SHIFT = 12
 
 bessel_i1e = partial(special_functions.bessel_ie, 1)
@@ -33,7 +33,7 @@ log_gamma = special_functions.each(special_functions.log_gamma)
 
 
 def erf_inv(x: Array) -> Array:
-    """Returns the inverse of the error function: a first guess, and Newton's steps in 64 bits."""
+    """Returns the inverse of the error function, by an estimate and Newton steps in 64 bits."""
     y = np.asarray(x, np.float64)
     inside = np.clip(y, -1 + 1e-16, 1 - 1e-16)
     log = np.log1p(-inside * inside)
@@ -65,7 +65,7 @@ def digamma(x: Array) -> Array:
 
 
 def zeta(x: Array, q: Array) -> Array:
-    """Returns Hurwitz' zeta function, the sum of (q + k)^-x, by Euler's and Maclaurin's formula."""
+    """Returns the Hurwitz zeta function, the sum of (q + k)^-x, by the Euler-Maclaurin formula."""
     s, start = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(q, np.float64))
     total = sum(((start + step) ** -s for step in range(_SHIFT)), np.zeros_like(start))
     far = start + _SHIFT
@@ -111,7 +111,7 @@ def bits(array: Array) -> Array:
 
 
 def divide(x: Array, y: Array) -> Array:
-    """Returns the quotient; of integers it is truncated."""
+    """Returns the quotient, truncated for integers."""
     if x.dtype.kind not in "iu":
         return np.asarray(np.divide(x, y))
     safe = np.where(y == 0, np.ones((), y.dtype), y)
@@ -136,7 +136,7 @@ def _power(x: Array, y: Array) -> Array:
 
 
 def _shift(function: Function, beyond: Function) -> Function:
-    """Returns a shift; by the width of the type and more, all bits are those of `beyond`."""
+    """Returns a shift; shifts by the type's width or more give `beyond`."""
 
     def shift(x: Array, y: Array) -> Array:
         width = x.dtype.itemsize * 8
@@ -204,7 +204,6 @@ def total_order(x: Array) -> Array:
 
 
 def compare(op: Operation, inputs: Results) -> Array:
-    """Computes `stablehlo.compare`."""
     x, y = map(total_order, inputs) if text(op, "compare_type") == "TOTALORDER" else inputs
     return np.asarray(_DIRECTIONS[text(op, "comparison_direction")](x, y))
 
@@ -219,7 +218,7 @@ def _clamp(op: Operation, inputs: Results) -> Array:
 
 
 def cast(x: Array, dtype: Dtype) -> Array:
-    """Returns numbers as those of another dtype: floats beyond the range of integers become the nearest, NaN 0."""
+    """Converts to a dtype; floats are clamped to the range of integers, and NaN becomes 0."""
     if x.dtype == dtype:
         return x
     if dtype.kind == "b":
@@ -257,7 +256,7 @@ def _complex(op: Operation, inputs: Results) -> Array:
 
 
 def _reduce_precision(op: Operation, inputs: Results) -> Array:
-    """Rounds the mantissa to the nearest even, and what exceeds the exponent's range to infinity or zero."""
+    """Rounds the mantissa to nearest even; values beyond the exponent's range become infinity or zero."""
     (x,) = inputs
     numbers, least = x.astype(np.float64), 2 - (1 << (_bits(op, "exponent_bits") - 1))
     mantissa, exponent = np.frexp(numbers)
@@ -360,20 +359,20 @@ KERNELS: Mapping[str, Kernel] = {
     "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.select": _select,
 }
-"""Op -> kernel, of ops that bodies of reductions may have and that compute many elements at a time."""
+"""Op -> kernel, for ops that compute many elements at once, also in bodies of reductions."""
 
 OTHERS: Mapping[str, Kernel] = {"stablehlo.bitcast_convert": _bitcast}
-"""Op -> kernel, of ops that change shapes too."""
+"""Op -> kernel, for ops that change shapes."""
 
 SAME_SHAPES = frozenset(KERNELS) - {"stablehlo.select", "stablehlo.clamp"}
 """Ops whose operands must have one shape."""
 
 
 def check_shapes(op: Operation, inputs: Results) -> None:
-    """Checks that the operands of an elementwise op have one shape, but for conditions and bounds that are scalars.
+    """Checks that the operands of an elementwise op have equal shapes; conditions and bounds may be scalars.
 
     Raises:
-        ConversionError: They have not (`unequal-sizes`).
+        ConversionError: The shapes differ (`unequal-sizes`).
     """
     checked = inputs
     if op.name == "stablehlo.select" and not inputs[0].ndim:

@@ -45,7 +45,7 @@ class RegionBody:
         region: The region's number.
 
     Attributes:
-        ufunc: The function of numpy that the body is, of its two arguments; `None` if it is none.
+        ufunc: The function of numpy that equals the body, or `None`.
     """
 
     __slots__ = ("_block", "_machine", "_op", "is_elementwise", "ufunc")
@@ -66,7 +66,7 @@ class RegionBody:
 
     @property
     def comparison(self) -> tuple[Operation, int, bool] | None:
-        """The comparison that is the whole body, of which operand, and whether of the second value with the first."""
+        """The comparison that is the whole body, the operand that it compares, and whether its order is swapped."""
         ops, last = list(self._block.ops), self._block.last_op
         args: list[Value] = list(self._block.args)
         if len(ops) != 2 or ops[0].name != "stablehlo.compare" or last is None:
@@ -77,7 +77,7 @@ class RegionBody:
         return (ops[0], one // 2, one > other) if one // 2 == other // 2 and one != other else None
 
     def yielded(self) -> int | None:
-        """Returns which argument the body returns as it is, `None` if it does something."""
+        """Returns the index of the argument that the body returns unchanged, or `None`."""
         last = self._block.last_op
         args: list[Value] = list(self._block.args)
         if last is None or len(last.operands) != 1 or last.operands[0] not in args:
@@ -114,7 +114,7 @@ class RegionBody:
             if op.name in _CONSTANTS:
                 found: Results = (tensor_data.to_array(op.properties["value"]),)
             elif self.is_elementwise:
-                # Not by the machine, which checks shapes: here they are those of all elements.
+                # Not run by the machine, which would check shapes: here they include all elements.
                 found = (np.asarray(elementwise.KERNELS[op.name](op, operands)),)
             else:
                 found = self._machine.execute(op, operands)
@@ -126,7 +126,7 @@ RegionKernel = Callable[[Machine, Operation, Results], Results]
 
 
 def _folded(body: RegionBody, arrays: Results, inits: Results, axes: Sequence[int]) -> Results:
-    """Returns arrays reduced over axes: neighbours are joined until one is left, from the initial values on."""
+    """Returns arrays reduced over axes, by joining neighbours until one is left."""
     if body.ufunc is not None and len(arrays) == 1:
         (x,), (init,) = arrays, inits
         return (body.ufunc(body.ufunc.reduce(wide(x), tuple(axes), dtype=wide(x).dtype), wide(init)).astype(x.dtype),)
@@ -160,7 +160,7 @@ def _reduce(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def windows_of(x: Array, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Array:
-    """Returns the windows of an array: its dimensions are those of the windows, then those within them."""
+    """Returns the windows of an array, with the dimensions of windows before those inside of windows."""
     spans = [(size - 1) * gap + 1 for size, gap in zip(sizes, dilations, strict=True)]
     if any(span > size for span, size in zip(spans, x.shape, strict=True)):
         empty = [
@@ -194,7 +194,7 @@ def _reduce_window(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def _select_and_scatter(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Selects an element of each window, and scatters a source to the places of the selected ones."""
+    """Selects an element of each window, and scatters a source to the selected positions."""
     x, source, init = inputs
     rank, select, join = x.ndim, RegionBody(machine, op), RegionBody(machine, op, 1)
     ones, padding = (1,) * rank, pairs(op, "padding", rank)
@@ -217,7 +217,7 @@ def _select_and_scatter(machine: Machine, op: Operation, inputs: Results) -> Res
 
 
 def scatter_flat(body: RegionBody, results: Sequence[Array], places: Array, updates: Results) -> None:
-    """Joins updates with elements of flat results, those of the same place one after another; others at a time."""
+    """Combines updates with elements of flat results, in order for equal positions and at once for others."""
     if body.yielded() is not None and len(results) == 1 and body.yielded() == 1:
         results[0][places] = updates[0]
         return
@@ -235,12 +235,12 @@ def scatter_flat(body: RegionBody, results: Sequence[Array], places: Array, upda
             result[places[now]] = value
 
 
-# Up to how many elements a sort compares each with each, where its body is not one comparison.
+# Maximum number of elements of a sort that compares all pairs, because its body is not one comparison.
 _MAX = 1 << 12
 
 
 def _scatter(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Joins updates with elements; those of a place outside are left out."""
+    """Combines updates with elements; updates out of bounds are skipped."""
     count = (len(inputs) - 1) // 2
     arrays, indices, updates = inputs[:count], inputs[count], inputs[count + 1 :]
     dims = op.properties["scatter_dimension_numbers"]
@@ -255,7 +255,7 @@ def _scatter(machine: Machine, op: Operation, inputs: Results) -> Results:
 def _places(
     op: Operation, dims: ScatterAttr, shape: Sequence[int], indices: Array, updated: Sequence[int]
 ) -> tuple[Array, Array]:
-    """Returns the flat place of each update, and which of them are within the shape."""
+    """Returns the flat index of each update, and whether it is within the shape."""
     windows = dims.of("update_window_dims")
     vector = dims.dims[-1]
     assert isinstance(vector, int)
@@ -303,7 +303,7 @@ def _sort(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def _known_order(body: RegionBody, inputs: Results, axis: int) -> Array | None:
-    """Returns the order of a body that is one comparison, `None` of another one."""
+    """Returns the order by a body that is one comparison, or `None`."""
     found = body.comparison
     if found is None:
         return None
@@ -315,13 +315,13 @@ def _known_order(body: RegionBody, inputs: Results, axis: int) -> Array | None:
         keys = total_order(keys)
     if (direction == "LT") != is_swapped:
         return np.asarray(np.argsort(keys, axis, kind="stable"))
-    # From the greatest on; the order of equal ones is that of the operand after both turns.
+    # Descending: both flips together keep the order of equal elements.
     turned = np.argsort(np.flip(keys, axis), axis, kind="stable")
     return np.asarray(np.flip(keys.shape[axis] - 1 - turned, axis))
 
 
 def _compared_order(op: Operation, body: RegionBody, inputs: Results, axis: int) -> Array:
-    """Returns an order in which each element comes after those that are less, and after equal ones before it."""
+    """Returns a stable order, by comparing all pairs."""
     lanes = [np.moveaxis(each, axis, -1) for each in inputs]
     size = lanes[0].shape[-1]
     if size > _MAX:

@@ -21,10 +21,10 @@ from tfconvert.schema.ir.operation import Operation
 
 
 def static_shape(op: Operation) -> tuple[int, ...]:
-    """Returns the shape of an op's first result, which its type has.
+    """Returns the static shape of an op's first result.
 
     Raises:
-        ConversionError: A size is open.
+        ConversionError: A size is dynamic.
     """
     shape = types.shape_of(op.results[0].type)
     if shape is None or not types.is_static(shape):
@@ -43,10 +43,10 @@ def broadcast(op: Operation, x: Array, shape: Sequence[int], axes: Sequence[int]
         op: The op, for errors.
         x: The value.
         shape: The shape.
-        axes: The dimension of the shape for each of the value's.
+        axes: The shape's axis for each axis of the value.
 
     Raises:
-        ConversionError: A dimension is neither 1 nor that of the shape (`unequal-sizes`).
+        ConversionError: A dimension is neither 1 nor the shape's (`unequal-sizes`).
     """
     placed = [1] * len(shape)
     for size, axis in zip(x.shape, axes, strict=True):
@@ -66,7 +66,7 @@ def _dynamic_broadcast(op: Operation, inputs: Results) -> Array:
     for axis in ints(op, "known_nonexpanding_dimensions"):
         if x.shape[axis] != shape[axes[axis]]:
             raise bad(
-                op, f"size {x.shape[axis]} is said to be that of the result, {shape[axes[axis]]}", "unequal-sizes"
+                op, f"size {x.shape[axis]} must not expand, but the result has {shape[axes[axis]]}", "unequal-sizes"
             )
     return broadcast(op, x, shape, axes)
 
@@ -119,7 +119,7 @@ def _concatenate(op: Operation, inputs: Results) -> Array:
     axis = integer(op, "dimension")
     if len({(*each.shape[:axis], *each.shape[axis + 1 :]) for each in inputs}) > 1:
         shapes = ", ".join(str(list(each.shape)) for each in inputs)
-        raise bad(op, f"the shapes {shapes} differ beside the dimension that is joined", "unequal-sizes")
+        raise bad(op, f"the shapes {shapes} differ in other dimensions than the concatenated one", "unequal-sizes")
     return np.concatenate(inputs, axis)
 
 
@@ -157,7 +157,7 @@ def _real_dynamic_slice(op: Operation, inputs: Results) -> Array:
 
 
 def clamped(starts: Sequence[int], shape: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """Returns the starts of a slice, moved so that it is within a shape."""
+    """Returns the starts of a slice, clamped so that it is within a shape."""
     return [max(0, min(start, size - part)) for start, size, part in zip(starts, shape, sizes, strict=True)]
 
 
@@ -180,7 +180,7 @@ def _dynamic_update_slice(op: Operation, inputs: Results) -> Array:
 
 
 def pad(x: Array, value: Array, edges: Sequence[tuple[int, int]], interior: Sequence[int]) -> Array:
-    """Returns a value with padding around it, or less of it where that is negative, and between its elements."""
+    """Returns a value with padding around it and between its elements; negative padding crops."""
     spread = [max(0, size + (size - 1) * gap) for size, gap in zip(x.shape, interior, strict=True)]
     result = np.full([size + low + high for size, (low, high) in zip(spread, edges, strict=True)], value, x.dtype)
     to, of = [], []
@@ -206,7 +206,7 @@ def _padded(op: Operation, x: Array, value: Array, lists: Sequence[Sequence[int]
         for size, gap, one, other in zip(x.shape, interior, low, high, strict=True)
     ]
     if min((*interior, *spread), default=0) < 0:
-        raise bad(op, f"the padding {list(low)}, {list(high)} leaves less than nothing of {list(x.shape)}")
+        raise bad(op, f"the padding {list(low)}, {list(high)} gives a negative size for {list(x.shape)}")
     return pad(x, value, list(zip(low, high, strict=True)), interior)
 
 
@@ -262,8 +262,8 @@ def _dynamic_gather(op: Operation, inputs: Results) -> Array:
 def _top_k(op: Operation, inputs: Results) -> Results:
     (x,), count = inputs, integer(op, "k")
     if not 0 <= count <= x.shape[-1]:
-        raise bad(op, f"there are no {count} of {x.shape[-1]} elements", "outside-of-tensor")
-    # From the last to the first, so that of equal elements the first one wins.
+        raise bad(op, f"k is {count}, but there are {x.shape[-1]} elements", "outside-of-tensor")
+    # Sorted from the last to the first, so that the first of equal elements wins.
     places = np.flip(x.shape[-1] - 1 - np.argsort(np.flip(x, -1), -1, kind="stable"), -1)[..., :count]
     return np.take_along_axis(x, places, -1), places.astype(np.int32)
 

@@ -20,27 +20,27 @@ from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 
 ASSERTED = "assertion-failed"
-"""Code of the error of a condition that a text asserts and that doesn't hold."""
+"""Code of the error of a failed assertion."""
 
-# The placeholder of a number in the message of a shape's assertion.
+# The placeholder of a number in the message of a shape assertion.
 _PLACE = re.compile(r"\{(\d+)(?::[^}]*)?\}")
 
 
 def _assert(machine: Machine, op: Operation, inputs: Results) -> Results:
     if not inputs[0].all():
-        raise bad(op, text(op, "msg") or "a condition that the text asserts doesn't hold", ASSERTED)
+        raise bad(op, text(op, "msg") or "an assertion failed", ASSERTED)
     return ()
 
 
 def _custom_call(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs `@shape_assertion`, the only one that engines know in common."""
+    """Runs `@shape_assertion`, the only custom call that engines share."""
     target = text(op, "call_target_name")
     if target != "shape_assertion":
-        raise bad(op, f"nothing is known of the custom call {target!r}", "no-reference-kernel")
+        raise bad(op, f"the custom call {target!r} is not supported", "no-reference-kernel")
     if not inputs[0].all():
         message = op.attributes.get("error_message", op.properties.get("error_message"))
         shown = [numbers(each)[0] for each in inputs[1:]]
-        found = message.data if isinstance(message, StringAttr) else "the sizes are not what the text asserts"
+        found = message.data if isinstance(message, StringAttr) else "a shape assertion failed"
         raise bad(
             op, _PLACE.sub(lambda at: str(shown[int(at[1])]) if int(at[1]) < len(shown) else at[0], found), ASSERTED
         )
@@ -75,7 +75,7 @@ _WITH_EFFECTS: Mapping[str, RegionKernel] = {
 
 
 KERNELS: Mapping[str, Kernel] = {**elementwise.KERNELS, **elementwise.OTHERS, **products.KERNELS, **shaping.KERNELS}
-"""Op -> kernel, of ops without bodies and effects."""
+"""Op -> kernel, for ops without bodies and effects."""
 
 _WITH_MACHINE: Mapping[str, RegionKernel] = {**_WITH_EFFECTS, **reducing.KERNELS}
 
@@ -85,7 +85,7 @@ def evaluate(op: Operation, inputs: Results) -> Results:
 
     Args:
         op: The op, one of `KERNELS`.
-        inputs: Its operands' values, which are not written to.
+        inputs: Its operands' values, which are not modified.
     """
     if op.name in elementwise.KERNELS:
         elementwise.check_shapes(op, inputs)
@@ -97,14 +97,14 @@ def _computed(op: Operation, kernel: Simple | partial[object], inputs: Results) 
         with np.errstate(all="ignore"):
             found = kernel(inputs)  # type: ignore[call-arg, arg-type]
     except (ValueError, IndexError, TypeError, MemoryError, ArithmeticError) as problem:
-        # numpy's own checks of shapes, axes and dtypes, and shapes that no machine has the memory for.
+        # numpy checks shapes, axes and dtypes, and shapes may exceed the memory.
         raise bad(op, f"the operands don't fit: {problem}") from problem
     results = found if isinstance(found, tuple) else (found,)
     return tuple(np.asarray(each) for each in results)
 
 
 def _checked(op: Operation, results: Results) -> Results:
-    """Returns results whose sizes are those of their types, as far as these have them."""
+    """Checks results against the static sizes of their types; returns them."""
     for result, value in zip(op.results, results, strict=True):
         shape = types.shape_of(result.type)
         if shape is not None and not _fits(shape, value):

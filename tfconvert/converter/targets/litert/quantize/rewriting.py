@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 
@@ -194,8 +193,7 @@ class Rewriting:
         layer, elements, bits = self.layers[-1], size_of(value), uniform.storage.width
         form = f"{layer.form} x int{bits}" + (" per channel" if uniform.axis is not None else "")
         # An LSTM has several, of which the worst counts.
-        self.layers[-1] = replace(
-            layer,
+        self.layers[-1] = layer._replace(
             form=layer.form if layer.bytes_before else form,
             weight_snr=min(layer.weight_snr, snr) if layer.bytes_before else snr,
             bytes_before=layer.bytes_before + 4 * elements,
