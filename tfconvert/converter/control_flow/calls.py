@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.schema.diagnostics import ConversionError
@@ -19,8 +19,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(NamedTuple):
     """One function that an op calls.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
@@ -40,8 +39,7 @@ def returned(block: Block) -> Sequence[Value]:
     return () if last is None else last.operands
 
 
-@dataclass(frozen=True, slots=True)
-class Construct:
+class Construct(NamedTuple):
     """An op with the functions that it runs.
 
     Attributes:
