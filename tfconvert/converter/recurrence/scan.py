@@ -159,6 +159,7 @@ def _not_empty(concat: Operation, axis: int) -> list[Value]:
     return found if constant_int(along) == axis and found else [concat.results[0], concat.results[0]]
 
 
+_MASKS = ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
 _COUNTING = "its condition is not just a count"
 
 
@@ -309,20 +310,29 @@ def _gathered(op: Operation) -> tuple[Value, int] | None:
     return None if axis not in (0, 1) or tf.get(op, "batch_dims") or axis is None else (op.operands[1], axis)
 
 
+def indexed_axis(op: Operation, rank: int) -> int | None:
+    """Returns the axis that `x[i]` or `x[:, i]` indexes, or `None` for other slices.
+
+    Args:
+        op: A `StridedSlice`.
+        rank: The number of its begins.
+    """
+    masks = {name: int(tf.get(op, f"{name}_mask", 0)) for name in _MASKS}
+    steps, index = constant_array(op.operands[3]), masks["shrink_axis"]
+    whole = ((1 << rank) - 1) & ~index
+    if steps is None or any(steps != 1) or masks["ellipsis"] or masks["new_axis"] or masks["begin"] & index:
+        return None
+    if index not in (1, 2) or index >> 1 >= rank or masks["begin"] & masks["end"] & whole != whole:
+        return None
+    return index >> 1
+
+
 def _sliced(op: Operation) -> tuple[Value, int] | None:
     """Returns the same for `x[i]` and `x[:, i]`, whose end is its begin plus one."""
-    _, begin, _, strides = op.operands
-    masks = [int(tf.get(op, name, 0)) for name in ("begin_mask", "end_mask", "shrink_axis_mask")]
-    others = [tf.get(op, name, 0) for name in ("ellipsis_mask", "new_axis_mask")]
+    begin = op.operands[1]
     places = begin.op.operands if isinstance(begin, OpResult) and begin.op.name == "tf.Pack" else ()
-    steps = constant_array(strides)
-    axis = masks[2] >> 1
-    if any(others) or masks[2] not in (1, 2) or axis >= len(places) or steps is None or any(steps != 1):
-        return None
-    whole_axes = (1 << len(places)) - 1 - masks[2]
-    if masks[0] & whole_axes != whole_axes or masks[1] & whole_axes != whole_axes or masks[0] & masks[2]:
-        return None
-    return places[axis], axis
+    axis = indexed_axis(op, len(places))
+    return None if axis is None else (places[axis], axis)
 
 
 _READERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced}

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import constant_array, constant_int, constant_ints
 from tfconvert.converter.ir.edit import erase_dead, replace_op
-from tfconvert.converter.recurrence.scan import Extents, widened
+from tfconvert.converter.recurrence.scan import Extents, indexed_axis, widened
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
-
-_MASKS = ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +52,9 @@ def read_of(value: Value) -> StepPlace | None:
 
 
 def _sliced(value: OpResult) -> StepPlace | None:
-    """Returns the place of `x[i]` and `x[:, i]`."""
-    whole, begins, _, strides = value.op.operands
-    begin, steps = constant_array(begins), constant_array(strides)
-    masks = {name: int(tf.get(value.op, f"{name}_mask", 0)) for name in _MASKS}
-    if begin is None or steps is None or any(steps != 1) or masks["ellipsis"] or masks["new_axis"]:
-        return None
-    if masks["shrink_axis"] not in (1, 2) or masks["begin"] & masks["shrink_axis"]:
-        return None
-    axis = masks["shrink_axis"] >> 1
-    others = ((1 << len(begin)) - 1) & ~masks["shrink_axis"]
-    if axis >= len(begin) or masks["begin"] & others != others or masks["end"] & others != others:
-        return None
-    return StepPlace(whole, axis, int(begin[axis]))
+    begin = constant_array(value.op.operands[1])
+    axis = None if begin is None else indexed_axis(value.op, len(begin))
+    return None if begin is None or axis is None else StepPlace(value.op.operands[0], axis, int(begin[axis]))
 
 
 def _gathered(value: OpResult) -> StepPlace | None:

@@ -14,7 +14,7 @@ from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, List
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.dims import MismatchError, merge
-from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.locations import error_at, found_at
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -92,15 +92,11 @@ def merged_shape(op: Operation, known: Shape | None, shapes: Iterable[Shape | No
         for shape in shapes:
             known = merge(known, shape)
     except MismatchError as mismatch:
-        raise ConversionError(
-            [
-                found_at(
-                    op,
-                    "list-elements-differ",
-                    f"the elements of the {container} differ: {mismatch}",
-                    f"{'stacks' if container == 'stack' else 'lists'} become tensors: all elements must have one shape",
-                )
-            ]
+        raise error_at(
+            op,
+            "list-elements-differ",
+            f"the elements of the {container} differ: {mismatch}",
+            f"{'stacks' if container == 'stack' else 'lists'} become tensors: all elements must have one shape",
         ) from None
     return known
 
@@ -444,7 +440,7 @@ def _concat(one: Lowered) -> Results:
     """Joins elements of equal length, by a reshape."""
     value = one.op.operands[0]
     if not one.shape:
-        raise ConversionError([found_at(one.op, "list-elements-differ", "scalars can't be joined")])
+        raise error_at(one.op, "list-elements-differ", "scalars can't be joined")
     count, (first, *inner) = one.insert.size(value, 0), one.sizes(value)
     rows = one.insert.create_or_fold("Mul", count, first)
     lengths = (one.of.length, one.shape[0])
@@ -462,15 +458,11 @@ def _split(one: Lowered) -> Results:
     """Splits a tensor into parts of equal length, by a reshape."""
     tensor, lengths = one.op.operands[0], constant_array(one.op.operands[2])
     if lengths is None or len(set(lengths.tolist())) != 1:
-        raise ConversionError(
-            [
-                found_at(
-                    one.op,
-                    "list-elements-differ",
-                    "a tensor is split into parts that are not known to be equally long",
-                    "lists become tensors: all elements must have one shape",
-                )
-            ]
+        raise error_at(
+            one.op,
+            "list-elements-differ",
+            "a tensor is split into parts that are not known to be equally long",
+            "lists become tensors: all elements must have one shape",
         )
     inner = [one.insert.size(tensor, axis) for axis in range(1, len(one.shape))]
     target = one.insert.pack([(lengths.size), (int(lengths.flat[0])), *inner])
@@ -489,15 +481,11 @@ def _scatter(one: Lowered) -> Results:
         return [_arranged(one, tensor, order, wanted, rows)]
     if is_enumeration(indices) and length is not None and length < 0:
         return [tensor]
-    raise ConversionError(
-        [
-            found_at(
-                one.op,
-                "list-scatter",
-                "the elements' indices in the list are not known at compile time",
-                "create the list from a whole tensor (TensorArray.unstack)",
-            )
-        ]
+    raise error_at(
+        one.op,
+        "list-scatter",
+        "the elements' indices in the list are not known at compile time",
+        "create the list from a whole tensor (TensorArray.unstack)",
     )
 
 
