@@ -74,7 +74,7 @@ _ALLOWED = {
     ("cli.streams", "os.open"): "the null device, to write to",
     ("compat.debugger", "Path(path).read_bytes"): _NAMED_BY_THE_USER,
     ("compat.table", "page.read_text"): _OURS,
-    ("converter.composites.registry", "point.load"): _OPENS_NO_FILE,
+    ("converter.composites.fusion_registry", "point.load"): _OPENS_NO_FILE,
     ("conversion", "source.open"): _OPENS_NO_FILE,
     ("conversion", "target.load"): _OPENS_NO_FILE,
     ("tools.bench_process", "_STATM.read_text"): "what the system tells of the process",
@@ -122,7 +122,7 @@ _ALLOWED = {
     ("service.server", "os.fdopen"): "the file of the first token, to write to",
     ("service.server", "os.open"): "the file of the first token, to write to",
     ("service.uploads", "os.open"): "a new file, to write to",
-    ("converter.pipeline.opened", "source.open"): _OPENS_NO_FILE,
+    ("converter.pipeline.runner", "source.open"): _OPENS_NO_FILE,
     ("converter.validation.quantized_forms", "source.open"): _OPENS_NO_FILE,
 }
 """All other calls that may open a file, with the reason why each may."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.quantize.layer_pairs import layers_of, paired
+from tfconvert.converter.targets.litert.quantize.comparison_process import layers_of, paired
 from tfconvert.converter.targets.litert.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import BytesContent
 from tfconvert.schema.diagnostics import error

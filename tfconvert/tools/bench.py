@@ -18,7 +18,7 @@ import numpy as np
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Tensor, outline, read_file

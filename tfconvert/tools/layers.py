@@ -18,7 +18,7 @@ import numpy as np
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.process.child_process import Child, ChildError, Message
-from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused
 from tfconvert.converter.validation.result_check import Ranges, exported, reference_runs

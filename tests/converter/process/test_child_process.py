@@ -14,7 +14,7 @@ import pytest
 
 from tests.converter.targets.litert import naps
 from tfconvert.converter.process.child_process import Child, ChildError
-from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.targets.litert.runtime import failure
 
 _NAPS = naps.__name__
 

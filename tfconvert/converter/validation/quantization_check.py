@@ -10,8 +10,7 @@ from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.pipeline.pass_result import LayerReport
 from tfconvert.converter.pipeline.runner import opened
 from tfconvert.converter.targets.litert.quantize import comparison
-from tfconvert.converter.targets.litert.quantize.entries import entries_of
-from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
+from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample, entries_of
 from tfconvert.converter.validation import inputs, result_check
 from tfconvert.converter.validation.exclusion_search import Search, Trial
 from tfconvert.converter.validation.quantized_forms import Forms

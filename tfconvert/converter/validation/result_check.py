@@ -20,9 +20,8 @@ from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.pipeline.runner import opened
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.quantize.entries import entries_of
 from tfconvert.converter.targets.litert.quantize.figures import OutputFigures
-from tfconvert.converter.targets.litert.quantize.samples import Entry, read
+from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of, read
 from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import inputs
 from tfconvert.converter.validation.comparison import Difference, compare

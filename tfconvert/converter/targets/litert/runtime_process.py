@@ -10,7 +10,7 @@ import numpy as np
 
 from tfconvert.converter.process.child_process import Child, ChildError, Message, serve
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.failures import failure
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.limits import budget

@@ -17,8 +17,8 @@ from flatbuffers import flexbuffers
 import tfconvert
 from tests.support.run_text import parse
 from tfconvert.cli.main import main
-from tfconvert.converter.targets.litert.flex import conversion, custom_options
-from tfconvert.converter.targets.litert.flex.node_def import node_def
+from tfconvert.converter.targets.litert.flex import conversion
+from tfconvert.converter.targets.litert.flex.conversion import node_def
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.schema.dialects import tf as dialect
 from tfconvert.schema.dialects import tfl
@@ -118,12 +118,12 @@ def test_options_are_the_official_converters(written: tuple[bytes, bytes], name:
     for (_, mine), (_, theirs) in zip(got, want, strict=True):
         op, proto = _strings(theirs)
         # Maps have no order in a proto, and the official converter's depends on the build.
-        assert custom_options.vector_of_strings(op, proto) == theirs
+        assert conversion.vector_of_strings(op, proto) == theirs
         node = pb.NodeDef.FromString(_strings(mine)[1])
         assert node == pb.NodeDef.FromString(proto)
         assert _strings(mine)[0] == op == node.op.encode()
         assert len(mine) == len(theirs)
-        assert mine == custom_options.encode(pb.NodeDef.FromString(proto))
+        assert mine == conversion.encode(pb.NodeDef.FromString(proto))
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("Stateless")])
@@ -181,7 +181,7 @@ def test_strings_of_any_size(sizes: tuple[int, int]) -> None:
     with builder.Vector():
         for text in texts:
             builder.String(text)
-    assert custom_options.vector_of_strings(*(text.encode() for text in texts)) == bytes(builder.Finish())
+    assert conversion.vector_of_strings(*(text.encode() for text in texts)) == bytes(builder.Finish())
 
 
 def _legalized(text: str, **options: Any) -> tuple[ModuleOp, list[Any]]:

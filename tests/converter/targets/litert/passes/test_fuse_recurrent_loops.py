@@ -12,7 +12,7 @@ from tests.converter.targets.litert.recurrent.loops import UNITS, Block, loop, l
 from tests.support.run_text import parse
 from tests.support.work import check_linear
 from tfconvert.converter.targets.litert.passes.fuse_recurrent_loops import FuseRecurrentLoops
-from tfconvert.converter.targets.litert.recurrent.findings import KEPT
+from tfconvert.converter.targets.litert.recurrent.replacement import KEPT
 from tfconvert.schema.ir.operation import Operation
 
 

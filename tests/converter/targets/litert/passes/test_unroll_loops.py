@@ -28,7 +28,7 @@ from tests.support.litert import RunTFLite, run_compiled
 from tests.support.run_text import run_text
 from tfconvert.cli.main import main
 from tfconvert.converter.targets.litert.passes import unroll_loops
-from tfconvert.converter.targets.litert.recurrent.findings import KEPT
+from tfconvert.converter.targets.litert.recurrent.replacement import KEPT
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

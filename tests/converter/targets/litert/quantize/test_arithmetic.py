@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from tests.support.run_text import parse
 from tfconvert.converter.ir.extent import extent
-from tfconvert.converter.targets.litert.quantize import histogram, weights
+from tfconvert.converter.targets.litert.quantize import observers, weights
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.targets.litert.quantize.groups import Groups
-from tfconvert.converter.targets.litert.quantize.histogram import Histogram
+from tfconvert.converter.targets.litert.quantize.observers import Histogram, Range
 from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers, uniform_of
-from tfconvert.converter.targets.litert.quantize.range import Range
 from tfconvert.converter.targets.litert.quantize.ranges import range_of, set_ranges
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -159,8 +158,8 @@ def test_percentiles_are_numpys(parts: list[tuple[float, float]], seed: int) -> 
     found = _histogram(*arrays).percentile()
     together = np.concatenate(arrays)
     # The range doubles as it grows, so that a bin may be up to twice as wide.
-    width = 2.5 * float(np.ptp(together)) / histogram.BINS
-    expected = np.percentile(together, [50 * histogram.CUT, 100 - 50 * histogram.CUT], method="inverted_cdf")
+    width = 2.5 * float(np.ptp(together)) / observers.BINS
+    expected = np.percentile(together, [50 * observers.CUT, 100 - 50 * observers.CUT], method="inverted_cdf")
     spare = np.sort(together)
     slack = width + max(spare[1] - spare[0], spare[-1] - spare[-2])
     np.testing.assert_allclose([found.low, found.high], expected, atol=slack)

@@ -17,7 +17,7 @@ import pytest
 from tests.support.run_text import parse
 from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
 from tfconvert.converter.targets.litert.quantize import calibration
-from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.ranges import range_of
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.diagnostics import ConversionError

@@ -11,7 +11,7 @@ import pytest
 
 import tfconvert
 from tests.support.sample_models import traced
-from tfconvert.converter.targets.litert.quantize.layer_pairs import Layer, layers_of, paired
+from tfconvert.converter.targets.litert.quantize.comparison_process import Layer, layers_of, paired
 from tfconvert.importers.tflite.buffers import BytesContent
 
 RNG = np.random.default_rng(9)

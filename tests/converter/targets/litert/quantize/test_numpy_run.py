@@ -13,7 +13,7 @@ from tests.support.run_text import Array, parse
 from tfconvert import Quantize
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
-from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.ranges import range_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp

@@ -15,7 +15,7 @@ from tests.converter.targets.litert.recurrent.loops import lstm_loop, rnn_loop
 from tfconvert.cli.main import main
 from tfconvert.converter.recurrence.cells import WIDE_PROJECTION
 from tfconvert.converter.targets.litert.passes import fuse_unrolled_layers
-from tfconvert.converter.targets.litert.recurrent.findings import KEPT
+from tfconvert.converter.targets.litert.recurrent.replacement import KEPT
 
 UNROLLED = (fuse_unrolled_layers.__doc__ or "").partition("Before:")[2].partition("After:")[0]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tfconvert.converter.targets.litert.recurrent.findings import FUSED, KEPT
+from tfconvert.converter.targets.litert.recurrent.replacement import FUSED, KEPT
 from tfconvert.converter.targets.litert.recurrent.speed import GAIN, LOOP, LOSS, TABLE, UNROLLED, Sizes, choose
 
 

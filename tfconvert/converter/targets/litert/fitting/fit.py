@@ -1,43 +1,262 @@
-"""Replaces operators that the kernels don't take by forms of them that they do, if there is one."""
+"""Replaces operators that the kernels don't accept by forms that they do: fewer dimensions, wider types."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfconvert.converter.ir import edit
 from tfconvert.converter.ir.builder import TflBuilder
-from tfconvert.converter.targets.litert.fitting import along_axes, products
-from tfconvert.converter.targets.litert.fitting.form import Form, Steps
 from tfconvert.converter.targets.litert.kernel_outcomes import HIGHEST_RANK
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.dims import product
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.tfl_calls import call_of
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.kernel_conditions import is_plain
 from tfconvert.schema.tflite.versions import Call, Operand
 
+ANY = object()
+"""The key of a dimension that can be one with either neighbour, since it is 1."""
+
+Groups = Sequence[tuple[int, int]]
+"""Ranges of neighbouring dimensions that become one each."""
+
+
+class Form(NamedTuple):
+    """How an operator looks with other shapes.
+
+    Attributes:
+        operands: For each operand another shape, another constant, or `None` if it stays.
+        results: The results' shapes; afterwards they are reshaped to what they were.
+        options: The options that change.
+    """
+
+    operands: tuple[Shape | Array | None, ...]
+    results: tuple[Shape, ...]
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+Steps = Sequence[tuple[Array, Shape, Mapping[str, Any]]]
+"""The second operand, the result's shape and the changed options of the operators that one is done as."""
+
+
+def groups_of(keys: Sequence[Hashable]) -> Groups:
+    """Returns the runs of dimensions with equal keys; those with the key `ANY` join the run before or behind them."""
+    result: list[tuple[int, int]] = []
+    current: Hashable = ANY
+    for axis, key in enumerate(keys):
+        if result and (key is ANY or current is ANY or key == current):
+            result[-1] = (result[-1][0], axis + 1)
+            current = current if key is ANY else key
+        else:
+            result.append((axis, axis + 1))
+            current = key
+    return result
+
+
+def rows(rank: int) -> Groups:
+    """Returns all dimensions but the last one, and the last one, as groups."""
+    return [(0, rank - 1), (rank - 1, rank)]
+
+
+def merged(shape: Sequence[int], groups: Groups) -> Shape:
+    """Returns a shape with groups of dimensions as one each."""
+    return tuple([product(shape[start:stop]) for start, stop in groups])
+
+
+def shape_of(op: Operation, operand: int = 0) -> Shape | None:
+    """Returns an operand's shape, `None` if its rank is unknown or there is no such operand."""
+    return types.shape_of(op.operands[operand].type) if operand < len(op.operands) else None
+
+
+def result_of(op: Operation, result: int = 0) -> Shape | None:
+    """Returns a result's shape, `None` if its rank is unknown."""
+    return types.shape_of(op.results[result].type)
+
+
+def integers(op: Operation, operand: int) -> list[int] | None:
+    """Returns the elements of a constant operand."""
+    constant = tensor_data.constant_of(op.operands[operand])
+    return None if constant is None else [int(each) for each in tensor_data.to_array(constant).reshape(-1)]
+
+
+def _key(axis: int, result: Shape, padded: list[Shape], is_alone: bool) -> Hashable:
+    if result[axis] == 1:
+        return ANY
+    if not is_alone and (result[axis] < 0 or any(shape[axis] < 0 for shape in padded)):
+        return axis  # One of them may be broadcast there or not.
+    return tuple([shape[axis] == 1 for shape in padded])
+
+
+def dense(op: Operation) -> Form | None:
+    """`tfl.fully_connected` of rows."""
+    shape, result = shape_of(op), result_of(op)
+    weights = shape_of(op, 1)
+    if not shape or not result or not weights or shape[-1] != weights[-1]:
+        return None
+    rest = [None] * (len(op.operands) - 1)
+    options = {"keep_num_dims": False}
+    return Form((merged(shape, rows(len(shape))), *rest), (merged(result, rows(len(result))),), options)
+
+
+def matrices(op: Operation) -> Form | None:
+    """`tfl.batch_matmul`: batches are merged where both operands have them, or neither."""
+    shapes, result = [shape_of(op, index) for index in (0, 1)], result_of(op)
+    if result is None or any(shape is None or len(shape) < 2 for shape in shapes):
+        return None
+    rank = len(result)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes if shape is not None]
+    is_alone = padded[0][:-2] == padded[1][:-2]
+    batch = groups_of([_key(axis, result, padded, is_alone) for axis in range(rank - 2)])
+    groups = [*batch, (rank - 2, rank - 1), (rank - 1, rank)]
+    return Form(tuple([merged(shape, groups) for shape in padded]), (merged(result, groups),))
+
+
+def softmax(op: Operation) -> Form | None:
+    """What is computed along the last dimension has two dimensions."""
+    shape = shape_of(op)
+    if not shape:
+        return None
+    both = merged(shape, rows(len(shape)))
+    return Form((both,), (both,))
+
+
+def reduction(op: Operation) -> Form | None:
+    """Neighbours are one that are both reduced, or both kept."""
+    shape, axes = shape_of(op), integers(op, 1)
+    if shape is None or axes is None:
+        return None
+    reduced = {axis % len(shape) for axis in axes} if shape else set()
+    groups = groups_of([ANY if dim == 1 else axis in reduced for axis, dim in enumerate(shape)])
+    at = [index for index, (start, stop) in enumerate(groups) if _is_reduced(shape, start, stop, reduced)]
+    small = merged(shape, groups)
+    keep = bool(tfl.attribute(op, "keep_dims"))
+    kept = tuple([1 if index in at else dim for index, dim in enumerate(small) if keep or index not in at])
+    return Form((small, np.array(at, np.int32)), (kept,))
+
+
+def reductions(op: Operation) -> Steps | None:
+    """Half of the dimensions are reduced first, to 1."""
+    shape, axes, result = shape_of(op), integers(op, 1), result_of(op)
+    if shape is None or axes is None or result is None or len(axes) < 2:
+        return None
+    order = sorted({axis % len(shape) for axis in axes})
+    first = order[: len(order) // 2]
+    halfway = tuple([1 if axis in first else dim for axis, dim in enumerate(shape)])
+    return ((np.array(first, np.int32), halfway, {"keep_dims": True}), (np.array(order, np.int32), result, {}))
+
+
+def _is_reduced(shape: Shape, start: int, stop: int, reduced: set[int]) -> bool:
+    """Returns whether a group is reduced: as its dimensions are, 1 aside."""
+    telling = [axis for axis in range(start, stop) if shape[axis] != 1] or [start]
+    return telling[0] in reduced
+
+
+def _leading(is_touched: Sequence[bool]) -> Groups:
+    """Returns groups of which only the first dimension is touched, or none."""
+    groups: list[tuple[int, int]] = []
+    for axis, touched in enumerate(is_touched):
+        if groups and not touched:
+            groups[-1] = (groups[-1][0], axis + 1)
+        else:
+            groups.append((axis, axis + 1))
+    return groups
+
+
+def _factor(shape: Shape, start: int, stop: int) -> int | None:
+    """Returns the number of elements behind the first dimension of a group, `None` if it is unknown."""
+    behind = shape[start + 1 : stop]
+    return None if -1 in behind else math.prod(behind)
+
+
+def pad(op: Operation) -> Form | None:
+    """Dimensions that aren't padded are one with the one before them."""
+    shape, result, pads = shape_of(op), result_of(op), integers(op, 1)
+    if shape is None or result is None or pads is None:
+        return None
+    pairs = np.array(pads).reshape(-1, 2)
+    groups = _leading([bool(pair.any()) for pair in pairs])
+    factors = [_factor(shape, start, stop) if pairs[start].any() else 1 for start, stop in groups]
+    if None in factors:
+        return None
+    scaled = np.array([pairs[start] * factor for (start, _), factor in zip(groups, factors, strict=True)], np.int32)
+    return Form((merged(shape, groups), scaled, *[None] * (len(op.operands) - 2)), (merged(result, groups),))
+
+
+def pads(op: Operation) -> Steps | None:
+    """Half of the dimensions are padded first."""
+    shape, result, values = shape_of(op), result_of(op), integers(op, 1)
+    if shape is None or result is None or values is None:
+        return None
+    pairs = np.array(values, np.int32).reshape(-1, 2)
+    touched = np.flatnonzero(pairs.any(axis=1))
+    if len(touched) < 2:
+        return None
+    first, second = pairs.copy(), pairs.copy()
+    first[touched[len(touched) // 2 :]] = 0
+    second[touched[: len(touched) // 2]] = 0
+    halfway = tuple([dim if dim < 0 else dim + int(pair.sum()) for dim, pair in zip(shape, first, strict=True)])
+    return ((first, halfway, {}), (second, result, {}))
+
+
+def _normalized(axis: int, rank: int) -> int:
+    """Returns an axis counted from the front."""
+    return axis + rank if axis < 0 else axis
+
+
+def _around(rank: int, axis: int) -> Groups:
+    """Returns the dimensions before an axis, the axis, and those behind it, as groups."""
+    return [(0, axis), (axis, axis + 1), (axis + 1, rank)]
+
+
+def concatenation(op: Operation) -> Form | None:
+    """Everything before the axis is one dimension, and everything behind it."""
+    result = result_of(op)
+    shapes = [shape_of(op, index) for index in range(len(op.operands))]
+    if result is None or any(shape is None or len(shape) != len(result) for shape in shapes):
+        return None
+    groups = _around(len(result), _normalized(tfl.attribute(op, "axis"), len(result)))
+    operands = tuple([merged(shape, groups) for shape in shapes if shape is not None])
+    return Form(operands, (merged(result, groups),), {"axis": 1})
+
+
+def split(op: Operation) -> Form | None:
+    """As `concatenation`; the axis is an operand."""
+    shape, axes = shape_of(op, 1), integers(op, 0)
+    results = [result_of(op, index) for index in range(len(op.results))]
+    if shape is None or axes is None or None in results:
+        return None
+    groups = _around(len(shape), _normalized(axes[0], len(shape)))
+    parts = [merged(result, groups) for result in results if result is not None]
+    return Form((np.array(1, np.int32), merged(shape, groups)), tuple(parts))
+
+
 _REDUCTIONS = ("sum", "mean", "reduce_max", "reduce_min")
 
 FORMS: Mapping[str, Callable[[tfl.TFLOp], Form | None]] = {
-    **dict.fromkeys(_REDUCTIONS, along_axes.reduction),
-    "batch_matmul": products.matrices,
-    "concatenation": along_axes.concatenation,
-    "fully_connected": products.dense,
-    **dict.fromkeys(("pad", "padv2"), along_axes.pad),
-    "softmax": along_axes.softmax,
-    "split": along_axes.split,
+    **dict.fromkeys(_REDUCTIONS, reduction),
+    "batch_matmul": matrices,
+    "concatenation": concatenation,
+    "fully_connected": dense,
+    **dict.fromkeys(("pad", "padv2"), pad),
+    "softmax": softmax,
+    "split": split,
 }
 """Operator -> its form with fewer dimensions; other kernels have no limit, or only one for what nothing emits."""
 
 STEPS: Mapping[str, Callable[[tfl.TFLOp], Steps | None]] = {
-    **dict.fromkeys(_REDUCTIONS, along_axes.reductions),
-    **dict.fromkeys(("pad", "padv2"), along_axes.pads),
+    **dict.fromkeys(_REDUCTIONS, reductions),
+    **dict.fromkeys(("pad", "padv2"), pads),
 }
 """Operator -> the two steps in which it can be done, where too many of its dimensions are unlike."""
 

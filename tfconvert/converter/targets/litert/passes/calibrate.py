@@ -35,10 +35,10 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
     loop_bodies,
     observed,
 )
-from tfconvert.converter.targets.litert.quantize.entries import entries_of
 from tfconvert.converter.targets.litert.quantize.fake_quant import is_fake_quant
-from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.ranges import RANGES, set_ranges
+from tfconvert.converter.targets.litert.quantize.samples import entries_of
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
 from tfconvert.schema.dialects import tfl

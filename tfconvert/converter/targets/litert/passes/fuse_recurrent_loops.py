@@ -66,9 +66,7 @@ from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.layers import LayerPlan, plan_of
 from tfconvert.converter.recurrence.scan import Extents, looks_recurrent, scan_of
 from tfconvert.converter.targets.litert.recurrent import speed
-from tfconvert.converter.targets.litert.recurrent.findings import chosen, kept
-from tfconvert.converter.targets.litert.recurrent.loops import replace_loop
-from tfconvert.converter.targets.litert.recurrent.transposed_shapes import read_sizes_before
+from tfconvert.converter.targets.litert.recurrent.replacement import chosen, kept, read_sizes_before, replace_loop
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.ir.builtin import ModuleOp

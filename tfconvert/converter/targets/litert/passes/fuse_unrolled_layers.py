@@ -54,8 +54,7 @@ from tfconvert.converter.recurrence.layers import Chain, chains_of, narrow_state
 from tfconvert.converter.recurrence.scan import Extents
 from tfconvert.converter.recurrence.unrolled import StepPlace
 from tfconvert.converter.targets.litert.recurrent import speed
-from tfconvert.converter.targets.litert.recurrent.findings import chosen
-from tfconvert.converter.targets.litert.recurrent.unrolled import replace_chain
+from tfconvert.converter.targets.litert.recurrent.replacement import chosen, replace_chain
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

@@ -31,8 +31,8 @@ from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, LayerReport, 
 from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
 from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
-from tfconvert.converter.targets.litert.quantize.trained_weights import store_trained_weights
 from tfconvert.converter.targets.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
+from tfconvert.converter.targets.litert.quantize.weights import store_trained_weights
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp

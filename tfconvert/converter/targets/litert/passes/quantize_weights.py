@@ -58,10 +58,8 @@ from typing import ClassVar, get_args
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.targets.litert.quantize import tables
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.targets.litert.quantize.halves import store_halves
 from tfconvert.converter.targets.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, weights_of
-from tfconvert.converter.targets.litert.quantize.stored import StoredConstants
-from tfconvert.converter.targets.litert.quantize.unquantized import why_none
+from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_halves, why_none
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file

@@ -71,7 +71,7 @@ from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.unrolled import hoist_products, join_rows
-from tfconvert.converter.targets.litert.recurrent.findings import not_unrolled
+from tfconvert.converter.targets.litert.recurrent.replacement import not_unrolled
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.ir.builtin import ModuleOp

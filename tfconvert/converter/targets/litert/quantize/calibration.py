@@ -15,10 +15,10 @@ import numpy as np
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.failures import failure
 from tfconvert.converter.targets.litert.quantize.instrumentation import instrument
-from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import error

@@ -9,9 +9,9 @@ from typing import Any
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.failures import failure
 from tfconvert.converter.targets.litert.quantize.figures import Measured, Step, layers
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
+from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array

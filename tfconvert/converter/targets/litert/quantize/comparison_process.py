@@ -1,23 +1,74 @@
-"""The process in which a model of floats and its quantized form run on the same samples, tensor by tensor.
-
-First come the two files, then a sample each, and at last the word to finish. Tensors inside are compared for the first
-signature, outputs for all.
-"""
+"""The process in which a float model and its quantized form run on the same samples, tensor by tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 from tfconvert.converter.process.child_process import Message, serve_task
 from tfconvert.converter.targets.litert.quantize.figures import Figures, OutputFigures, range_of
-from tfconvert.converter.targets.litert.quantize.layer_pairs import layers_of, paired
 from tfconvert.converter.targets.litert.stored_values import to_floats, to_stored
-from tfconvert.importers.tflite.buffers import FileContent
+from tfconvert.importers.tflite.buffers import Content, FileContent
+from tfconvert.importers.tflite.operators import code
 from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.tflite.reader import Allowance, View, read_model
+
+# Operators that only change how numbers are stored.
+_BETWEEN = frozenset(("QUANTIZE", "DEQUANTIZE"))
+
+
+class Layer(NamedTuple):
+    """An operator that computes something.
+
+    Attributes:
+        operator: Its name.
+        shapes: The shapes of its results, but for those that are left out.
+        results: The indices of their tensors.
+        inputs: Those of the tensors that it takes.
+    """
+
+    operator: str
+    shapes: tuple[tuple[int, ...], ...]
+    results: tuple[int, ...]
+    inputs: tuple[int, ...] = ()
+
+
+def layers_of(content: Content) -> list[Layer]:
+    """Returns the operators of a file's first subgraph, in order, without those that only store numbers otherwise.
+
+    Args:
+        content: The file, which the converter wrote.
+    """
+    model = read_model(content.view, Allowance(len(content.view)))
+    codes = [code(view) for view in model["operator_codes"] or ()]
+    main = model["subgraphs"][0]
+    tensors = main["tensors"] or ()
+    layers = []
+    for view in main["operators"] or ():
+        found = codes[view["opcode_index"]]
+        results = tuple(at for at in _numbers(view, "outputs") if at >= 0)
+        name = found.custom or found.name.upper()
+        if name not in _BETWEEN:
+            shapes = tuple(_numbers(tensors[at], "shape") for at in results)
+            layers.append(Layer(name, shapes, results, _numbers(view, "inputs")))
+    return layers
+
+
+def _numbers(view: View, name: str) -> tuple[int, ...]:
+    values = view[name]
+    return () if values is None else tuple(values.tolist())
+
+
+def paired(floats: Sequence[Layer], quantized: Sequence[Layer]) -> Iterator[tuple[Layer, Layer]]:
+    """Yields the layers that both files have, in order."""
+    keys, others = ([each[:2] for each in layers] for layers in (floats, quantized))
+    for block in SequenceMatcher(None, keys, others, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            yield floats[block.a + offset], quantized[block.b + offset]
 
 
 class _Model:

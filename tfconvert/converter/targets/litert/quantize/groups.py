@@ -6,8 +6,8 @@ given, by a kernel that fixes it or a model that was trained with it, or else fo
 
 from __future__ import annotations
 
+from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
-from tfconvert.converter.targets.litert.quantize.range import Range
 from tfconvert.converter.targets.litert.quantize.ranges import range_of
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType

@@ -7,10 +7,8 @@ from types import TracebackType
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.targets.litert.quantize.calibration import Observation
-from tfconvert.converter.targets.litert.quantize.entries import entries_of
-from tfconvert.converter.targets.litert.quantize.observers import Observer, observer
-from tfconvert.converter.targets.litert.quantize.range import Range
-from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
+from tfconvert.converter.targets.litert.quantize.observers import Observer, Range, observer
+from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample, entries_of
 from tfconvert.ops.kernels.call import Results
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.ir.values import Value

@@ -1,14 +1,123 @@
-"""Observers of a tensor's values, and the ranges that follow from them, one a method."""
+"""Ranges: a histogram over a growing range, and the observers of a tensor's values, one a method."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from tfconvert.converter.targets.litert.quantize.histogram import Histogram
-from tfconvert.converter.targets.litert.quantize.range import Range
 from tfconvert.schema.dialects.boxes import Array
+
+if TYPE_CHECKING:
+    from tfconvert.converter.ir.extent import Extent
+
+
+class Range(NamedTuple):
+    """The least and the greatest of some numbers."""
+
+    low: float
+    high: float
+
+    def joined(self, other: Range) -> Range:
+        """Returns the range of both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+    @classmethod
+    def of(cls, found: Extent) -> Range:
+        """Returns the range of a constant whose extent has one slice."""
+        return cls(float(found.low[0]), float(found.high[0]))
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether both ends are numbers."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+
+BINS = 2048
+
+CUT = 1e-4
+"""The share of numbers that a percentile leaves out, half of it at each end."""
+
+# How many ends are tried on each side, from all of the range down to `_MIN` of it.
+_STEPS = 15
+
+_MIN = 0.3
+
+# Differences of numbers this far apart overflow 32-bit floats.
+_HUGE = 1e38
+
+
+class Histogram:
+    """A histogram of a tensor's values.
+
+    Attributes:
+        low: The least of them.
+        high: The greatest.
+    """
+
+    def __init__(self) -> None:
+        self.low, self.high = math.inf, -math.inf
+        self._start, self._width = 0.0, 0.0
+        self._counts = np.zeros(BINS, np.int64)
+
+    def add(self, values: Array) -> None:
+        """Counts numbers; if one is not finite, neither is the range."""
+        low, high = float(values.min()), float(values.max())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            self.low = self.high = math.nan
+        if math.isnan(self.low):
+            return
+        self._reach(low, high)
+        if self._width > _HUGE:
+            values = values.astype(np.float64)
+        places = ((values.reshape(-1) - self._start) * (BINS / self._width)).astype(np.int64)
+        self._counts += np.bincount(np.clip(places, 0, BINS - 1), minlength=BINS)
+
+    def _reach(self, low: float, high: float) -> None:
+        """Doubles the histogram's range until it contains another range."""
+        if not self._width:
+            self._start, self._width = low, max(high - low, abs(low) * 1e-6, 1e-30)
+        while low < self._start or high > self._start + self._width:
+            halved = self._counts.reshape(-1, 2).sum(1)
+            self._counts = np.zeros(BINS, np.int64)
+            if low < self._start:
+                self._start -= self._width
+                self._counts[BINS // 2 :] = halved
+            else:
+                self._counts[: BINS // 2] = halved
+            self._width *= 2
+
+    def percentile(self) -> Range:
+        """Returns the range of all numbers but the outermost ones."""
+        total = self._counts.sum()
+        if math.isnan(self.low) or not total:
+            return Range(self.low, self.high)
+        below = np.cumsum(self._counts)
+        first = int(np.searchsorted(below, total * CUT / 2, side="right"))
+        last = int(np.searchsorted(below, total * (1 - CUT / 2), side="left"))
+        edges = self._start + self._width / BINS * np.arange(BINS + 1)
+        return Range(max(self.low, float(edges[first])), min(self.high, float(edges[last + 1])))
+
+    def least_squares(self, levels: int) -> Range:
+        """Returns the range in which `levels` integers represent the numbers with the least squared error."""
+        whole = Range(self.low, self.high)
+        if not whole.is_finite:
+            return whole
+        middles = self._start + self._width / BINS * (np.arange(BINS) + 0.5)
+        used = np.flatnonzero(self._counts)
+        middles, counts = middles[used], self._counts[used]
+        best, least = whole, math.inf
+        shares = np.linspace(1, _MIN, _STEPS)
+        for low in dict.fromkeys(min(self.low, 0.0) * shares):
+            for high in dict.fromkeys(max(self.high, 0.0) * shares):
+                step = (high - low) / (levels - 1)
+                outside = np.maximum(low - middles, 0) + np.maximum(middles - high, 0)
+                cost = float((counts * np.where(outside > 0, outside**2, step**2 / 12)).sum())
+                if cost < least:
+                    best, least = Range(float(low), float(high)), cost
+        return best
 
 
 class Observer(Protocol):

@@ -1,14 +1,16 @@
-"""Scales and zero points from ranges, as TensorFlow's converter computes them."""
+"""Scales and zero points as TensorFlow's converter computes them; the smallest scales that integer kernels accept."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.schema.dialects.quant import Uniform
-from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import I16, IntegerType
 
 # By how much 16-bit numbers may exceed those of the samples.
 #
@@ -51,3 +53,37 @@ def range_of_integers(uniform: Uniform) -> Range:
     bits = uniform.storage.width
     scale, zero = uniform.scales[0], uniform.zero_points[0]
     return Range((-(2 ** (bits - 1)) - zero) * scale, (2 ** (bits - 1) - 1 - zero) * scale)
+
+
+# Above the least, since scales are rounded.
+_MARGIN = 1.01
+
+# An activation's bounds, as integers, must fit into 32 bits.
+_CLIPPED_AT = 6.0 / 2**30
+
+
+def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], weight: float | None) -> float:
+    """Returns the least scale of a result that an op's kernels take.
+
+    Args:
+        op: The op.
+        storage: The type of integers.
+        operands: The scales of its activations.
+        weight: The largest scale of its weight, `None` if it has none.
+    """
+    largest = max(operands, default=0.0)
+    if op.name == "tfl.add":
+        return 2 * largest / 2 ** (15 if storage is I16 else 20)
+    if op.name == "tfl.squared_difference":
+        return (2 * largest) ** 2 / 2**14
+    if op.name == "tfl.hard_swish":
+        return largest / 128
+    if weight is not None:
+        return max(largest * weight / 256, _CLIPPED_AT)
+    return 0.0
+
+
+def room(scale: float, storage: IntegerType) -> Range:
+    """Returns a range whose scale is at least a certain one."""
+    levels = 2 ** (storage.width - 1) - 1 if storage.width > 8 else 2**storage.width - 1
+    return Range(0.0, scale * levels * _MARGIN)

@@ -22,9 +22,8 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
 )
 from tfconvert.converter.targets.litert.quantize.groups import Groups
 from tfconvert.converter.targets.litert.quantize.hybrid import size_of
-from tfconvert.converter.targets.litert.quantize.limits import least_scale, room
-from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers, uniform_of
-from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.observers import Range
+from tfconvert.converter.targets.litert.quantize.parameters import least_scale, range_of_integers, room, uniform_of
 from tfconvert.converter.targets.litert.quantize.rules import RULES, SIZES_ONLY, Rule, Scales
 from tfconvert.converter.targets.litert.quantize.variables import accessed, is_access
 from tfconvert.schema.dialects import tfl

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tfconvert.converter.targets.litert.quantize.range import Range
+from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.operation import Operation

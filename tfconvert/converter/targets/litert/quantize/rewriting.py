@@ -14,9 +14,9 @@ from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import fake_quant, lstm, weights
 from tfconvert.converter.targets.litert.quantize.candidates import Settings, activations, is_constant, is_float
 from tfconvert.converter.targets.litert.quantize.hybrid import size_of
+from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.targets.litert.quantize.plan import Plan
-from tfconvert.converter.targets.litert.quantize.range import Range
 from tfconvert.converter.targets.litert.quantize.rules import Rule
 from tfconvert.converter.targets.litert.quantize.variables import accessed
 from tfconvert.schema.diagnostics import ConversionError
