@@ -270,10 +270,10 @@ def chosen(
 def _none_has_all(functions: Mapping[str, FuncOp], problems: Mapping[str, Sequence[Diagnostic]]) -> ConversionError:
     """Returns the error about missing tensors, of the function with the fewest."""
     messages = [{each.message for each in found} for found in problems.values()]
-    least = min(problems.values(), key=len)
-    nowhere = [each for each in least if all(each.message in found for found in messages)]
+    fewest = min(problems.values(), key=len)
+    nowhere = [each for each in fewest if all(each.message in found for found in messages)]
     if nowhere or len(problems) == 1:
-        return ConversionError(nowhere or least)
+        return ConversionError(nowhere or fewest)
     keys = ", ".join(_label(functions[name]) for name in problems)
     return ConversionError(
         [
@@ -282,7 +282,7 @@ def _none_has_all(functions: Mapping[str, FuncOp], problems: Mapping[str, Sequen
                 f"no signature has all of these tensors; the signatures are {keys}",
                 hint="a cut model has only one signature: name tensors of one of them",
             ),
-            *least,
+            *fewest,
         ]
     )
 

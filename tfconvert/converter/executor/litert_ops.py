@@ -69,8 +69,8 @@ def _embedding_lookup(call: Call) -> Results:
 def _suppression(call: Call) -> Results:
     """Runs `tfl.non_max_suppression_v4`; refuses degenerate boxes and equal scores."""
     boxes, scores, limit = call.inputs[0], call.inputs[1], scalar(call.inputs[2])
-    overlap, least = (value.reshape(-1)[0] for value in call.inputs[3:])
-    order = [box for box in np.argsort(-scores, kind="stable").tolist() if scores[box] > least]
+    overlap, minimum = (value.reshape(-1)[0] for value in call.inputs[3:])
+    order = [box for box in np.argsort(-scores, kind="stable").tolist() if scores[box] > minimum]
     if np.any(boxes[:, :2] >= boxes[:, 2:]) or np.any(boxes.max(axis=1) <= 0):
         raise error(OUTSIDE, "a box has no area, swapped corners or no positive coordinate", op=call.op)
     if len(set(scores[order].tolist())) < len(order):

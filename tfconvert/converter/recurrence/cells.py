@@ -238,8 +238,8 @@ def _clipped(value: Value) -> tuple[float, Value]:
     """Returns the limit to which a value is clipped on either side of zero (0 for none), and the unclipped value."""
     found = _defined_by(value, "tf.ClipByValue")
     if found is not None:
-        inner, least, most = found.op.operands
-        return _limit(least, most, inner, value)
+        inner, minimum, maximum = found.op.operands
+        return _limit(minimum, maximum, inner, value)
     found = _defined_by(value, "tf.Maximum", "tf.Minimum")
     inside = found and _defined_by(found.op.operands[0], "tf.Maximum", "tf.Minimum")
     if found is None or inside is None or inside.op.name == found.op.name:
@@ -248,8 +248,8 @@ def _clipped(value: Value) -> tuple[float, Value]:
     return _limit(bounds["tf.Maximum"], bounds["tf.Minimum"], inside.op.operands[0], value)
 
 
-def _limit(least: Value, most: Value, inner: Value, value: Value) -> tuple[float, Value]:
-    low, high = _number(least), _number(most)
+def _limit(minimum: Value, maximum: Value, inner: Value, value: Value) -> tuple[float, Value]:
+    low, high = _number(minimum), _number(maximum)
     return (high, inner) if low is not None and high is not None and low == -high < 0 else (0.0, value)
 
 

@@ -258,13 +258,13 @@ def _complex(op: Operation, inputs: Results) -> Array:
 def _reduce_precision(op: Operation, inputs: Results) -> Array:
     """Rounds the mantissa to nearest even; values beyond the exponent's range become infinity or zero."""
     (x,) = inputs
-    numbers, least = x.astype(np.float64), 2 - (1 << (_bits(op, "exponent_bits") - 1))
+    numbers, minimum = x.astype(np.float64), 2 - (1 << (_bits(op, "exponent_bits") - 1))
     mantissa, exponent = np.frexp(numbers)
     scale = float(1 << (_bits(op, "mantissa_bits") + 1))
     rounded = np.ldexp(np.rint(mantissa * scale) / scale, exponent)
-    limit = 2.0 ** (1 - least + 1)
+    limit = 2.0 ** (1 - minimum + 1)
     rounded = np.where(np.abs(rounded) >= limit, np.copysign(np.inf, numbers), rounded)
-    rounded = np.where(np.abs(rounded) < 2.0**least, np.copysign(0.0, numbers), rounded)
+    rounded = np.where(np.abs(rounded) < 2.0**minimum, np.copysign(0.0, numbers), rounded)
     return np.where(np.isfinite(numbers), rounded, numbers).astype(x.dtype)
 
 
