@@ -26,7 +26,7 @@ import numpy as np
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.targets.iree import compiler
 from tfconvert.converter.targets.iree.passes.stablehlo_to_iree_input import StablehloToIreeInput
-from tfconvert.exporters.stablehlo import StableHLOText
+from tfconvert.exporters.mlir import StableHLOText
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.parsing import IRParser

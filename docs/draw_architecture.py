@@ -35,6 +35,7 @@ GAP = 18  # Between boxes of one floor.
 FLOOR_GAP = 26  # Between floors, where the arrows are visible.
 BAND_GAP = 30
 CROWD = 3  # More rooms than this are spread over the width of a floor.
+WIDEST = 9  # At most this many rooms are drawn side by side.
 LETTER = 7.4  # The assumed width of a letter in names; fonts differ.
 SMALL_LETTER = 6.2
 
@@ -203,7 +204,7 @@ def _floors(imports: Mapping[str, set[str]]) -> list[list[str]]:
         waiting = [room for room in imports if room not in built]
         floors.append([room for room in waiting if imports[room] <= built] or waiting)
         built.update(floors[-1])
-    return floors
+    return [floor[start : start + WIDEST] for floor in floors for start in range(0, len(floor), WIDEST)]
 
 
 def direct(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:

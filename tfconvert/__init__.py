@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import tfconvert.experimental as experimental
     import tfconvert.patterns as patterns
     from tfconvert.api import Model, convert
-    from tfconvert.client.async_client import AsyncClient
-    from tfconvert.client.client import Client
+    from tfconvert.client.client import AsyncClient, Client
     from tfconvert.compat.enumerators import OpsSet, Optimize
     from tfconvert.compat.interpreter import Interpreter
     from tfconvert.compat.target import RepresentativeDataset, TargetSpec
@@ -64,7 +63,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncClient": "tfconvert.client.async_client",
+    "AsyncClient": "tfconvert.client.client",
     "Client": "tfconvert.client.client",
     "ConversionError": "tfconvert.schema.diagnostics",
     "Diagnostic": "tfconvert.schema.diagnostics",

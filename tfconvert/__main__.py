@@ -5,15 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
-from types import FrameType, ModuleType
-
-# The modules that give numpy's built-in functions their docstrings.
-_DOCSTRINGS = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
+from types import FrameType
 
 
 class Ended(BaseException):
-    """The process was asked to end, and does once nothing half-written is left.
+    """The process received a signal to end; it does so once no half-written file is left.
 
     Args:
         number: The signal.
@@ -26,15 +22,11 @@ class Ended(BaseException):
 
 def main() -> None:
     """Runs the command line."""
-    # The process converts one model and ends. Looking for garbage would only cost time: while modules and IR grow, and
-    # once more at the end, when everything goes anyway.
+    # The process converts one model and ends. Garbage collection would only cost time: while modules and IR grow, and
+    # at the end, when everything is freed anyway.
     gc.disable()
-    # Nor does it multiply large matrices: numpy's threads for that would only keep other cores busy, waiting for work.
+    # It multiplies no large matrices: numpy's threads for that would only keep other cores busy, waiting for work.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # And nobody reads numpy's documentation in it, which takes as long as importing a small graph. Without it numpy is
-    # as under `python -OO`.
-    for name in _DOCSTRINGS:
-        sys.modules.setdefault(name, ModuleType(name))
     _end_in_order()
     from tfconvert.cli.main import main as command
 
@@ -48,10 +40,10 @@ def main() -> None:
 
 
 def _end_in_order() -> None:
-    """Has signals that end the process raise an exception, as an interrupt does, so that files are tidied away."""
+    """Makes signals that end the process raise an exception, as an interrupt does, so that files are cleaned up."""
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # One that is ignored, as `nohup` has it, stays so.
+        # An ignored signal stays ignored, as under `nohup`.
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from tfconvert.converter.process.exhaustion import diagnosed
+from tfconvert.converter.process.guard import diagnosed
 from tfconvert.converter.process.interpreter import with_room
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, places_of, write_parts

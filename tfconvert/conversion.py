@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.converter.target import ConvertedFile
     from tfconvert.exporters.tflite.model import TFLiteFile
-    from tfconvert.report.keep_graphs import KeepGraphs
+    from tfconvert.report.graph import KeepGraphs
     from tfconvert.schema.ir.builtin import ModuleOp
 
 CUSTOM_OPERATORS = "custom-operators"
@@ -64,7 +64,7 @@ def instruments(options: Options) -> list[Instrument]:
 def _graph_keeper(options: Options) -> KeepGraphs | None:
     if not options.keep_graphs:
         return None
-    from tfconvert.report.keep_graphs import KeepGraphs
+    from tfconvert.report.graph import KeepGraphs
 
     return KeepGraphs()
 
@@ -313,7 +313,7 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
 
 def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
     """Returns an error that also says how to cut off the ops in it that belong outside of a model."""
-    from tfconvert.converter.targets.litert.legalize.advice import is_about_text, side_of
+    from tfconvert.converter.targets.litert.legalize.left_over import is_about_text, side_of
 
     failing = {each.op for each in problem.diagnostics if each.op}
     found = [

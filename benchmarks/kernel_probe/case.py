@@ -12,7 +12,7 @@ from benchmarks.kernel_probe.tensors import Array, Tensor
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.dialects import tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl import call_of
 from tfconvert.schema.ir.attributes import UNIT, ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp

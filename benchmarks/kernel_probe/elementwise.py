@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.kernel_probe.case import Case, random
 from benchmarks.kernel_probe.tensors import Array, Tensor, centred, like, plain, scaled, weights, with_offset, within
-from tfconvert.schema.tflite.kernel_conditions import fixed_result
+from tfconvert.schema.tflite.kernels import fixed_result
 
 SHAPE = (1, 4, 4, 8)
 KINDS = ("i8", "u8", "i16")

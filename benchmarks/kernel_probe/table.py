@@ -11,8 +11,7 @@ from benchmarks.kernel_probe.case import Case
 from benchmarks.kernel_probe.judge import Found
 from benchmarks.kernel_probe.rank_rows import Pair, Words, words_of, worst
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernel_conditions import rank_of
-from tfconvert.schema.tflite.kernels import Outcome, Table
+from tfconvert.schema.tflite.kernels import Outcome, Table, rank_of
 
 HEADER = (
     "# What LiteRT {version} makes of calls; written by `python -m benchmarks.kernel_probe`.\n"

@@ -10,10 +10,10 @@ import pytest
 
 from tests.batch.models import write
 from tfconvert.batch import places
+from tfconvert.batch.engines import Trial, perform
 from tfconvert.batch.entries import Entry
-from tfconvert.batch.job import JobLimits
-from tfconvert.batch.perform import Trial, perform
 from tfconvert.batch.pool import Pool
+from tfconvert.batch.task import TaskLimits
 from tfconvert.schema.diagnostics import ConversionError
 
 
@@ -40,8 +40,8 @@ def test_results_and_reports_are_stored_whole(memory: fsspec.AbstractFileSystem,
     (url,) = places.expand("memory://models/*.mlir")
     entry = Entry("relu", url, "memory://out/new/relu.tflite")
     with Pool() as pool:
-        ending = perform(entry, Trial(JobLimits(seconds=60), reports=True), pool)
-    assert ending.problem is None
+        outcome = perform(entry, Trial(TaskLimits(seconds=60), reports=True), pool)
+    assert outcome.problem is None
     assert places.exists(entry.output)
     assert memory.cat("/out/new/relu.tflite")[4:8] == b"TFL3"
     assert sorted(memory.find("/out")) == ["/out/new/relu.report.json", "/out/new/relu.tflite"]
@@ -66,10 +66,10 @@ def test_unreachable_places_are_tried_again(memory: fsspec.AbstractFileSystem, t
             if len(waits) == 2:
                 memory.put(str(write(tmp_path, "relu")), "/none/x.mlir")
 
-        ending = perform(entry, Trial(JobLimits(seconds=60), retries=3, backoff=0.5), pool, wait)
-        assert ending.problem is None
+        outcome = perform(entry, Trial(TaskLimits(seconds=60), retries=3, backoff=0.5), pool, wait)
+        assert outcome.problem is None
         assert waits == [0.5, 1.0]
-        missing = perform(entry._replace(model="memory://no/y"), Trial(JobLimits(), 1), pool, wait)
+        missing = perform(entry._replace(model="memory://no/y"), Trial(TaskLimits(), 1), pool, wait)
     assert missing.code == "unreachable-place"
     assert len(waits) == 3
 
@@ -81,7 +81,7 @@ def never(seconds: float) -> None:
 def test_wrong_models_are_not_tried_again(tmp_path: Path) -> None:
     entry = Entry("none", str(tmp_path / "none"), str(tmp_path / "x.tflite"))
     with Pool() as pool:
-        assert perform(entry, Trial(JobLimits()), pool, never).code == "not-a-saved-model"
+        assert perform(entry, Trial(TaskLimits()), pool, never).code == "not-a-saved-model"
 
 
 def test_unknown_file_systems_are_told() -> None:

@@ -15,10 +15,10 @@ import pytest
 
 import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN, write
-from tfconvert.batch.job import Job, JobLimits
 from tfconvert.batch.pool import CANCELLED, Pool
+from tfconvert.batch.task import Task, TaskLimits
 
-LIMITS = JobLimits(seconds=60)
+LIMITS = TaskLimits(seconds=60)
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +27,11 @@ def pool() -> Iterator[Pool]:
         yield pool
 
 
-def endless(folder: Path) -> Job:
+def endless(folder: Path) -> Task:
     rules = folder / "endless.py"
     rules.write_text(ENDLESS)
     output = os.fspath(folder / "endless.tflite")
-    return Job(os.fspath(write(folder, "endless")), output, {"patterns": [os.fspath(rules)]})
+    return Task(os.fspath(write(folder, "endless")), output, {"patterns": [os.fspath(rules)]})
 
 
 def is_gone(process: int) -> bool:
@@ -56,35 +56,35 @@ def wait_until(holds: Callable[[], object]) -> None:
 def test_a_job_gives_the_same_file_as_the_function(pool: Pool, tmp_path: Path) -> None:
     model = write(tmp_path, "relu")
     stages: list[str] = []
-    job = Job(
+    task = Task(
         os.fspath(model),
         os.fspath(tmp_path / "x.tflite"),
         {"verify": True},
         os.fspath(tmp_path / "x.json"),
         os.fspath(tmp_path / "x.html"),
     )
-    ending = pool.run(job, LIMITS, stages.append)
-    assert ending.problem is None
-    assert ending.code == ending.message == ""
+    outcome = pool.run(task, LIMITS, stages.append)
+    assert outcome.problem is None
+    assert outcome.code == outcome.message == ""
     assert {"open", "legalize", "export", "verify", "write"} <= set(stages)
     same = tfconvert.convert(model, verify=True)
     same.save(tmp_path / "same.tflite")
     assert (tmp_path / "x.tflite").read_bytes() == (tmp_path / "same.tflite").read_bytes()
-    assert ending.summary["size"] == same.report.size == (tmp_path / "x.tflite").stat().st_size
+    assert outcome.summary["size"] == same.report.size == (tmp_path / "x.tflite").stat().st_size
     assert json.loads((tmp_path / "x.json").read_text())["operators"] == same.report.to_dict()["operators"]
     assert "<html" in (tmp_path / "x.html").read_text()
-    assert ending.peak > 1 << 20
+    assert outcome.peak > 1 << 20
 
 
 def test_failures_are_told(pool: Pool, tmp_path: Path) -> None:
     output = os.fspath(tmp_path / "x.tflite")
-    ending = pool.run(Job(os.fspath(write(tmp_path, "unknown", UNKNOWN)), output), LIMITS)
-    assert ending.code == "unsupported-op"
-    assert not ending.is_lost
-    assert ending.problem is not None
-    assert ending.problem["errors"][0]["op"] == "tf.Nonsense"
-    assert pool.run(Job("/nowhere", output), LIMITS).code == "not-a-saved-model"
-    assert pool.run(Job("/nowhere", output, {"batch": "x"}), LIMITS).code == "bad-config"
+    outcome = pool.run(Task(os.fspath(write(tmp_path, "unknown", UNKNOWN)), output), LIMITS)
+    assert outcome.code == "unsupported-op"
+    assert not outcome.is_lost
+    assert outcome.problem is not None
+    assert outcome.problem["errors"][0]["op"] == "tf.Nonsense"
+    assert pool.run(Task("/nowhere", output), LIMITS).code == "not-a-saved-model"
+    assert pool.run(Task("/nowhere", output, {"batch": "x"}), LIMITS).code == "bad-config"
     assert not Path(output).exists()
 
 
@@ -92,23 +92,23 @@ def test_time_is_limited_also_that_of_what_a_job_starts(pool: Pool, tmp_path: Pa
     pool.start()
     assert pool.process is not None
     before = time.monotonic()
-    ending = pool.run(endless(tmp_path), JobLimits(seconds=2))
-    assert ending.code == "job-timeout"
-    assert "2 s" in ending.message
+    outcome = pool.run(endless(tmp_path), TaskLimits(seconds=2))
+    assert outcome.code == "job-timeout"
+    assert "2 s" in outcome.message
     assert time.monotonic() - before < 20
     assert children_of(pool.process) == []
 
 
 def test_memory_is_limited(pool: Pool, tmp_path: Path) -> None:
-    job = Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
-    ending = pool.run(job, JobLimits(seconds=60, memory=1 << 20))
-    assert ending.code in ("job-memory", "worker-lost")
-    assert pool.run(job, LIMITS).problem is None
+    task = Task(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
+    outcome = pool.run(task, TaskLimits(seconds=60, memory=1 << 20))
+    assert outcome.code in ("job-memory", "worker-lost")
+    assert pool.run(task, LIMITS).problem is None
 
 
 def test_output_is_limited(pool: Pool, tmp_path: Path) -> None:
-    job = Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
-    assert pool.run(job, LIMITS._replace(output=100)).code == "output-not-writable"
+    task = Task(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
+    assert pool.run(task, LIMITS._replace(output=100)).code == "output-not-writable"
     assert [path.name for path in tmp_path.iterdir()] == ["relu.mlir"]
 
 
@@ -131,28 +131,28 @@ def test_a_killed_process_is_a_failure_of_its_job_alone(pool: Pool, tmp_path: Pa
         wait_until(lambda: children_of(zygote))
         (child,) = children_of(zygote)
         os.kill(child, signal.SIGKILL)
-        ending = task.result(20)
-    assert ending.code == "worker-lost"
-    assert "SIGKILL" in ending.message
-    assert ending.is_lost
+        outcome = task.result(20)
+    assert outcome.code == "worker-lost"
+    assert "SIGKILL" in outcome.message
+    assert outcome.is_lost
     assert pool.process == zygote
-    assert pool.run(Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite")), LIMITS).problem is None
+    assert pool.run(Task(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite")), LIMITS).problem is None
 
 
 def test_the_process_that_forks_is_started_again(tmp_path: Path) -> None:
-    job = Job(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
+    task = Task(os.fspath(write(tmp_path, "relu")), os.fspath(tmp_path / "x.tflite"))
     with Pool() as pool:
         pool.start()
         zygote = pool.process
         assert zygote is not None
         with ThreadPoolExecutor() as threads:
-            task = threads.submit(pool.run, endless(tmp_path), LIMITS)
+            running = threads.submit(pool.run, endless(tmp_path), LIMITS)
             wait_until(lambda: children_of(zygote))
             (child,) = children_of(zygote)
             os.kill(zygote, signal.SIGKILL)
-            assert task.result(20).code == "worker-lost"
+            assert running.result(20).code == "worker-lost"
             wait_until(lambda: is_gone(child))
-        assert pool.run(job, LIMITS).problem is None
+        assert pool.run(task, LIMITS).problem is None
         assert pool.process != zygote
 
 
@@ -169,31 +169,31 @@ def test_nothing_outlives_the_pool(tmp_path: Path) -> None:
         assert task.result(20).code == CANCELLED
     wait_until(lambda: is_gone(child))
     assert is_gone(zygote)
-    ending = pool.run(endless(tmp_path), LIMITS)
-    assert ending.code == CANCELLED
+    outcome = pool.run(endless(tmp_path), LIMITS)
+    assert outcome.code == CANCELLED
 
 
 def test_many_jobs_from_many_threads(pool: Pool, tmp_path: Path) -> None:
     texts = [RELU, UNKNOWN]
     jobs = [
-        Job(os.fspath(write(tmp_path, f"m{index}", texts[index % 2])), os.fspath(tmp_path / f"{index}.tflite"))
+        Task(os.fspath(write(tmp_path, f"m{index}", texts[index % 2])), os.fspath(tmp_path / f"{index}.tflite"))
         for index in range(24)
     ]
     with ThreadPoolExecutor(6) as threads:
-        endings = list(threads.map(lambda job: pool.run(job, LIMITS), jobs))
-    assert [ending.code for ending in endings] == ["", "unsupported-op"] * 12
+        endings = list(threads.map(lambda task: pool.run(task, LIMITS), jobs))
+    assert [outcome.code for outcome in endings] == ["", "unsupported-op"] * 12
     assert len({(tmp_path / f"{index}.tflite").read_bytes() for index in range(0, 24, 2)}) == 1
 
 
 def test_what_a_job_prints_goes_to_its_log(pool: Pool, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log"
-    job = Job(
+    task = Task(
         os.fspath(write(tmp_path, "relu")),
         os.fspath(tmp_path / "x.tflite"),
         {"patterns": [_rules(tmp_path)]},
         log=os.fspath(log),
     )
-    assert pool.run(job, LIMITS).problem is None
+    assert pool.run(task, LIMITS).problem is None
     assert log.read_text() == "rules are read\n"
     assert capfd.readouterr().out == ""
     assert threading.active_count() < 50

@@ -10,11 +10,11 @@ import pytest
 
 from tests.batch.models import write
 from tfconvert.batch.entries import Entry
-from tfconvert.batch.job import Ending
 from tfconvert.batch.state import State
+from tfconvert.batch.task import Outcome
 from tfconvert.schema.diagnostics import ConversionError
 
-DONE = Ending(None, {"size": 3}, 0.5, 7)
+DONE = Outcome(None, {"size": 3}, 0.5, 7)
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import tfconvert
-from tfconvert.batch.preload import preload
-from tfconvert.batch.warm_up import warm_up_model
+from tfconvert.batch.preload import preload, warm_up_model
 
 
 def test_it_converts_to_the_operators_of_image_models(tmp_path: Path, tf: Any, run_tflite: Callable[..., Any]) -> None:

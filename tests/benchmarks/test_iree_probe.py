@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import iree_probe
-from tfconvert.converter.targets.iree.rewrites.registry import REFUSED, RULES
+from tfconvert.converter.targets.iree.rewrites.rules import REFUSED, RULES
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 
 
 def test_every_rewrite_and_refusal_is_probed() -> None:

@@ -18,7 +18,7 @@ import pytest
 import tfconvert
 from tests.converter.targets.stablehlo.test_target import MODEL
 from tfconvert.cli import cache
-from tfconvert.cli.convert_job import Job
+from tfconvert.cli.convert_job import ConvertCommand
 from tfconvert.cli.output_options import Output
 from tfconvert.converter.targets.iree import compiler
 from tfconvert.importers.source import Source
@@ -42,7 +42,7 @@ def convert(model: Path, tmp_path: Path) -> Run:
 
     def convert(output: str = "out.tflite", source: Source | None = None, **options: Any) -> dict[str, Any]:
         where = Output(str(tmp_path / output), cache_dir=str(tmp_path / "cache"))
-        return Job(source or Source(str(model)), where, Options(**options)).run().to_dict()
+        return ConvertCommand(source or Source(str(model)), where, Options(**options)).run().to_dict()
 
     return convert
 
@@ -209,7 +209,7 @@ def test_what_is_code_is_not_kept(convert: Run, tmp_path: Path, model: Path) -> 
 def test_results_with_pages_are_not_kept(model: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     output = Output(str(tmp_path / "out.tflite"), cache_dir=str(tmp_path / "cache"), page=str(page))
-    report = Job(Source(str(model)), output, Options(keep_graphs=True)).run().to_dict()
+    report = ConvertCommand(Source(str(model)), output, Options(keep_graphs=True)).run().to_dict()
     (note,) = (note for note in report["notes"] if note["code"] == "cache-not-used")
     assert "it keeps no graphs for pages" in note["message"]
     assert not entries(tmp_path)

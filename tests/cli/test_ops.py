@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 import tfconvert
 from tfconvert.cli.main import main
 from tfconvert.converter.pipeline.pass_registry import pass_names
-from tfconvert.converter.targets.litert.legalize import registry
-from tfconvert.converter.targets.stablehlo.legalize.registry import FAMILIES
+from tfconvert.converter.targets.litert.legalize import legalizations
+from tfconvert.converter.targets.stablehlo.legalize.lowerings import FAMILIES
 from tfconvert.importers.graph import legacy_ops
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
@@ -35,11 +35,11 @@ def test_the_page_in_the_docs_is_current(root: Path) -> None:
 
 
 def test_every_entry_of_legalization_is_told() -> None:
-    for entry in registry.entries():
+    for entry in legalizations.entries():
         told = BY_NAME[entry.op]
         # Some are upgraded when a graph is imported, and legalized only where a text has them.
         assert told.how in ("builtin", "decomposed") or (told.how, told.by) == ("rewritten", "import"), entry.op
-        assert len(told.ways) == sum(each.op == entry.op for each in registry.entries())
+        assert len(told.ways) == sum(each.op == entry.op for each in legalizations.entries())
     assert BY_NAME["Conv2D"].ways[0] == op_support.Way(("CONV_2D",), ("float32",))
     assert BY_NAME["Erfc"].how == "decomposed"
 
@@ -77,8 +77,8 @@ def test_ops_are_told_apart() -> None:
 
 @pytest.mark.parametrize("op", [each.op for each in BY_NAME.values() if each.how == "folded"])
 def test_what_is_folded_can_not_be_converted_otherwise(op: str) -> None:
-    assert not registry.everything()[1].for_root(f"tf.{op}")
-    assert not registry.everything()[0].for_root(f"tf.{op}")
+    assert not legalizations.everything()[1].for_root(f"tf.{op}")
+    assert not legalizations.everything()[0].for_root(f"tf.{op}")
 
 
 def test_a_folded_op_converts_only_where_its_operands_are_constants(tmp_path: Path) -> None:

@@ -93,10 +93,10 @@ def test_text_reads_files_below_the_asset_root_only(tmp_path: Path) -> None:
     for read in (opt(path, *run, "--asset-root", tmp_path), opt("-", *run, "--asset-root", tmp_path, text=text)):
         assert read.exit_code == 0, read.stderr
         assert 'dense<["first", "second"]>' in read.stdout
-    with pytest.raises(tfconvert.ConversionError, match="the text may name no files"):
+    with pytest.raises(tfconvert.ConversionError, match="the text may not name files"):
         tfconvert.convert(path)
     assert b"second" in bytes(tfconvert.convert(path, asset_root=tmp_path))
-    with pytest.raises(tfconvert.ConversionError, match="a model brings its own"):
+    with pytest.raises(tfconvert.ConversionError, match="models have their own"):
         tfconvert.convert(tmp_path, asset_root=tmp_path)
 
 

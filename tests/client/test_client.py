@@ -190,7 +190,7 @@ def test_what_is_no_url_of_a_server_is_refused(url: str) -> None:
 
 
 def test_without_httpx_there_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "tfconvert.client.transports")
+    monkeypatch.delitem(sys.modules, "tfconvert.client.connection")
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(tfconvert.ConversionError, match="pip install 'tfconvert\\[service\\]'") as caught:
         Client("http://localhost:8750")

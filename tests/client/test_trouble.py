@@ -44,8 +44,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def note(seconds: float) -> None:
         found.append(seconds)
 
-    monkeypatch.setattr("tfconvert.client.transports.time.sleep", found.append)
-    monkeypatch.setattr("tfconvert.client.transports.asyncio.sleep", note)
+    monkeypatch.setattr("tfconvert.client.connection.time.sleep", found.append)
+    monkeypatch.setattr("tfconvert.client.connection.asyncio.sleep", note)
     return found
 
 
@@ -264,3 +264,16 @@ def test_ids_of_others_stay_in_their_place() -> None:
 
     _client(handle).job("../../healthz?x#y")
     assert asked == [b"/below/v1/jobs/..%2F..%2Fhealthz%3Fx%23y"]
+
+
+def test_the_client_that_blocks_works_inside_of_an_event_loop() -> None:
+    async def ask() -> tuple[str, bytes]:
+        def handle(request: httpx.Request) -> httpx.Response:
+            if request.url.path.endswith("/result"):
+                return httpx.Response(200, content=CONTENT)
+            return httpx.Response(200, json=JOB)
+
+        job = _client(handle).job("a")
+        return job.id, job.result()
+
+    assert asyncio.run(ask()) == (JOB["id"], CONTENT)

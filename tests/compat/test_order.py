@@ -18,7 +18,7 @@ import tfconvert
 from tests.support.litert import RunTFLite
 from tests.support.sample_models import traced
 from tfconvert.compat import v1
-from tfconvert.importers.official_order import fingerprint
+from tfconvert.importers.graph.signature_order import fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 

@@ -15,8 +15,8 @@ from filecheck.parser import Parser as CheckParser
 
 from tests.converter.pass_texts import FileCheck, Runnable, check_results
 from tests.support.run_text import agrees
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 

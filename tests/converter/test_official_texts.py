@@ -15,8 +15,8 @@ from tests.support.litert import RunTFLite
 from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.source import Source
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.verification import verify
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

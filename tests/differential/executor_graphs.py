@@ -25,10 +25,10 @@ from tfconvert.converter.executor import executor
 from tfconvert.importers.graph.function_library import make_function
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tf_executor
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

@@ -29,8 +29,8 @@ from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.target import PIPELINES
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.importers.source import Source
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 

@@ -16,10 +16,8 @@ import pytest
 from ai_edge_litert import schema_py_generated as official
 from tensorflow.lite.python.conversion_metadata_schema_py_generated import ConversionMetadataT
 
-from tfconvert.exporters.tflite.buffers import Buffer, Buffers
-from tfconvert.exporters.tflite.file import TFLiteFile
-from tfconvert.exporters.tflite.metadata import Origin
-from tfconvert.exporters.tflite.model import export
+from tfconvert.exporters.tflite.file import Buffer, Buffers, TFLiteFile
+from tfconvert.exporters.tflite.model import Origin, export
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types

@@ -9,7 +9,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 from tfconvert.exporters.tflite.model import export
-from tfconvert.exporters.tflite.names import Naming
+from tfconvert.exporters.tflite.subgraph import Naming
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, types

@@ -9,9 +9,9 @@ import pytest
 
 import tfconvert
 from tests.hardening.models import FLOAT, graph, node, placeholder
-from tfconvert.importers.graph.call_order import call_order
-from tfconvert.ops.shapes.reshape_target import constant_target
+from tfconvert.importers.graph.signature_order import call_order
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 X = "tensor<2x2xf32>"

@@ -19,13 +19,13 @@ from tests.hardening import models
 from tests.hardening.bounded import run_bounded
 from tests.hardening.models import FLOAT, constant, graph, node, placeholder
 from tfconvert.cli.main import main
-from tfconvert.converter.ir.builder import _integers
 from tfconvert.converter.ir.interface import interfaces
-from tfconvert.converter.process import exhaustion
+from tfconvert.converter.ir.tf_builder import _integers
+from tfconvert.converter.process import guard
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.graph.op_signatures import OpRegistry
-from tfconvert.importers.graph.restore_ops import saved_variables
+from tfconvert.importers.graph.variables import saved_variables
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import outline
@@ -305,7 +305,7 @@ def _tflite(tmp_path: Path, *, operands: int = 1, results: int = 1, absent: bool
         op.parent.insert_op_before(none, op)  # type: ignore[union-attr]
         values = [none.results[0]]
     kinds = [op.results[0].type] * results
-    wrong = tfl.create("neg", operands=values, result_types=kinds)
+    wrong = tfl.build("neg", operands=values, result_types=kinds)
     op.parent.insert_op_before(wrong, op)  # type: ignore[union-attr]
     if results:
         op.results[0].replace_all_uses_with(wrong.results[0])
@@ -369,13 +369,13 @@ def _much() -> None:
 @pytest.mark.parametrize(("work", "code"), [(_nested, "too-deep"), (_much, "out-of-memory")])
 def test_what_is_used_up_is_told(work: Callable[[], None], code: str) -> None:
     with pytest.raises(ConversionError) as caught:
-        exhaustion.diagnosed(work)
+        guard.diagnosed(work)
     assert caught.value.code == code
     assert caught.value.__context__ is None, "the frames of the failed work would be kept"
 
 
 @pytest.mark.parametrize(("problem", "code"), [(MemoryError(), "out-of-memory"), (RecursionError(), "too-deep")])
-def test_what_is_used_up_is_told_by_every_door(
+def test_every_entry_point_reports_what_is_used_up(
     problem: Exception, code: str, digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:

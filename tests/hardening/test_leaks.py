@@ -15,7 +15,7 @@ import tfconvert
 from tests.hardening import models
 from tests.support.sources import SourceFile
 from tfconvert.importers.checkpoint.bundle import Checkpoint
-from tfconvert.importers.keras_files import check_config, check_hdf5
+from tfconvert.importers.keras import check_config, check_hdf5
 from tfconvert.schema import files
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -48,26 +48,26 @@ _OPENING = frozenset(
 )
 """Names of functions that read a file, or return one."""
 
-_DOOR = frozenset({"InputFile", "files.open_file", "files.read_file", "open_file", "read_file"})
+_OPENERS = frozenset({"InputFile", "files.open_file", "files.read_file", "open_file", "read_file"})
 """The only functions that open a model's files, all in `tfconvert.schema.files`: regular ones only, of bounded size."""
 
 _NAMED_BY_THE_USER = "the path is the user's own, not the model's"
 _OURS = "the file is the package's own"
 _OPENS_NO_FILE = "what is called so opens no file here"
 _ALLOWED = {
-    ("importers.containment", "self.open"): "the door's own method",
+    ("importers.containment", "self.open"): "the method of `Folder` that calls `open_file`",
     ("importers.keras", "archive.open"): "a part of an archive, of bounded size",
-    ("importers.keras", "os.fdopen"): "a descriptor from the door",
-    ("importers.keras", "zipfile.ZipFile"): "the file has been through the door",
-    ("importers.keras", "h5py.File"): "the file has been through the door; links out of it are refused",
-    ("importers.keras", "keras.models.load_model"): "the file has been through the door, and holds no names of others",
+    ("importers.keras", "os.fdopen"): "a descriptor from `open_file`",
+    ("importers.keras", "zipfile.ZipFile"): "the file was opened by `open_file`",
+    ("importers.keras", "h5py.File"): "the file was opened by `open_file`; links out of it are refused",
+    ("importers.keras", "keras.models.load_model"): "the file was opened by `open_file`, and holds no names of others",
     ("batch.entries", "Path(path).read_text"): _NAMED_BY_THE_USER,
     ("batch.state", "self._path.open"): _NAMED_BY_THE_USER,
     ("batch.state", "self._path.read_text"): _NAMED_BY_THE_USER,
     ("batch.zygote", "os.open"): "the null device, and the log that the user has named",
     ("cli.build", "path.open"): _NAMED_BY_THE_USER,
     ("cli.build", "tomllib.load"): _NAMED_BY_THE_USER,
-    ("cli.cache", "os.fdopen"): "a descriptor from the door",
+    ("cli.cache", "os.fdopen"): "a descriptor from `open_file`",
     ("cli.cache", "path.open"): "a result that a server has sent, in a folder of its own",
     ("cli.opt_job", "source._replace(is_raw=True).open"): _OPENS_NO_FILE,
     ("cli.opt_job", "source.open"): _OPENS_NO_FILE,
@@ -77,7 +77,7 @@ _ALLOWED = {
     ("converter.composites.fusion_registry", "point.load"): _OPENS_NO_FILE,
     ("conversion", "source.open"): _OPENS_NO_FILE,
     ("conversion", "target.load"): _OPENS_NO_FILE,
-    ("tools.bench_process", "_STATM.read_text"): "what the system tells of the process",
+    ("tools.litert_child", "_STATM.read_text"): "what the system reports of the process",
     ("converter.process.child_process", "os.fdopen"): "the child's own output",
     ("converter.targets.litert.flex.conversion", "_LIST.read_text"): _OURS,
     ("converter.targets.litert.passes.calibrate", "calibration.load"): _NAMED_BY_THE_USER,
@@ -94,36 +94,33 @@ _ALLOWED = {
     ("converter.targets.iree.runtime", "runtime.VmModule.mmap"): _NAMED_BY_THE_USER,
     ("converter.pipeline.plugins", "runpy.run_path"): _NAMED_BY_THE_USER,
     ("report.page", "resources.files(PACKAGE).joinpath(name).read_text"): _OURS,
-    ("service.attempts", "os.open"): "the job's log, to write to",
-    ("service.attempts", "path.read_bytes"): "what the job itself has written, in its own folder",
+    ("service.workers", "os.open"): "the job's log, to write to",
     ("service.archives", "archive.open"): "an entry, which is read within limits",
-    ("service.archives", "os.fdopen"): "a descriptor from the door",
-    ("service.archives", "tarfile.open"): "the file has been through the door",
-    ("service.archives", "zipfile.ZipFile"): "the file has been through the door",
+    ("service.archives", "os.fdopen"): "a descriptor from `open_file`",
+    ("service.archives", "tarfile.open"): "the file was opened by `open_file`",
+    ("service.archives", "zipfile.ZipFile"): "the file was opened by `open_file`",
     ("service.archives", "shutil.copyfile"): "what was uploaded, which the service has named",
-    ("service.cache_keys", "Path(path).read_bytes"): "a plug-in that the server's settings name",
+    ("service.store", "Path(path).read_bytes"): "a plug-in that the server's settings name",
     ("service.config", "Path(path).read_text"): _NAMED_BY_THE_USER,
-    ("service.database.opening", "mark.read_text"): "the service's own mark in its data folder",
+    ("service.database.connection", "mark.read_text"): "the service's own mark in its data folder",
     ("service.events", "os.open"): "the service's own file of a job's events",
-    ("service.leases", "_BOOT.read_text"): "what the system tells of its start",
+    ("service.leases", "boot_id.read_text"): "what the system tells of its start",
     ("cli.server_options", "Path(file).read_text"): _NAMED_BY_THE_USER,
-    ("client.files", "beside.open"): "a new file beside the result, to write to",
     ("client.packing", "file.open"): "a file of the model, as `Source.files` names them",
     ("client.packing", "member.path.open"): "a file of the model, as `Source.files` names them",
     ("client.settings", "Path(labels).read_text"): _NAMED_BY_THE_USER,
     ("service.leases", "os.open"): "the service's own lock",
     ("service.file_tree", "os.fdopen"): "a new file, to write to",
     ("service.file_tree", "os.open"): "a new file, to write to",
-    ("service.model_kinds", "os.fdopen"): "a descriptor from the door",
+    ("service.model_kinds", "os.fdopen"): "a descriptor from `open_file`",
     ("service.model_places", "system.open"): "a file below the roots of the server, elsewhere",
-    ("service.page.files", "resources.files(self.package).joinpath(self.name).read_bytes"): _OURS,
+    ("service.http.pages", "resources.files(self.package).joinpath(self.name).read_bytes"): _OURS,
     ("service.storage", "os.open"): "a file or folder of the service",
-    ("service.result_files", "shutil.copyfile"): "a result of the service",
+    ("service.storage", "shutil.copyfile"): "a result of the service",
     ("service.server", "os.fdopen"): "the file of the first token, to write to",
     ("service.server", "os.open"): "the file of the first token, to write to",
-    ("service.uploads", "os.open"): "a new file, to write to",
     ("converter.pipeline.runner", "source.open"): _OPENS_NO_FILE,
-    ("converter.validation.quantized_forms", "source.open"): _OPENS_NO_FILE,
+    ("converter.validation.quantization_check", "source.open"): _OPENS_NO_FILE,
 }
 """All other calls that may open a file, with the reason why each may."""
 
@@ -131,11 +128,11 @@ _ALLOWED = {
 def _calls(file: SourceFile) -> Iterator[tuple[str, str]]:
     """Yields the calls of a file that may open others, each with the module that it is in."""
     for _, called in file.calls:
-        if called.rpartition(".")[2] in _OPENING and called not in _DOOR:
+        if called.rpartition(".")[2] in _OPENING and called not in _OPENERS:
             yield file.module.removeprefix("tfconvert."), called
 
 
-def test_all_files_are_opened_through_one_door(source_files: Sequence[SourceFile]) -> None:
+def test_all_files_are_opened_by_one_function(source_files: Sequence[SourceFile]) -> None:
     found = {call for file in source_files if file.package not in ("schema", "exporters") for call in _calls(file)}
     assert sorted(found - _ALLOWED.keys()) == []
     assert sorted(_ALLOWED.keys() - found) == []

@@ -17,7 +17,7 @@ from tests.support.litert import RunTFLite
 from tests.support.run_text import parse
 from tfconvert.converter.passes.verify_control_flow import VerifyControlFlow
 from tfconvert.converter.targets.litert import legalize
-from tfconvert.converter.targets.litert.legalize.entry import Row
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tflite import kernels
@@ -206,7 +206,7 @@ def test_legalization_emits_what_the_table_has() -> None:
         importlib.import_module(f"{legalize.__name__}.{each.name}") for each in pkgutil.iter_modules(legalize.__path__)
     ]
     tables = [getattr(module, "ENTRIES", ()) for module in modules]
-    entries = [entry for table in tables for entry in table if isinstance(entry, Row) and entry.types]
+    entries = [entry for table in tables for entry in table if isinstance(entry, BuiltinRow) and entry.types]
     assert len(entries) > 80
     wrong = []
     for entry in entries:

@@ -86,11 +86,11 @@ import ai_edge_litert.interpreter, numpy.random, asyncio, ctypes, subprocess, te
 sys.modules["resource"] = None
 sys.platform = "win32"
 from pathlib import Path
-from tfconvert.tools import bench_process
-bench_process._STATM = Path("nowhere")
+from tfconvert.tools import litert_child
+litert_child._STATM = Path("nowhere")
 image = numpy.zeros((1, 8, 8, 1), numpy.float32)
-header, _ = bench_process._answer({"file": sys.argv[1], "runs": 2, "threads": 1}, [image])
-assert (header["problem"], len(header["times"]), header["memory"]) == ("", 2, 0), header
+times = litert_child.measured(sys.argv[1], [image], 2, 1)
+assert (len(times.runs), times.memory) == (2, 0), times
 """
 
 

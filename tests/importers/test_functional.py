@@ -15,9 +15,9 @@ from tfconvert.converter.passes.executor_to_functional import ExecutorToFunction
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from tfconvert.converter.passes.functionalize_loops import FunctionalizeLoops
 from tfconvert.importers.source import Source
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import GraphOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 

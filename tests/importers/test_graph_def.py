@@ -11,11 +11,11 @@ from google.protobuf import text_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tfconvert.importers.graph.tensor_proto import import_tensor
+from tfconvert.importers.graph.attributes import import_tensor
 from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 GRAPH = """

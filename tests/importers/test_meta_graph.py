@@ -21,9 +21,9 @@ from tests.importers.v1_models import Saved
 from tests.support.litert import RunTFLite
 from tfconvert.converter.executor import executor
 from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 

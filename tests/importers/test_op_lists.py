@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import text_format
 
 from tfconvert.api import convert
-from tfconvert.importers.op_lists import read_op_defs
+from tfconvert.importers.graph.protos import read_op_defs
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

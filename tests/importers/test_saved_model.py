@@ -12,11 +12,11 @@ import pytest
 from google.protobuf import text_format
 
 from tfconvert.importers.saved_model import import_saved_model
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -66,7 +66,7 @@ def v1_model(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def functions(module: ModuleOp) -> dict[str, FuncOp]:
-    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+    return functions_of(module)
 
 
 def test_each_signature_is_exported_and_same_ones_share(v2_model: Path) -> None:

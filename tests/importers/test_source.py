@@ -13,8 +13,8 @@ import tfconvert
 from tests.support import sample_models
 from tests.support.sample_models import traced
 from tfconvert.importers.source import Source
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 

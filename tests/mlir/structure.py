@@ -28,7 +28,7 @@ import numpy as np
 
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.schema.dialects import locations, tensor_data, tf, tf_executor, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute, Type
 from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, DictionaryAttr, FloatAttr, StringAttr, SymbolRefAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -78,7 +78,7 @@ def check_same(ours: ModuleOp, theirs: ModuleOp, our_name: str = "main", their_n
 
 
 def _functions(module: ModuleOp) -> dict[str, FuncOp]:
-    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+    return functions_of(module)
 
 
 @dataclass

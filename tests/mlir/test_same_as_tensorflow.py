@@ -14,9 +14,9 @@ from tests.mlir.structure import check_same
 from tests.support import sample_models
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.importers.saved_model import import_saved_model
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _SAVED_MODELS = sample_models.MODELS | sample_models.UNSUPPORTED

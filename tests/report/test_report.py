@@ -9,10 +9,10 @@ import pytest
 
 from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
 from tfconvert.converter.pipeline.pass_result import FLOAT, NOTHING_DONE, LayerReport, PassResult, QuantizationReport
-from tfconvert.converter.validation.output_error import OutputError
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.report.report import Recorder, Report, StageTime, ranked
 from tfconvert.schema.diagnostics import WARNING, Diagnostic
+from tfconvert.schema.fidelity import OutputError
 
 
 @pytest.fixture

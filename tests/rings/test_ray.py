@@ -13,10 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.batch.models import UNKNOWN, write
+from tfconvert.batch.engines import Trial, run_on_ray
 from tfconvert.batch.entries import to_entries
-from tfconvert.batch.job import JobLimits
-from tfconvert.batch.perform import Trial
-from tfconvert.batch.ray_cluster import run_on_ray
+from tfconvert.batch.task import TaskLimits
 from tfconvert.cli.main import main
 
 MODELS = 12
@@ -52,7 +51,7 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     entries = to_entries(models, f"{tmp_path}/out/{{name}}.tflite", settings)
     killed: list[int] = []
     threading.Thread(target=_kill_one, args=(killed,), daemon=True).start()
-    endings = {entry.name: end for entry, end in run_on_ray(entries, Trial(JobLimits(seconds=60), retries=3), 2, None)}
+    endings = {entry.name: end for entry, end in run_on_ray(entries, Trial(TaskLimits(seconds=60), retries=3), 2, None)}
     assert killed
 
     assert len(endings) == len(entries)

@@ -20,10 +20,10 @@ import pytest
 from tests.batch.models import RELU
 from tests.rings.servers import Server, postgresql, wait_for
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.database.opening import open_database
-from tfconvert.service.folders import REPORT, Folders, result_name
+from tfconvert.service.database.connection import open_database
 from tfconvert.service.janitor import Janitor
 from tfconvert.service.leases import Lease
+from tfconvert.service.storage import REPORT, Folders, result_name
 from tfconvert.service.store import JobStore
 
 JOBS = 200
@@ -130,7 +130,7 @@ def clean(config: ServiceConfig) -> None:
     lease = Lease(database, folders)
     lease.begin()
     store = JobStore(database, config, folders)
-    lease.bury_dead()
+    lease.remove_dead()
     assert store.requeue_lost() == 0
     Janitor(store, folders, config, lease).clean(is_start=True)
     lease.end()

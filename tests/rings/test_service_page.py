@@ -15,7 +15,7 @@ import pytest
 from tests.support import running_service
 from tests.support.litert import RunTFLite
 from tests.support.running_service import RunningService
-from tfconvert.service.job_state import JobState
+from tfconvert.service.jobs import JobState
 
 axe_core = pytest.importorskip("axe_core_python")
 AXE = (Path(axe_core.__path__[0]) / "axe.min.js").read_text("utf-8")

@@ -17,8 +17,8 @@ from tests.support import outlier
 from tests.support.sample_models import traced, two_heads
 from tests.support.saved_function import save_function
 from tfconvert import Quantize, Verify
-from tfconvert.batch.job import Job
-from tfconvert.batch.run_job import run_job
+from tfconvert.batch.run_task import run_task
+from tfconvert.batch.task import Task
 from tfconvert.cli.main import main
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.fidelity import Exclusions, Fidelity, Limits, OutputFidelity
@@ -244,11 +244,11 @@ def test_what_is_no_share_is_refused(outlier_model: Path, tmp_path: Path, value:
 
 def test_jobs_of_batches_and_of_the_service_tell_it(outlier_model: Path, samples: Path, tmp_path: Path) -> None:
     quantize = {"mode": "int8", "samples": [str(samples)]}
-    job = Job(str(outlier_model), str(tmp_path / "x.tflite"), {"quantize": quantize, "verify": True})
-    fidelity = run_job(job, lambda _: None)["fidelity"]
+    task = Task(str(outlier_model), str(tmp_path / "x.tflite"), {"quantize": quantize, "verify": True})
+    fidelity = run_task(task, lambda _: None)["fidelity"]
     assert (fidelity["is_low"], fidelity["agreement"]) == (True, 0.0)
     with pytest.raises(ConversionError) as caught:
-        run_job(job._replace(settings={"quantize": quantize, "verify": {"min_snr": 20}}), lambda _: None)
+        run_task(task._replace(settings={"quantize": quantize, "verify": {"min_snr": 20}}), lambda _: None)
     assert caught.value.code == "low-fidelity"
     run = CliRunner().invoke(
         main,

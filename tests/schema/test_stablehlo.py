@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.mlir import oracle
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import stablehlo
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError, VerifyError
 
@@ -111,10 +111,10 @@ BROKEN = {
         "must have one element type",
     ),
     "another shape": ('%1 = "stablehlo.tanh"(%x) : (tensor<2xf32>) -> tensor<3xf32>', "must have one shape"),
-    "no truth values": (
+    "no booleans": (
         '%1 = "stablehlo.compare"(%x, %x) <{comparison_direction = #stablehlo<comparison_direction EQ>}>'
         " : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>",
-        "must be truth values",
+        "must be booleans",
     ),
     "an unknown direction": (
         '%1 = "stablehlo.compare"(%x, %x) <{comparison_direction = #stablehlo<comparison_direction UP>}>'

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.mlir import oracle
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects import tf_executor as executor
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError, VerifyError
@@ -127,7 +127,7 @@ _RULES = (
     Rule(
         "number of outputs",
         _op("_SwitchN", "%x, %i", f"{X}, tensor<i32>", f"{X}, {X}, {C}", "num_outs = 3 : i64"),
-        "num_outs = 3, one at least, expected; found 2",
+        "expected num_outs = 3 outputs, at least one; found 2",
     ),
     Rule("no num_outs", _op("_SwitchN", "%x, %i", f"{X}, tensor<i32>", f"{X}, {C}"), "num_outs must be an i64 integer"),
     Rule(

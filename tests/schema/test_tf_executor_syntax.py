@@ -11,8 +11,8 @@ import pytest
 
 from tests.mlir import oracle
 from tests.support.control_flow import control_flow_v1
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
 from tfconvert.schema.ir.printer import Printer

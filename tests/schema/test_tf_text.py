@@ -6,10 +6,10 @@ import io
 
 import pytest
 
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.printing import print_module
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.errors import ParseError, VerifyError
 from tfconvert.schema.ir.locations import CallSiteLoc, FileLineColLoc, NameLoc
 

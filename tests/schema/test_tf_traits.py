@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tfconvert.ops.shapes.registry import shape_function
+from tfconvert.ops.registry import shape_function
 from tfconvert.schema.dialects import tf_traits
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

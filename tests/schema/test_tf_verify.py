@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tf_verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.tensorflow import op_defs
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.attributes import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import VerifyError
@@ -31,9 +31,9 @@ def values(count: int) -> list[Value]:
 def test_every_builtin_operator_has_an_op() -> None:
     enumerators = set(TFLITE.enums["BuiltinOperator"]) - {"PLACEHOLDER_FOR_GREATER_OP_CODES"}
     assert {name.upper() for name in operators.names()} == enumerators
-    assert tfl.create("conv_2d").name == "tfl.conv_2d"
+    assert tfl.build("conv_2d").name == "tfl.conv_2d"
     with pytest.raises(KeyError):
-        tfl.create("conv_9d")
+        tfl.build("conv_9d")
 
 
 def test_every_options_table_belongs_to_an_operator() -> None:
@@ -117,14 +117,14 @@ def test_what_the_verifier_refuses() -> None:
         "stride_w": attrs.integer(1),
         "dilation_w_factor": attrs.float32(1),
     }.items():
-        op = tfl.create("conv_2d", operands=values(2), result_types=[PAIR], properties={name: value})
+        op = tfl.build("conv_2d", operands=values(2), result_types=[PAIR], properties={name: value})
         assert f"property '{name}'" in wrong(op)
-    unknown = tfl.create("conv_2d", operands=values(2), result_types=[PAIR], properties={"nothing": attrs.int32(1)})
+    unknown = tfl.build("conv_2d", operands=values(2), result_types=[PAIR], properties={"nothing": attrs.int32(1)})
     assert "has no property 'nothing'" in wrong(unknown)
     assert "symbol" in wrong(tfl.build("while", values(1), [PAIR], {"cond": attrs.string("f")}))
-    assert "custom_code" in wrong(tfl.create("custom", operands=values(1), result_types=[PAIR]))
+    assert "custom_code" in wrong(tfl.build("custom", operands=values(1), result_types=[PAIR]))
     constant = tfl.constant(tensor_data.of_array(np.zeros(2, np.int32)))
-    mistyped = tfl.create("pseudo_const", result_types=[PAIR], properties=constant.properties)
+    mistyped = tfl.build("pseudo_const", result_types=[PAIR], properties=constant.properties)
     assert "element type" in wrong(mistyped)
     verify(constant)
     verify(tfl.no_value())
@@ -158,7 +158,7 @@ def test_effects(op: Operation, effect: bool) -> None:
 
 
 def test_text_is_read_back() -> None:
-    operand = tf.create("Test", result_types=[PAIR, PAIR])
+    operand = tf.build("Test", result_types=[PAIR, PAIR])
     ops = [operand, tfl.build("add", operand.results, [PAIR], {"fused_activation_function": "RELU6"})]
     text = str(ModuleOp.of(ops))
     module = IRParser(text).parse_module()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tfconvert.schema.tflite import kernel_conditions, kernels, operators
+from tfconvert.schema.tflite import kernels, operators
 from tfconvert.schema.tflite.kernels import CRASHES, OK, OUTCOMES, REFUSED, WRONG, Outcome
 from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
@@ -167,14 +167,14 @@ def test_what_a_call_would_need() -> None:
 
 
 def test_fixed_results() -> None:
-    assert kernel_conditions.fixed_result("SOFTMAX", "INT8") == (1 / 256, -128)
-    assert kernel_conditions.fixed_result("SOFTMAX", "FLOAT32") is None
-    assert kernel_conditions.fixed_result("ADD", "INT8") is None
+    assert kernels.fixed_result("SOFTMAX", "INT8") == (1 / 256, -128)
+    assert kernels.fixed_result("SOFTMAX", "FLOAT32") is None
+    assert kernels.fixed_result("ADD", "INT8") is None
 
 
 def test_the_table_is_in_the_words_that_the_lookup_knows() -> None:
     table = kernels.table()
-    words = set(kernel_conditions.CONDITIONS) | set(kernel_conditions.PLAIN_CONDITIONS)
+    words = set(kernels.CONDITIONS) | set(kernels.PLAIN_CONDITIONS)
     rows = [found for operator in table.operators for found in table.rows(operator).values()]
     assert len(rows) > 3000
     assert all(operators.lookup(operator.lower()) is not None for operator in table.operators)
@@ -224,10 +224,10 @@ def test_conditions_of_plain_calls(operator: str, call: Call, expected: set[str]
 
 def test_parameters_have_no_part_in_the_rank() -> None:
     pads = plain("INT32", 1, 2, is_constant=True)
-    assert kernel_conditions.rank_of("PAD", Call((plain("FLOAT32", 3), pads), (plain("FLOAT32", 5),))) == 1
-    assert kernel_conditions.rank_of("ADD", Call((plain("FLOAT32", 3), F32), (F32,))) == 2
-    assert kernel_conditions.rank_of("ADD", Call((Operand("FLOAT32"), F32), (Operand("FLOAT32"),))) is None
-    assert kernel_conditions.rank_of("CONV_2D", Call((F32, F32, ABSENT), (F32,))) == 2
+    assert kernels.rank_of("PAD", Call((plain("FLOAT32", 3), pads), (plain("FLOAT32", 5),))) == 1
+    assert kernels.rank_of("ADD", Call((plain("FLOAT32", 3), F32), (F32,))) == 2
+    assert kernels.rank_of("ADD", Call((Operand("FLOAT32"), F32), (Operand("FLOAT32"),))) is None
+    assert kernels.rank_of("CONV_2D", Call((F32, F32, ABSENT), (F32,))) == 2
 
 
 RANKS = """# A comment

@@ -85,8 +85,8 @@ def test_version(
 
 
 def test_rules_are_of_operators_and_hold_for_calls_without_operands() -> None:
-    assert set(versions.RULES) <= set(TFLITE.enums["BuiltinOperator"])
-    for operator in versions.RULES:
+    assert set(versions.rules()) <= set(TFLITE.enums["BuiltinOperator"])
+    for operator in versions.rules():
         assert operator_version(operator, Call((), ())) >= 1
     assert Call(()).operand(3) is ABSENT
 
@@ -96,8 +96,8 @@ def test_every_version_of_a_rule_has_a_release() -> None:
     assert set(releases) <= set(TFLITE.enums["BuiltinOperator"])
     missing = {
         (operator, version)
-        for operator, rules in versions.RULES.items()
-        for version, _ in rules
+        for operator, rows in versions.rules().items()
+        for version, _ in rows
         if version > len(releases[operator]) or releases[operator][version - 1] == "-"
     }
     # The runtime's own table has no release for the 16-bit LSTMs.

@@ -13,7 +13,7 @@ import pytest
 
 from tfconvert import schema
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr, DotAttr
+from tfconvert.schema.dialects.stablehlo import ConvAttr, DotAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.locations import FileLineColLoc, NameLoc

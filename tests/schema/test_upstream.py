@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.mlir import oracle
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import upstream
-from tfconvert.schema.dialects.affine_maps import AffineMapAttr
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.dialects.upstream import AffineMapAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError, VerifyError
 

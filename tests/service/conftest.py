@@ -13,11 +13,10 @@ from sqlalchemy import create_engine, make_url, text
 
 from tests.batch.models import RELU
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.database.connection import Database
-from tfconvert.service.database.opening import open_database
-from tfconvert.service.folders import Folders
-from tfconvert.service.job_state import Submission
+from tfconvert.service.database.connection import Database, open_database
+from tfconvert.service.jobs import Submission
 from tfconvert.service.leases import Lease
+from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 
 SERVER = "TFCONVERT_TEST_POSTGRESQL"

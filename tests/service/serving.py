@@ -16,9 +16,9 @@ from sqlalchemy import update
 from tests.batch.models import RELU
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.tables import JOBS
-from tfconvert.service.folders import LOG, PAGE, REPORT, result_name
 from tfconvert.service.http.app import create_app
 from tfconvert.service.http.service import Service
+from tfconvert.service.storage import LOG, PAGE, REPORT, result_name
 from tfconvert.service.tokens import Role
 
 MADE = {result_name({}): b"0123456789" * 10, REPORT: b'{"ok": true}', PAGE: b"<!doctype html>hello", LOG: b"said\n"}

@@ -12,11 +12,10 @@ from sqlalchemy import text
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.database.connection import Database
-from tfconvert.service.database.opening import migrate, open_database
+from tfconvert.service.database.connection import Database, migrate, open_database
 from tfconvert.service.database.tables import METADATA
-from tfconvert.service.folders import Folders
-from tfconvert.service.job_state import Submission
+from tfconvert.service.jobs import Submission
+from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 
 

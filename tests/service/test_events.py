@@ -7,17 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tfconvert.service import events
 from tfconvert.service.events import STAGE, STATE, Event, EventLog
-from tfconvert.service.folders import Folders
+from tfconvert.service.storage import Folders
 
 
-def followed(folders: Folders, after: int = 0, *, is_ended: bool = False) -> list[Event | None]:
+def followed(log: EventLog, after: int = 0, *, is_ended: bool = False) -> list[Event | None]:
     async def ended() -> bool:
         return is_ended
 
     async def collect() -> list[Event | None]:
-        return [event async for event in EventLog(folders).follow("a", after, ended)]
+        return [event async for event in log.follow("a", after, ended)]
 
     return asyncio.run(asyncio.wait_for(collect(), 20))
 
@@ -52,14 +51,15 @@ def test_a_full_disk_stops_nobody(folders: Folders) -> None:
 def test_following_ends_with_the_job(folders: Folders, after: int) -> None:
     for name in ("queued", "running", "succeeded"):
         EventLog(folders).append("a", STATE, name)
-    assert [event.name for event in followed(folders, after) if event] == ["queued", "running", "succeeded"][after:]
+    assert [event.name for event in followed(EventLog(folders), after) if event] == ["queued", "running", "succeeded"][
+        after:
+    ]
 
 
 @pytest.mark.parametrize("is_own", [True, False])
-def test_following_sees_what_happens_later(folders: Folders, monkeypatch: pytest.MonkeyPatch, is_own: bool) -> None:
+def test_following_sees_what_happens_later(folders: Folders, is_own: bool) -> None:
     # What this server does is told to those who follow it: they wait for longer than this test may take.
-    monkeypatch.setattr(events, "_PAUSE", 1000 if is_own else 0.01)
-    followed_log = EventLog(folders)
+    followed_log = EventLog(folders, poll_seconds=1000 if is_own else 0.01)
     log = followed_log if is_own else EventLog(folders)
 
     async def act() -> list[str]:
@@ -80,11 +80,8 @@ def test_following_sees_what_happens_later(folders: Folders, monkeypatch: pytest
     assert asyncio.run(asyncio.wait_for(act(), 20)) == ["queued", "open", "failed"]
 
 
-def test_who_is_woken_without_news_asks_whether_there_will_be_more(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "_PAUSE", 1000)
-    log = EventLog(folders)
+def test_who_is_woken_without_news_asks_whether_there_will_be_more(folders: Folders) -> None:
+    log = EventLog(folders, poll_seconds=1000)
     log.append("a", STATE, "running")
     is_stopping = False
 
@@ -105,10 +102,9 @@ def test_who_is_woken_without_news_asks_whether_there_will_be_more(
 
 def test_following_ends_where_the_last_event_was_lost(folders: Folders) -> None:
     EventLog(folders).append("a", STATE, "running")
-    assert [event.name for event in followed(folders, is_ended=True) if event] == ["running"]
-    assert followed(folders, 1, is_ended=True) == []
+    assert [event.name for event in followed(EventLog(folders), is_ended=True) if event] == ["running"]
+    assert followed(EventLog(folders), 1, is_ended=True) == []
 
 
-def test_there_are_signs_of_life(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_SILENT", 2)
-    assert None in followed(folders, is_ended=True)
+def test_there_are_signs_of_life(folders: Folders) -> None:
+    assert None in followed(EventLog(folders, heartbeat_polls=2), is_ended=True)

@@ -12,15 +12,15 @@ import pytest
 from tests.hardening import test_bombs as bombs
 from tests.hardening.models import NEGATION
 from tests.service.archive_corpus import tarred, zipped
-from tfconvert.batch.job import Job, JobLimits
 from tfconvert.batch.pool import Pool
+from tfconvert.batch.task import Task, TaskLimits
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.service import archives
 from tfconvert.service.file_tree import ArchiveLimits
 
 MEMORY = 1 << 30
-LIMITS = JobLimits(seconds=20, memory=MEMORY, files=64, output=1 << 28)
+LIMITS = TaskLimits(seconds=20, memory=MEMORY, files=64, output=1 << 28)
 SECRET = b"words of somebody else"
 
 
@@ -61,14 +61,17 @@ def converted(pool: Pool, tmp_path: Path, data: bytes, name: str, **settings: ob
         return problem.code
     out = attempt / "out"
     out.mkdir()
-    result, *rest = (os.fspath(out / file) for file in ("model.tflite", "report.json", "report.html", "log.txt"))
-    job = Job(os.fspath(model), result, settings, *rest)
-    ending = pool.run(job, LIMITS)
+    report, page, log = (f"out/{file}" for file in ("report.json", "report.html", "log.txt"))
+    model = model.relative_to(attempt)
+    task = Task(os.fspath(model), "out/model.tflite", settings, report, page, log, os.fspath(attempt))
+    ending = pool.run(task, LIMITS)
     assert ending.peak < MEMORY + (300 << 20)
     assert ending.seconds < 2 * LIMITS.seconds
     assert not ending.is_lost
     assert others(tmp_path) == before
-    assert all(SECRET not in file.read_bytes() for file in out.rglob("*"))
+    secrets = (SECRET, os.fsencode(attempt))
+    assert not any(secret in file.read_bytes() for file in out.rglob("*") for secret in secrets)
+    assert os.fspath(attempt) not in str(ending.problem)
     assert "Traceback" not in (out / "log.txt").read_text()
     return ending.code
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.service.serving import Serving, refusal
-from tfconvert.service.http.rates import RateLimiter
+from tfconvert.service.http.service import RateLimiter
 
 
 @pytest.fixture(scope="module")

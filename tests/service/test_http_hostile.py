@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.types import Message
+from starlette.types import ASGIApp, Message
 
 from tests.batch.models import RELU
 from tests.service.serving import Serving, refusal
-from tfconvert.service.http import intake
+from tfconvert.service.http.middleware import BodyLimits
 
 FORM = "multipart/form-data; boundary=b"
 PART = b'--b\r\nContent-Disposition: form-data; name="model"; filename="m.mlir"\r\n\r\n'
@@ -106,7 +106,7 @@ def test_json_that_is_none_is_refused(server: Serving, body: bytes) -> None:
     assert code == "bad-request"
 
 
-async def _call(server: Serving, messages: Sequence[dict[str, Any]]) -> tuple[int, bytes]:
+async def _call(app: ASGIApp, messages: Sequence[dict[str, Any]]) -> tuple[int, bytes]:
     """Sends a request whose body stops where the messages do; returns the response's status and body."""
     coming = iter(messages)
     sent: list[Message] = []
@@ -133,28 +133,28 @@ async def _call(server: Serving, messages: Sequence[dict[str, Any]]) -> tuple[in
         "server": ("127.0.0.1", 8750),
         "asgi": {"version": "3.0", "spec_version": "2.4"},
     }
-    await server.app(scope, receive, send)
+    await app(scope, receive, send)
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 
 def test_a_client_that_hangs_is_cut_off(server: Serving) -> None:
     first = {"type": "http.request", "body": PART + b"x" * 1000, "more_body": True}
-    status, body = asyncio.run(asyncio.wait_for(_call(server, [first]), 20))
+    status, body = asyncio.run(asyncio.wait_for(_call(server.app, [first]), 20))
     assert (status, json.loads(body)["code"]) == (408, "request-timeout")
     assert not server.leftovers()
     assert not server.service.uploads
 
 
-def test_a_client_that_drips_is_cut_off(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "_LONGEST", 0.0)
+def test_a_client_that_drips_is_cut_off(server: Serving) -> None:
+    app = BodyLimits(server.app, 1 << 20, 20, lambda: False, max_seconds=0.0)
     drops = [{"type": "http.request", "body": b"x", "more_body": True}] * 1000
-    status, body = asyncio.run(asyncio.wait_for(_call(server, drops), 20))
+    status, body = asyncio.run(asyncio.wait_for(_call(app, drops), 20))
     assert (status, json.loads(body)["code"]) == (408, "request-timeout")
 
 
 def test_a_client_that_leaves_leaves_nothing(server: Serving) -> None:
     first = {"type": "http.request", "body": PART + b"x" * 50_000, "more_body": True}
-    asyncio.run(asyncio.wait_for(_call(server, [first, {"type": "http.disconnect"}]), 20))
+    asyncio.run(asyncio.wait_for(_call(server.app, [first, {"type": "http.disconnect"}]), 20))
     assert not server.leftovers()
     assert not server.service.uploads
 
@@ -164,10 +164,10 @@ def test_uploads_of_an_owner_are_counted(tmp_path: Path) -> None:
 
     async def several() -> list[tuple[int, bytes]]:
         first = {"type": "http.request", "body": PART, "more_body": True}
-        hanging = [asyncio.create_task(_call(server, [first])) for _ in range(2)]
+        hanging = [asyncio.create_task(_call(server.app, [first])) for _ in range(2)]
         while server.service.uploads.get("") != 2:
             await asyncio.sleep(0.01)
-        refused = await _call(server, [first])
+        refused = await _call(server.app, [first])
         for task in hanging:
             task.cancel()
         await asyncio.gather(*hanging, return_exceptions=True)

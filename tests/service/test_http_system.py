@@ -11,7 +11,6 @@ import pytest
 from tests.service.serving import Serving, refusal
 from tfconvert import supported_ops
 from tfconvert.schema.diagnostics import error
-from tfconvert.service.http import system
 from tfconvert.service.workers import WorkerPool
 
 
@@ -28,8 +27,8 @@ def test_health(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_server_that_can_not_work_is_not_ready(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system, "_ROOM", 1 << 62)
+def test_a_server_that_can_not_work_is_not_ready(server: Serving) -> None:
+    server.service.min_free_bytes = 1 << 62
     response = server.client.get("/readyz")
     assert refusal(response) == (503, "service-not-ready")
     assert "disk: full" in response.json()["detail"]

@@ -11,15 +11,15 @@ import pytest
 from sqlalchemy import update
 
 from tests.batch.models import RELU, UNKNOWN
-from tfconvert.batch.job import Ending
+from tfconvert.batch.task import Outcome
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import JOBS, SERVERS
 from tfconvert.service.events import EventLog
-from tfconvert.service.folders import Folders
-from tfconvert.service.janitor import PATIENCE, Janitor
-from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.janitor import LEFT_OVER_SECONDS, Janitor
+from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.leases import Lease
+from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 
 Submit = Callable[..., Submission]
@@ -68,7 +68,7 @@ def finished(store: JobStore, lease: Lease, folders: Folders, state: JobState = 
     assert job is not None
     folders.result(job.id, 1).mkdir(parents=True)
     (folders.result(job.id, 1) / "x").touch()
-    assert store.finish(job, state, Ending(None))
+    assert store.finish(job, state, Outcome(None))
     return store.get(job.id, None)
 
 
@@ -91,7 +91,7 @@ def test_while_others_live_it_takes_a_while(
     with database.write() as connection:
         connection.execute(SERVERS.insert().values(id="other", host="elsewhere", pid=1, beat=1, started=0.0))
     assert janitor.clean(is_start=True) == 0
-    clock.now += PATIENCE - 1
+    clock.now += LEFT_OVER_SECONDS - 1
     assert janitor.clean() == 0
     clock.now += 1
     assert janitor.clean() == len(made) - 1  # An upload may be under way for longer.
@@ -119,7 +119,7 @@ def test_what_jobs_need_stays(
         (folders.result(running.id, attempt)).mkdir(parents=True)
     for _ in range(2):
         janitor.clean()
-        clock.now += 2 * PATIENCE
+        clock.now += 2 * LEFT_OVER_SECONDS
     expected = {folders.model(job.model_sha256) for job in (failed, running, queued)} | {folders.model("c" * 64)}
     assert set(folders.models.iterdir()) == expected
     assert folders.result(done.id, 1).exists()
@@ -137,12 +137,12 @@ def test_what_is_uploaded_again_stays(
     finished(store, lease, folders)
     model = folders.model(job.model_sha256)
     janitor.clean()
-    clock.now += PATIENCE
+    clock.now += LEFT_OVER_SECONDS
     os.utime(model, ns=(1, 1))
     janitor.clean()
     assert model.exists()
     store.submit(submission(settings={"batch": 1}))
-    clock.now += PATIENCE
+    clock.now += LEFT_OVER_SECONDS
     janitor.clean()
     assert model.exists()
 

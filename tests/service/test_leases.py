@@ -13,14 +13,14 @@ from sqlalchemy import select, update
 from tfconvert.service import leases
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import SERVERS
-from tfconvert.service.folders import Folders
-from tfconvert.service.leases import PATIENCE, Lease
+from tfconvert.service.leases import TIMEOUT_SECONDS, Lease
+from tfconvert.service.storage import Folders
 
 HOLDER = """
 import sys
 from pathlib import Path
 from tfconvert.service.database.connection import Database
-from tfconvert.service.folders import Folders
+from tfconvert.service.storage import Folders
 from tfconvert.service.leases import Lease
 folders = Folders(Path(sys.argv[1]))
 lease = Lease(Database(sys.argv[2]), folders)
@@ -59,11 +59,11 @@ def test_a_killed_server_is_dead_at_once(observer: Observer, folders: Folders, d
     ) as holder:
         assert holder.stdout is not None
         server = holder.stdout.readline().strip()
-        assert observer.bury_dead() == set()
+        assert observer.remove_dead() == set()
         assert not observer.is_alone()
         holder.kill()
         holder.wait()
-    assert observer.bury_dead() == {server}
+    assert observer.remove_dead() == {server}
     assert observer.is_alone()
     assert not folders.lock(server).exists()
 
@@ -74,48 +74,48 @@ def test_elsewhere_only_the_beat_counts(
     elsewhere(database)
     for clock in (0.0, 1e10, -1e10):
         monkeypatch.setattr(time, "time", lambda clock=clock: clock)
-        assert observer.bury_dead() == set()
-        observer.now += PATIENCE - 1
-        assert observer.bury_dead() == set()
+        assert observer.remove_dead() == set()
+        observer.now += TIMEOUT_SECONDS - 1
+        assert observer.remove_dead() == set()
         lease.beat()
-    observer.now += PATIENCE - 1
-    assert observer.bury_dead() == set()
-    observer.now += PATIENCE - 1
-    assert observer.bury_dead() == set()
+    observer.now += TIMEOUT_SECONDS - 1
+    assert observer.remove_dead() == set()
+    observer.now += TIMEOUT_SECONDS - 1
+    assert observer.remove_dead() == set()
     observer.now += 1
-    assert observer.bury_dead() == {lease.server}
-    assert observer.bury_dead() == set()
+    assert observer.remove_dead() == {lease.server}
+    assert observer.remove_dead() == set()
 
 
 def test_a_server_that_was_taken_for_dead_comes_back(observer: Observer, lease: Lease, database: Database) -> None:
     elsewhere(database)
-    observer.bury_dead()
-    observer.now += PATIENCE
-    assert observer.bury_dead() == {lease.server}
+    observer.remove_dead()
+    observer.now += TIMEOUT_SECONDS
+    assert observer.remove_dead() == {lease.server}
     lease.beat()
     assert not observer.is_alone()
-    assert observer.bury_dead() == set()
+    assert observer.remove_dead() == set()
 
 
 def test_a_sign_of_life_in_the_last_moment_counts(
     observer: Observer, lease: Lease, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere(database)
-    observer.bury_dead()
-    observer.now += PATIENCE
-    bury = observer._bury
+    observer.remove_dead()
+    observer.now += TIMEOUT_SECONDS
+    bury = observer._remove
 
     def late(server: str, beat: int) -> bool:
         lease.beat()
         return bury(server, beat)
 
-    monkeypatch.setattr(observer, "_bury", late)
-    assert observer.bury_dead() == set()
+    monkeypatch.setattr(observer, "_remove", late)
+    assert observer.remove_dead() == set()
 
 
 def test_a_lock_that_is_not_here_tells_nothing(observer: Observer, lease: Lease, folders: Folders) -> None:
     folders.lock(lease.server).unlink()
-    assert observer.bury_dead() == set()
+    assert observer.remove_dead() == set()
 
 
 def test_who_ends_is_gone(database: Database, folders: Folders) -> None:
@@ -127,7 +127,6 @@ def test_who_ends_is_gone(database: Database, folders: Folders) -> None:
     assert list(folders.servers.iterdir()) == []
 
 
-def test_a_host_without_a_boot_id_has_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    known = leases._host()
-    monkeypatch.setattr(leases, "_BOOT", tmp_path / "none")
-    assert leases._host() not in ("", known)
+def test_a_host_without_a_boot_id_has_a_name(tmp_path: Path) -> None:
+    known = leases.host_id()
+    assert leases.host_id(tmp_path / "none") not in ("", known)

@@ -10,20 +10,20 @@ import pytest
 from sqlalchemy import update
 
 from tests.batch.models import RELU
-from tfconvert.batch.job import Ending
+from tfconvert.batch.task import Outcome
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.tables import JOBS
 from tfconvert.service.events import STATE, EventLog
-from tfconvert.service.folders import Folders, result_name
-from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.leases import Lease
+from tfconvert.service.storage import Folders, result_name
 from tfconvert.service.store import JobStore
 from tfconvert.service.tokens import TokenStore
 
 Submit = Callable[..., Submission]
-FAILED = Ending(error("unsupported-op", "no").to_dict())
-DONE = Ending(None, {"size": 3, "operators": 1}, 0.25, 1 << 20)
+FAILED = Outcome(error("unsupported-op", "no").to_dict())
+DONE = Outcome(None, {"size": 3, "operators": 1}, 0.25, 1 << 20)
 
 
 def claimed(store: JobStore, lease: Lease) -> JobRecord:
@@ -163,7 +163,7 @@ def test_cancelling_and_trying_again(store: JobStore, lease: Lease, folders: Fol
     assert store.is_cancel_requested([job.id]) == set()
     assert store.cancel(job.id, "me").state is JobState.RUNNING
     assert store.is_cancel_requested([job.id, "x"]) == {job.id}
-    assert store.finish(running, JobState.CANCELLED, Ending(None), has_files=False)
+    assert store.finish(running, JobState.CANCELLED, Outcome(None), has_files=False)
     again = store.retry(job.id, None)
     assert (again.cancel_requested, again.problem, again.finished) == (False, None, None)
     assert states(folders, job.id) == ["queued", "cancelled", "queued", "running", "cancelled", "queued"]

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.service.folders import Folders
-from tfconvert.service.uploads import Incoming, Upload
+from tfconvert.service.storage import Folders, Incoming, Upload
 
 
 @pytest.fixture

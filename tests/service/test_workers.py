@@ -19,13 +19,13 @@ import tfconvert
 from tests.batch.models import ENDLESS, RELU, UNKNOWN
 from tfconvert.batch.pool import Pool
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service import result_files, workers
+from tfconvert.service import storage
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import JOBS, SERVERS
 from tfconvert.service.events import STAGE, STATE, EventLog
-from tfconvert.service.folders import LOG, PAGE, REPORT, Folders, result_name
-from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.jobs import JobRecord, JobState, Submission
+from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, result_name
 from tfconvert.service.store import JobStore
 from tfconvert.service.workers import WorkerPool
 
@@ -56,14 +56,11 @@ def shared() -> Iterator[Shared]:
 
 
 @pytest.fixture
-def start(
-    store: JobStore, folders: Folders, config: ServiceConfig, shared: Shared, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Start]:
+def start(store: JobStore, folders: Folders, config: ServiceConfig, shared: Shared) -> Iterator[Start]:
     started: list[WorkerPool] = []
-    monkeypatch.setattr(workers, "Pool", lambda: shared)
 
-    def make(**settings: Any) -> WorkerPool:
-        started.append(WorkerPool(store, folders, config._replace(**settings)))
+    def make(*, retry_seconds: float = 1.0, **settings: Any) -> WorkerPool:
+        started.append(WorkerPool(store, folders, config._replace(**settings), shared, retry_seconds))
         started[-1].start()
         return started[-1]
 
@@ -255,14 +252,14 @@ def test_jobs_survive_the_process_that_forks(start: Start, store: JobStore, subm
 def test_a_result_of_a_job_that_was_lost_is_thrown_away(
     start: Start, store: JobStore, submission: Submit, folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish = result_files.publish
+    publish = storage.publish
 
     def late(folders: Folders, job: JobRecord, **options: bool) -> None:
         publish(folders, job, **options)
         with store.database.write() as connection:  # Another server has taken this one for dead.
             connection.execute(update(JOBS).values(server="other"))
 
-    monkeypatch.setattr(result_files, "publish", late)
+    monkeypatch.setattr(storage, "publish", late)
     pool = start(workers=1)
     job, _ = store.submit(submission())
     until((folders.results / job.id).exists)
@@ -273,7 +270,6 @@ def test_a_result_of_a_job_that_was_lost_is_thrown_away(
 def test_how_a_job_ended_is_written_when_the_database_is_back(
     start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_AGAIN", 0.01)
     finish = store.finish
     refused: list[int] = []
 
@@ -284,7 +280,7 @@ def test_how_a_job_ended_is_written_when_the_database_is_back(
         return finish(*arguments, **options)
 
     monkeypatch.setattr(store, "finish", away)
-    start()
+    start(retry_seconds=0.01)
     job, _ = store.submit(submission())
     assert wait_for(store, job).state is JobState.SUCCEEDED
     assert len(refused) == 3
@@ -296,7 +292,7 @@ def test_a_full_disk_fails_the_job(
     def full(*arguments: Any, **options: Any) -> None:
         raise error("storage-failed", "the server can't keep files: No space left on device")
 
-    monkeypatch.setattr(result_files, "publish", full)
+    monkeypatch.setattr(storage, "publish", full)
     start()
     job, _ = store.submit(submission())
     done = wait_for(store, job)
@@ -307,7 +303,7 @@ def test_a_full_disk_fails_the_job(
 def test_a_mistake_of_ours_fails_only_its_job(
     start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish = result_files.publish
+    publish = storage.publish
     wrong: list[int] = []
 
     def broken(*arguments: Any, **options: Any) -> None:
@@ -316,7 +312,7 @@ def test_a_mistake_of_ours_fails_only_its_job(
             raise KeyError("x")
         publish(*arguments, **options)
 
-    monkeypatch.setattr(result_files, "publish", broken)
+    monkeypatch.setattr(storage, "publish", broken)
     pool = start(workers=1)
     first, _ = store.submit(submission())
     assert code(wait_for(store, first)) == "internal-error"

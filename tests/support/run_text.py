@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.executor import executor
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import VerifyError
 

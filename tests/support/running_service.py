@@ -18,7 +18,7 @@ from tfconvert.service.database.job_rows import new_record, to_values
 from tfconvert.service.database.tables import JOBS
 from tfconvert.service.http.app import create_app
 from tfconvert.service.http.service import Service
-from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.jobs import JobRecord, JobState, Submission
 from tfconvert.service.tokens import Role
 
 

@@ -1,4 +1,4 @@
-"""The list of what a batch converts: from patterns, list files and manifests, with a place for each result."""
+"""The models of a batch, from patterns, list files and manifests, with a place for each result."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def to_entries(models: Iterable[Mapping[str, Any]], template: str | None, common
 
     Args:
         models: `model` and what else is known of each.
-        template: Where results go that don't say it themselves, as `out/{name}.tflite`; a folder gets files with the
-            models' names. `None` is the current folder.
+        template: Where results go that don't say it themselves, as `out/{name}.tflite`; a directory gets files with the
+            models' names. `None` is the current directory.
         common: Settings of all models, which a model's own go before.
 
     Raises:
@@ -112,7 +112,7 @@ def to_entries(models: Iterable[Mapping[str, Any]], template: str | None, common
 
 
 def _in_folder(template: str, settings: Mapping[str, Any]) -> str:
-    """Returns a template for files: for a folder, one that adds the models' names and the ending of the target."""
+    """Returns a template for files: for a directory, one that adds the models' names and the ending of the target."""
     if template and not template.endswith("/") and (places.is_url(template) or not Path(template).is_dir()):
         return template
     separator = "/" if template and not template.endswith("/") else ""
@@ -144,7 +144,7 @@ def _with_names(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _stem(path: str) -> str:
-    """Returns what a model is called: its folder's or file's name, or for `X/saved_model` the folder above."""
+    """Returns the name of a model: its directory's or file's name, or for `X/saved_model` the directory above."""
     name = places.name_of(path)
     if name in ("saved_model", "saved_model.pb", "1"):
         above = places.name_of(path.rstrip("/")[: -len(name)])
@@ -196,7 +196,7 @@ def _text(path: str) -> str:
 
 
 def _beside(path: str, place: str) -> str:
-    """Returns a place that a file names, which counts from the file's own folder."""
+    """Returns a place that a file names, which counts from the file's own directory."""
     return place if places.is_url(place) else os.fspath(Path(path).parent / place)
 
 

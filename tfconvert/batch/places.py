@@ -44,7 +44,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def exists(place: str) -> bool:
-    """Returns whether there is a file or folder.
+    """Returns whether there is a file or directory.
 
     Raises:
         ConversionError: That can't be found out (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
@@ -72,7 +72,7 @@ def beside(place: str, ending: str) -> str:
 
 
 def state_of(url: str) -> str:
-    """Returns what changes when a file or folder at a URL does, as far as its file system tells.
+    """Returns names and versions of the files at a URL, as far as its file system knows them.
 
     Raises:
         ConversionError: It isn't there (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
@@ -86,7 +86,7 @@ def state_of(url: str) -> str:
 
 
 def fetch(url: str, folder: Path) -> Path:
-    """Copies a file or folder from a URL; returns the copy.
+    """Copies a file or directory from a URL; returns the copy.
 
     Raises:
         ConversionError: It can't be read (`unreachable-place`), or fsspec is missing (`fsspec-missing`).

@@ -1,4 +1,4 @@
-"""A pool of processes, each of which runs one job and ends: what a job does, or leaves behind, concerns no other."""
+"""A pool of processes, each of which runs one task and ends, so that no task can affect another."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from tfconvert.batch.job import Ending, Job, JobLimits
+from tfconvert.batch.task import Outcome, Task, TaskLimits
+from tfconvert.converter.process.python_process import python_command
 from tfconvert.schema.diagnostics import ConversionError, error
 
-# Seconds within which the process that forks must be ready.
-_START = 60.0
+# Seconds within which the fork server must be ready.
+_START_SECONDS = 60.0
 
-# Seconds within which a killed job must be gone.
-_GRACE = 10.0
+# Seconds within which a killed task must be gone.
+_KILL_SECONDS = 10.0
 
 CANCELLED = "job-cancelled"
 
-# For processes that live for a fraction of a second: GNU's library asks for memory rarely, and gives none back.
+# For processes that live for a fraction of a second: glibc requests memory rarely, and returns none.
 _ALLOCATION = {"MALLOC_TOP_PAD_": str(1 << 24), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 
 
 class _Running:
-    """A job that is being run.
+    """A running task.
 
     Attributes:
-        messages: What is said of it; `None` if the process that forks is gone.
+        messages: The messages of the fork server about it; `None` if the server is gone.
         is_cancelled: Whether the user has cancelled it.
     """
 
@@ -46,9 +46,9 @@ class _Running:
 
 
 class Pool:
-    """Runs jobs in processes of their own; used by several threads at once, and as a context manager.
+    """Runs tasks in processes of their own; used by several threads at once, and as a context manager.
 
-    The process that forks them is started with the first job, and again if it has died.
+    The fork server is started with the first task, and again if it has died.
     """
 
     def __init__(self) -> None:
@@ -59,40 +59,38 @@ class Pool:
         self._is_stopped = False
 
     def __enter__(self) -> Pool:
-        """Returns itself; nothing is started yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends all jobs."""
         self.stop()
 
     def start(self) -> None:
-        """Starts the process that forks, unless it runs."""
+        """Starts the fork server, unless it runs."""
         with self._lock:
             self._started()
 
     def run(
         self,
-        job: Job,
-        limits: JobLimits,
+        task: Task,
+        limits: TaskLimits,
         on_stage: Callable[[str], None] = lambda name: None,
         on_start: Callable[[int], None] = lambda number: None,
-    ) -> Ending:
-        """Runs a job and returns how it ended, whatever became of its process.
+    ) -> Outcome:
+        """Runs a task and returns its outcome, whatever happens to its process.
 
         Args:
-            job: The job.
+            task: The task.
             limits: What it may use.
             on_stage: Called with the name of each stage before it begins.
-            on_start: Called with the number by which it can be cancelled.
+            on_start: Called with the number to cancel it by.
         """
         begin = time.monotonic()
         try:
-            number, running = self._begin(job, limits)
+            number, running = self._begin(task, limits)
         except ConversionError as problem:
-            return Ending(problem.to_dict(), is_lost=True, seconds=time.monotonic() - begin)
+            return Outcome(problem.to_dict(), is_lost=True, seconds=time.monotonic() - begin)
         try:
             on_start(number)
             message = self._followed(number, running, begin, limits, on_stage)
@@ -101,18 +99,18 @@ class Pool:
                 del self._running[number]
         seconds = time.monotonic() - begin
         if running.is_cancelled:
-            return Ending(error(CANCELLED, "it was cancelled").to_dict(), seconds=seconds)
+            return Outcome(error(CANCELLED, "it was cancelled").to_dict(), seconds=seconds)
         if message is None and self._is_stopped:
-            return Ending(error(CANCELLED, "all jobs were cancelled").to_dict(), seconds=seconds)
+            return Outcome(error(CANCELLED, "all jobs were cancelled").to_dict(), seconds=seconds)
         if message is None:
-            return Ending(_lost("the process that starts jobs has died").to_dict(), seconds=seconds, is_lost=True)
+            return Outcome(_lost("the process that starts jobs has died").to_dict(), seconds=seconds, is_lost=True)
         if message.get("late"):
             text = f"it took more than {limits.seconds:g} s"
-            return Ending(error("job-timeout", text).to_dict(), seconds=seconds, peak=message["peak"])
-        return _ending(message, seconds)
+            return Outcome(error("job-timeout", text).to_dict(), seconds=seconds, peak=message["peak"])
+        return _outcome(message, seconds)
 
     def cancel(self, number: int) -> None:
-        """Ends a job; its `run` returns soon."""
+        """Cancels a task; its `run` returns soon."""
         with self._lock:
             running = self._running.get(number)
             if running is not None:
@@ -120,7 +118,7 @@ class Pool:
                 self._send({"kill": number})
 
     def stop(self) -> None:
-        """Ends the process that forks, and so all jobs; none is run any more."""
+        """Ends the fork server, and so all tasks; no task can run afterwards."""
         with self._lock:
             self._is_stopped = True
             process, self._process = self._process, None
@@ -130,22 +128,22 @@ class Pool:
 
     @property
     def process(self) -> int | None:
-        """The number of the process that forks, `None` if there is none."""
+        """The process ID of the fork server, or `None`."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
-    def _begin(self, job: Job, limits: JobLimits) -> tuple[int, _Running]:
+    def _begin(self, task: Task, limits: TaskLimits) -> tuple[int, _Running]:
         with self._lock:
             self._started()
             self._last += 1
             running = self._running[self._last] = _Running()
-            self._send({"run": self._last, "job": job, "limits": limits})
+            self._send({"run": self._last, "task": task, "limits": limits})
             return self._last, running
 
     def _followed(
-        self, number: int, running: _Running, begin: float, limits: JobLimits, on_stage: Callable[[str], None]
+        self, number: int, running: _Running, begin: float, limits: TaskLimits, on_stage: Callable[[str], None]
     ) -> dict[str, Any] | None:
-        """Returns the last message about a job, `None` if there will be none; ends it if it takes too long."""
+        """Returns the last message about a task, `None` if there will be none; kills it after its timeout."""
         deadline = begin + limits.seconds if limits.seconds else None
         late = False
         while True:
@@ -154,14 +152,14 @@ class Pool:
                 message = running.messages.get(timeout=rest)
             except queue.Empty:
                 if late:
-                    return None  # Not even killing helps: it waits for a device, or the process that forks hangs.
+                    return None  # Killing it has no effect: it waits for a device, or the fork server hangs.
                 late = True
-                deadline = time.monotonic() + _GRACE
+                deadline = time.monotonic() + _KILL_SECONDS
                 with self._lock:
                     self._send({"kill": number})
                 continue
             if message is None or "ended" in message:
-                return message if message is None else {**message, "late": late and message["ending"] is None}
+                return message if message is None else {**message, "late": late and message["outcome"] is None}
             on_stage(message["name"])
 
     def _started(self) -> None:
@@ -171,9 +169,9 @@ class Pool:
             return
         if not hasattr(os, "fork"):
             raise error("no-workers", "this system can't fork processes", hint="use Linux or macOS")
-        # Signals of the terminal are for this process, which then decides what becomes of the jobs.
+        # Signals of the terminal are for this process, which then decides what happens to the tasks.
         process = subprocess.Popen(
-            [sys.executable, "-m", "tfconvert.batch.zygote", str(os.getpid())],
+            python_command("tfconvert.batch.zygote", "main"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -181,7 +179,7 @@ class Pool:
         )
         is_ready = threading.Event()
         threading.Thread(target=self._listen, args=(process, is_ready), daemon=True).start()
-        if not is_ready.wait(_START) or process.poll() is not None:
+        if not is_ready.wait(_START_SECONDS) or process.poll() is not None:
             process.kill()
             raise _lost("the process that starts jobs doesn't start")
         self._process = process
@@ -199,7 +197,7 @@ class Pool:
         process.wait()
         is_ready.set()
         with self._lock:
-            with contextlib.suppress(OSError):  # What is left to be sent can't be.
+            with contextlib.suppress(OSError):  # The rest of the buffer can't be sent.
                 assert process.stdin is not None
                 process.stdin.close()
             process.stdout.close()
@@ -215,17 +213,17 @@ class Pool:
             process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
         except (OSError, ValueError):
-            process.kill()  # Who listens tells all jobs.
+            process.kill()  # The listening thread notifies all tasks.
 
 
-def _ending(message: dict[str, Any], seconds: float) -> Ending:
-    said, status, peak = message["ending"], message["status"], message["peak"]
+def _outcome(message: dict[str, Any], seconds: float) -> Outcome:
+    said, status, peak = message["outcome"], message["status"], message["peak"]
     if said is not None:
-        return Ending(said.get("problem"), said.get("summary", {}), seconds, peak)
+        return Outcome(said.get("problem"), said.get("summary", {}), seconds, peak)
     if status == -signal.SIGXCPU:
-        return Ending(error("job-timeout", "it took too much processor time").to_dict(), {}, seconds, peak)
+        return Outcome(error("job-timeout", "it took too much processor time").to_dict(), {}, seconds, peak)
     reason = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-    return Ending(_lost(f"its process ended by itself ({reason})").to_dict(), {}, seconds, peak, is_lost=True)
+    return Outcome(_lost(f"its process ended by itself ({reason})").to_dict(), {}, seconds, peak, is_lost=True)
 
 
 def _lost(message: str) -> ConversionError:

@@ -2,66 +2,66 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
 
 from tfconvert.batch import places
+from tfconvert.batch.cache_key import cache_key, is_run
 from tfconvert.batch.entries import Entry
-from tfconvert.batch.job import Ending
+from tfconvert.batch.task import Outcome
+from tfconvert.converter.targets.output_form import form_of
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.versions import own_version
 
 
 class State:
-    """The results of former runs, by what went into them; several threads must not use it at once.
+    """The results of earlier runs, by their keys; not thread-safe.
 
     Args:
         path: The file, which need not exist.
 
     Raises:
-        ConversionError: It can't be read, or is none of ours (`bad-config`).
+        ConversionError: It can't be read, or is not such a file (`bad-config`).
     """
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        self._done: dict[str, Ending] = {}
+        self._done: dict[str, Outcome] = {}
         try:
             lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True) if self._path.exists() else []
         except (OSError, UnicodeDecodeError) as problem:
             raise error("bad-config", f"can't read the state {path}: {problem}") from None
         for number, line in enumerate(lines, start=1):
             if not line.endswith("\n"):
-                break  # The last run was ended in the middle of it.
+                break  # The last run was killed while it wrote the line.
             self._learn(line, number)
         self._ends_whole = not lines or lines[-1].endswith("\n")
 
-    def find(self, entry: Entry) -> Ending | None:
-        """Returns how an entry ended in a former run, if it went well and nothing has changed since."""
-        ending = self._done.get(fingerprint(entry))
-        if ending is None:
+    def find(self, entry: Entry) -> Outcome | None:
+        """Returns the outcome of an entry in an earlier run, if it succeeded and nothing has changed since."""
+        outcome = self._done.get(fingerprint(entry))
+        if outcome is None:
             return None
-        files = [places.beside(entry.output, part) for part in (*ending.summary.get("beside", ()), "")]
-        return ending if all(map(places.exists, files)) else None
+        files = [places.beside(entry.output, part) for part in (*outcome.summary.get("beside", ()), "")]
+        return outcome if all(map(places.exists, files)) else None
 
-    def add(self, entry: Entry, ending: Ending) -> None:
-        """Notes that an entry went well.
+    def add(self, entry: Entry, outcome: Outcome) -> None:
+        """Records that an entry succeeded.
 
         Raises:
             ConversionError: The file can't be written (`output-not-writable`).
         """
         key = fingerprint(entry)
-        self._done[key] = ending
+        self._done[key] = outcome
         line = json.dumps(
             {
                 "key": key,
                 "name": entry.name,
                 "output": entry.output,
-                "summary": ending.summary,
-                "seconds": round(ending.seconds, 3),
-                "peak": ending.peak,
+                "summary": outcome.summary,
+                "seconds": round(outcome.seconds, 3),
+                "peak": outcome.peak,
             }
         )
         try:
@@ -78,7 +78,7 @@ class State:
             return
         try:
             row = json.loads(line)
-            self._done[row["key"]] = Ending(None, row["summary"], float(row["seconds"]), int(row["peak"]))
+            self._done[row["key"]] = Outcome(None, row["summary"], float(row["seconds"]), int(row["peak"]))
         except (ValueError, KeyError, TypeError):
             if number == 1:
                 raise error(
@@ -86,11 +86,11 @@ class State:
                     f"{self._path} is not the state of a batch",
                     hint="name another file with --state, or delete this one",
                 ) from None
-            # A line that a run was ended in the middle of: its model is converted again.
+            # A run was killed while it wrote the line: the model is converted again.
 
 
 def fingerprint(entry: Entry) -> str:
-    """Returns what changes when the result of an entry may: names, sizes and times of its files, settings, versions."""
+    """Returns the key of an entry's result, from the names, sizes and times of its files."""
     if places.is_url(entry.model):
         files = places.state_of(entry.model)
     else:
@@ -99,5 +99,5 @@ def fingerprint(entry: Entry) -> str:
             files = " ".join(f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in stats)
         except (OSError, ConversionError):
             files = ""  # Converting tells what is wrong with it.
-    parts = [own_version(), entry.model, entry.output, json.dumps(entry.settings, sort_keys=True), files]
-    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
+    form = form_of("", entry.settings)
+    return cache_key(form, entry.settings, [entry.model, entry.output, files], is_run=is_run(entry.settings))

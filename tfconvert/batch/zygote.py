@@ -1,8 +1,6 @@
-"""The process that forks one process a job: it has everything loaded, so that a job begins at once.
+"""The fork server: a process that has everything loaded and forks one process a task, which starts at once.
 
-    python -m tfconvert.batch.zygote PARENT
-
-Requests and answers are lines of JSON: `{"run": N, "job": [...], "limits": [...]}` and `{"kill": N}` come in, and
+Requests and answers are lines of JSON: `{"run": N, "task": [...], "limits": [...]}` and `{"kill": N}` come in, and
 `{"ready": true}`, `{"stage": N, "name": ...}` and `{"ended": N, ...}` go out. It has no threads, so that forking is
 safe, and ends with its parent or when the pipe is closed; its children end with it.
 """
@@ -13,6 +11,7 @@ import contextlib
 import gc
 import json
 import os
+import resource
 import selectors
 import signal
 import sys
@@ -21,54 +20,78 @@ from traceback import print_exception
 from types import TracebackType
 from typing import Any, NoReturn
 
-from tfconvert.batch.job import Job, JobLimits
-from tfconvert.batch.limits import apply_limits
 from tfconvert.batch.preload import preload
-from tfconvert.batch.run_job import run_job
-from tfconvert.converter.process.parent_process import die_with
+from tfconvert.batch.run_task import run_task
+from tfconvert.batch.task import Task, TaskLimits
+from tfconvert.converter.process.python_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
+# Seconds of CPU time for a second of wall time: some libraries have threads.
+_CORES = 4
+
+
+def apply_limits(limits: TaskLimits) -> None:
+    """Limits this process and those that it starts."""
+    _limit(resource.RLIMIT_CORE, 0)
+    if limits.seconds:
+        _limit(resource.RLIMIT_CPU, int(limits.seconds * _CORES) + 1)
+    if limits.memory:
+        # What is mapped from files, as weights are, doesn't count; only Linux enforces the limit.
+        _limit(resource.RLIMIT_DATA, limits.memory)
+    if limits.files:
+        _limit(resource.RLIMIT_NOFILE, limits.files)
+    if limits.output:
+        # Writing more is an OSError then, since Python ignores the signal.
+        _limit(resource.RLIMIT_FSIZE, limits.output)
+
+
+def _limit(what: int, value: int) -> None:
+    _, most = resource.getrlimit(what)
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(what, (value, value))
+
+
 # Bytes of a line from a child.
-_LONGEST = 1 << 24
+_MAX_LINE = 1 << 24
 
 
 class _Child:
-    """A process that runs a job.
+    """A process that runs a task.
 
     Attributes:
-        number: The job's.
-        process: Its own.
-        pipe: What it says.
-        rest: What it has said of a line so far.
-        ending: Its last word.
+        number: The number of the task.
+        process: The process ID.
+        pipe: The pipe that it writes messages to.
+        rest: The beginning of an incomplete line.
+        outcome: Its last message.
     """
 
-    __slots__ = ("ending", "number", "pipe", "process", "rest")
+    __slots__ = ("number", "outcome", "pipe", "process", "rest")
 
     def __init__(self, number: int, process: int, pipe: int) -> None:
         self.number = number
         self.process = process
         self.pipe = pipe
         self.rest = b""
-        self.ending: dict[str, Any] | None = None
+        self.outcome: dict[str, Any] | None = None
 
     def read(self) -> list[dict[str, Any]] | None:
-        """Returns what it has said since; `None` if it says nothing any more."""
+        """Returns the next messages; `None` at the end."""
         data = os.read(self.pipe, 1 << 16)
-        if not data or len(self.rest) > _LONGEST:
+        if not data or len(self.rest) > _MAX_LINE:
             return None
         *lines, self.rest = (self.rest + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
     def kill(self) -> None:
-        """Ends it, and what it has started."""
+        """Kills it, and the processes that it has started."""
         for end in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 end(self.process, signal.SIGKILL)
 
 
 class Zygote:
-    """Forks children for requests, and tells what becomes of them."""
+    """Forks children for requests, and reports how they end."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -78,11 +101,11 @@ class Zygote:
     def serve(self) -> None:
         """Answers requests until there are no more."""
         self._selector.register(0, selectors.EVENT_READ, None)
-        self._say({"ready": True})
+        self._send({"ready": True})
         while True:
             for key, _ in self._selector.select():
                 if key.data is not None:
-                    self._hear(key.data)
+                    self._receive(key.data)
                 elif not self._requests():
                     self._end()
                     return
@@ -93,14 +116,14 @@ class Zygote:
         for line in lines:
             request = json.loads(line)
             if "run" in request:
-                self._run(request["run"], Job(*request["job"]), JobLimits(*request["limits"]))
+                self._run(request["run"], Task(*request["task"]), TaskLimits(*request["limits"]))
             else:
                 child = self._children.get(request["kill"])
                 if child is not None:
                     child.kill()
         return bool(data)
 
-    def _run(self, number: int, job: Job, limits: JobLimits) -> None:
+    def _run(self, number: int, task: Task, limits: TaskLimits) -> None:
         reading, writing = os.pipe()
         parent = os.getpid()
         process = os.fork()
@@ -109,32 +132,32 @@ class Zygote:
             for child in self._children.values():
                 os.close(child.pipe)
             self._selector.close()
-            _work(job, limits, writing, parent)
+            _work(task, limits, writing, parent)
         os.close(writing)
         child = self._children[number] = _Child(number, process, reading)
         self._selector.register(reading, selectors.EVENT_READ, child)
 
-    def _hear(self, child: _Child) -> None:
-        said = child.read()
-        if said is None:
-            self._bury(child)
+    def _receive(self, child: _Child) -> None:
+        messages = child.read()
+        if messages is None:
+            self._reap(child)
             return
-        for each in said:
+        for each in messages:
             if "stage" in each:
-                self._say({"stage": child.number, "name": each["stage"]})
+                self._send({"stage": child.number, "name": each["stage"]})
             else:
-                child.ending = each
+                child.outcome = each
 
-    def _bury(self, child: _Child) -> None:
+    def _reap(self, child: _Child) -> None:
         self._selector.unregister(child.pipe)
         os.close(child.pipe)
-        child.kill()  # It has closed its pipe: whatever it still does, or has left running, is of no use.
+        child.kill()  # It has closed its pipe: nothing else of it, or of processes that it has left, is of use.
         _, status, usage = os.wait4(child.process, 0)
         del self._children[child.number]
         # Linux counts kilobytes, macOS bytes.
         peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        self._say(
-            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "ending": child.ending}
+        self._send(
+            {"ended": child.number, "status": os.waitstatus_to_exitcode(status), "peak": peak, "outcome": child.outcome}
         )
 
     def _end(self) -> None:
@@ -142,23 +165,25 @@ class Zygote:
             child.kill()
             os.waitpid(child.process, 0)
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         data = memoryview(json.dumps(message).encode() + b"\n")
         while data:
             data = data[os.write(1, data) :]
 
 
-def _work(job: Job, limits: JobLimits, pipe: int, parent: int) -> NoReturn:
-    """Runs a job in the child, and ends."""
+def _work(task: Task, limits: TaskLimits, pipe: int, parent: int) -> NoReturn:
+    """Runs a task in the child, and ends."""
     try:
         die_with(parent)
         os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        _redirect(job.log)
+        if task.directory:
+            os.chdir(task.directory)
+        _redirect(task.log)
         apply_limits(limits)
-        os.write(pipe, json.dumps(_outcome(job, pipe)).encode() + b"\n")
+        os.write(pipe, json.dumps(_outcome(task, pipe)).encode() + b"\n")
     finally:
-        # Nothing of the parent's, such as what its streams hold, may be written or freed twice.
+        # Nothing of the parent's, such as the buffers of its streams, may be written or freed twice.
         os._exit(0)
 
 
@@ -170,63 +195,59 @@ def _redirect(log: str) -> None:
     os.dup2(target, 2)
 
 
-class _Outcome:
-    """A context in which a job is run, and what to say of it afterwards: nothing leaves it but as a problem.
+class _Guarded:
+    """A context in which a task runs; exceptions become its outcome.
 
     Attributes:
-        said: The ending, as it is sent.
+        outcome: The outcome, as it is sent.
     """
 
-    __slots__ = ("said",)
+    __slots__ = ("outcome",)
 
     def __init__(self) -> None:
-        self.said: dict[str, Any] = {}
+        self.outcome: dict[str, Any] = {}
 
-    def __enter__(self) -> _Outcome:
+    def __enter__(self) -> _Guarded:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Notes what went wrong, a mistake of ours included: it is a failure of this job alone."""
+        """Records the exception, also an internal error, which fails this task alone."""
         if isinstance(problem, ConversionError):
-            self.said = {"problem": problem.to_dict()}
+            self.outcome = {"problem": problem.to_dict()}
         elif isinstance(problem, MemoryError):
-            self.said = {"problem": _told("job-memory", "it needs more memory than a job may have")}
+            self.outcome = {"problem": _problem("job-memory", "it needs more memory than a job may have")}
         elif problem is not None:
-            print_exception(problem)  # Into the job's log.
+            print_exception(problem)  # Into the task's log.
             what = " ".join(f"{type(problem).__name__}: {problem}".split())
-            self.said = {"problem": _told("internal-error", what)}
+            self.outcome = {"problem": _problem("internal-error", what)}
         return True
 
 
-def _outcome(job: Job, pipe: int) -> dict[str, Any]:
+def _outcome(task: Task, pipe: int) -> dict[str, Any]:
     def on_stage(name: str) -> None:
         os.write(pipe, json.dumps({"stage": name}).encode() + b"\n")
 
-    with _Outcome() as outcome:
-        outcome.said = {"summary": run_job(job, on_stage)}
-    return outcome.said
+    with _Guarded() as guarded:
+        guarded.outcome = {"summary": run_task(task, on_stage)}
+    return guarded.outcome
 
 
-def _told(code: str, message: str) -> dict[str, Any]:
+def _problem(code: str, message: str) -> dict[str, Any]:
     return ConversionError([Diagnostic(code, message)]).to_dict()
 
 
 def main() -> None:
-    """Serves the process that started this one, whose number is the argument."""
+    """Serves the process that started this one, whose process ID is the argument."""
     die_with(int(sys.argv[1]))
-    # An interrupt from the terminal reaches the whole group; who started this decides what it means.
+    # An interrupt from the terminal reaches the whole group; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()
     with tempfile.TemporaryDirectory() as folder:
         preload(folder)
     gc.collect()
-    # What is never looked at again is never copied: children share these pages for good.
+    # The collector never touches frozen objects, so that children keep sharing their pages.
     gc.freeze()
     Zygote().serve()
-
-
-if __name__ == "__main__":
-    main()

@@ -14,9 +14,9 @@ from tfconvert.report.report import size_text
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
+    from tfconvert.batch.engines import Trial
     from tfconvert.batch.entries import Entry
-    from tfconvert.batch.job import Ending
-    from tfconvert.batch.perform import Trial
+    from tfconvert.batch.task import Outcome
 
 _EXAMPLES = """
 \b
@@ -37,7 +37,7 @@ A manifest:
       settings: {quantize: dynamic, input_shapes: {x: [1, 224, 224, 3]}}
 """
 
-Results = Sequence[tuple["Entry", "Ending", bool]]
+Results = Sequence[tuple["Entry", "Outcome", bool]]
 
 
 class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
@@ -181,12 +181,12 @@ def _run(
     memory: int,
     retries: int,
     reports: bool,
-) -> Iterator[tuple[Entry, Ending, bool]]:
+) -> Iterator[tuple[Entry, Outcome, bool]]:
     """Yields the entries with how they ended, and whether a former run had done them."""
-    from tfconvert.batch.job import JobLimits
-    from tfconvert.batch.perform import Trial
+    from tfconvert.batch.engines import Trial
+    from tfconvert.batch.task import TaskLimits
 
-    trial = Trial(JobLimits(seconds=timeout, memory=memory << 20), retries, reports=reports)
+    trial = Trial(TaskLimits(seconds=timeout, memory=memory << 20), retries, reports=reports)
     rest = []
     for entry in entries:
         found = None if state is None else state.find(entry)
@@ -206,9 +206,9 @@ def _run(
 
 def _engine(
     engine: str, entries: Sequence[Entry], trial: Trial, jobs: int | None, address: str | None
-) -> Iterator[tuple[Entry, Ending]]:
+) -> Iterator[tuple[Entry, Outcome]]:
     if engine == "ray":
-        from tfconvert.batch.ray_cluster import run_on_ray
+        from tfconvert.batch.engines import run_on_ray
 
         return run_on_ray(entries, trial, jobs, address)
     from tfconvert.batch.engines import cores, run_locally
@@ -244,7 +244,7 @@ def _print(results: Results, *, as_json: bool, quiet: bool) -> None:
             say(f"  hint: {first['hint']}", sys.stderr)
 
 
-def _told(ending: Ending, was_done: bool) -> str:
+def _told(ending: Outcome, was_done: bool) -> str:
     if ending.problem is not None:
         return f"{'failed':<9} {ending.code:>24}"
     size = size_text(ending.summary["size"])
@@ -252,7 +252,7 @@ def _told(ending: Ending, was_done: bool) -> str:
     return f"{'done before' if was_done else 'converted':<11} {size:>12} {ending.seconds:7.2f} s{low}"
 
 
-def _row(entry: Entry, ending: Ending, was_done: bool) -> Mapping[str, Any]:
+def _row(entry: Entry, ending: Outcome, was_done: bool) -> Mapping[str, Any]:
     status = "failed" if ending.problem is not None else "skipped" if was_done else "converted"
     row = {
         "name": entry.name,

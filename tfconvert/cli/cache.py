@@ -1,8 +1,8 @@
-"""A folder of results by what they were made from, so that the same conversion again is a copy.
+"""A directory of results, so that the same conversion again is a copy.
 
-An entry is the files of the result, and a note with their checksums and the report of the conversion. Each appears
-whole, under a name that follows from its contents' origin: several processes may fill one folder, and an entry with a
-wrong checksum is made again.
+An entry is the files of the result, and a note with their checksums and the report of the conversion. Each is written
+atomically, under a name that is the key of the conversion: several processes may fill one directory, and an entry with
+a wrong checksum is replaced.
 """
 
 from __future__ import annotations
@@ -14,23 +14,20 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from importlib.metadata import entry_points
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from tfconvert.converter.composites.fusion_registry import ENTRY_POINTS
+from tfconvert.batch.cache_key import cache_key
 from tfconvert.converter.targets.output_form import Form
 from tfconvert.exporters.output_file import Parts, Write, places_of, write_whole
 from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
-from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file, read_file
-from tfconvert.schema.versions import own_version, version_of
 from tfconvert.settings.options import Options
 
-# Of an entry; entries of another form are made again.
+# Version of the entries; entries of another version are replaced.
 _FORM = 2
 
 _BLOCK = 1 << 20
@@ -48,7 +45,7 @@ class CachedReport(NamedTuple):
     Attributes:
         source: The path of the model.
         data: The report as data.
-        texts: The report as text, the short and the long one, without the line of the files' names.
+        texts: The report as text, short and verbose, without the line with the file names.
     """
 
     source: str
@@ -181,16 +178,16 @@ def copy_file(path: Path, target: BinaryIO) -> None:
 
 
 def state_of(files: Iterable[Path]) -> State:
-    """Returns what changes when a file does, without reading any."""
+    """Returns inodes, sizes and times of files: they change when a file does."""
     found = [file.stat() for file in files]
     return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
 
 
 def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry | None:
-    """Returns the place of a conversion's result in a folder; `None` if the result doesn't follow from files alone.
+    """Returns the place of a conversion's result in a directory; `None` if the result depends on more than files.
 
     Args:
-        folder: The folder.
+        folder: The directory.
         source: The model.
         options: The settings.
         files: All files that the conversion reads.
@@ -200,39 +197,24 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
     is_made = source.temporary is not None
     has_code = options.patterns or options.composites
     writes_ranges = options.quantize is not None and options.quantize.calibration and options.quantize.samples
-    # The compiler's flags can name files, and its code for this machine is none for another.
+    # The compiler's flags can name files, and code for this machine may not run on another.
     is_elsewhere = options.iree is not None and (options.iree.flags or options.iree.cpu == "host")
     if settings is None or not files or writes_ranges or has_code or is_made or is_elsewhere:
         return None
-    points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
-    made_by = [_FORM, own_version(), *_tools(options)]
-    key = hashlib.sha256(json.dumps([*made_by, points, settings], sort_keys=True).encode())
-    for file in files:
-        with os.fdopen(open_file(file), "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        key.update(json.dumps([file.name, digest]).encode())
-    place = Path(folder, key.hexdigest())
-    ending = Form(options.target, options.mlir_artifact).ending
-    return Entry(place.with_suffix(ending), place.with_suffix(".json"))
+    digests = [[file.name, _digest(file)] for file in files]
+    form = Form(options.target, options.mlir_artifact)
+    is_run = options.quantize is not None or options.verify is not None
+    place = Path(folder, cache_key(form, settings, [_FORM, *digests], is_run=is_run))
+    return Entry(place.with_suffix(form.ending), place.with_suffix(".json"))
 
 
-def _tools(options: Options) -> list[object]:
-    """Returns what changes with the programs of others that make a result."""
-    if options.mlir_artifact:
-        return [version_of("jaxlib")]
-    if options.target != "iree":
-        return []
-    from tfconvert.converter.targets.iree import compiler
-
-    try:
-        program = Path(compiler.find()).stat()
-    except ConversionError:
-        return []  # Converting tells that it is missing.
-    return [program.st_size, program.st_mtime_ns]
+def _digest(file: Path) -> str:
+    with os.fdopen(open_file(file), "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _plain(value: object) -> Any:
-    """Returns settings as plain data, `None` if there is code of the user's among them."""
+    """Returns settings as plain data, or `None` if some are the user's code."""
     if value is None or isinstance(value, str | int | float):
         return [value]
     if isinstance(value, os.PathLike):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tfconvert.exporters.c_array import CArray
 
 
-class Job(NamedTuple):
+class ConvertCommand(NamedTuple):
     """A conversion to a file.
 
     Attributes:

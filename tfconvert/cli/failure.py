@@ -10,7 +10,7 @@ import click
 
 from tfconvert.cli.options import show
 from tfconvert.cli.streams import is_full, say, silence
-from tfconvert.converter.process.exhaustion import exhausted
+from tfconvert.converter.process.guard import exhausted
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 
 BUG = 3

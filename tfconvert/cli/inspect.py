@@ -62,7 +62,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
     """
     from tfconvert.cli.json_output import print_json
     from tfconvert.tools.inspection import inspect as look
-    from tfconvert.tools.text import to_text
+    from tfconvert.tools.inspection import to_text
 
     try:
         with Documented(as_json, sys.stdout):

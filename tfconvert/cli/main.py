@@ -40,7 +40,7 @@ from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
     from tfconvert.cli.cache import CachedReport
-    from tfconvert.cli.convert_job import Job
+    from tfconvert.cli.convert_job import ConvertCommand
     from tfconvert.importers.source import Source
     from tfconvert.report.report import Report
     from tfconvert.settings.quantization import Quantize
@@ -244,10 +244,12 @@ def _target(values: dict[str, Any], file: str, source: Source) -> dict[str, Any]
         raise
 
 
-def _job(source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None) -> Job:
-    from tfconvert.cli.convert_job import Job
+def _job(
+    source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None
+) -> ConvertCommand:
+    from tfconvert.cli.convert_job import ConvertCommand
 
-    return Job(source, output, options, progress, server)
+    return ConvertCommand(source, output, options, progress, server)
 
 
 def _print_error(problem: ConversionError, output: Output, as_json: bool) -> None:

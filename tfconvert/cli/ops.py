@@ -38,7 +38,7 @@ def ops(pattern: str | None, target: str, as_json: bool, as_markdown: bool) -> N
     Exit status: 0 if there are such ops, 1 if TensorFlow has none, 2 if the command line is wrong.
     """
     from tfconvert.cli.json_output import print_json
-    from tfconvert.tools import op_support, op_text
+    from tfconvert.tools import op_support
 
     functions = op_support.supported_functions() if target == "litert" else ()
     meanings = op_support.MEANINGS
@@ -50,7 +50,10 @@ def ops(pattern: str | None, target: str, as_json: bool, as_markdown: bool) -> N
         everything, meanings = stablehlo_support.supported_ops(target), stablehlo_support.MEANINGS
     chosen = everything if pattern is None else tuple(op_support.matching(pattern, everything))
     if as_markdown:
-        page = op_text.markdown(chosen, functions) if target == "litert" else op_text.of_stablehlo(chosen, meanings)
+        if target == "litert":
+            page = op_support.markdown(chosen, functions)
+        else:
+            page = op_support.stablehlo_markdown(chosen, meanings)
         click.echo(page, nl=False)
         return
     if pattern is None and not as_json:
@@ -58,7 +61,7 @@ def ops(pattern: str | None, target: str, as_json: bool, as_markdown: bool) -> N
     if as_json:
         print_json({"ops": [each.to_dict() for each in chosen], "functions": [each._asdict() for each in functions]})
     elif chosen:
-        click.echo("\n".join(op_text.op_lines(chosen, meanings)))
+        click.echo("\n".join(op_support.op_lines(chosen, meanings)))
     if pattern is not None and not chosen:
         close = difflib.get_close_matches(pattern, [each.op for each in everything], 3)
         hint = f"did you mean {', '.join(close)}?" if close else ""

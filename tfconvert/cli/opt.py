@@ -26,7 +26,7 @@ from tfconvert.schema.diagnostics import ERROR, ConversionError
 from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
-    from tfconvert.cli.opt_job import Job, Outcome
+    from tfconvert.cli.opt_job import OptCommand, Outcome
 
 _TERMINAL_ELISION = 16
 
@@ -133,13 +133,13 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
     _finish(outcome, job)
 
 
-def _job(model: str, settings: dict[str, Any]) -> Job:
-    from tfconvert.cli.opt_job import Job, Request
+def _job(model: str, settings: dict[str, Any]) -> OptCommand:
+    from tfconvert.cli.opt_job import OptCommand, Request
     from tfconvert.conversion import resolved
 
     own = {name: settings.pop(name) for name in Request.OPTIONS}
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-    return Job(Request(source, resolved(Options(**settings)), **own), utf8(sys.stderr))
+    return OptCommand(Request(source, resolved(Options(**settings)), **own), utf8(sys.stderr))
 
 
 def _list_passes() -> None:
@@ -158,7 +158,7 @@ def _exiting(status: int) -> Iterator[None]:
         sys.exit(status)
 
 
-def _finish(outcome: Outcome, job: Job) -> None:
+def _finish(outcome: Outcome, job: OptCommand) -> None:
     show(outcome.diagnostics)
     if job.timing is not None:
         click.echo(job.timing.table(), err=True)

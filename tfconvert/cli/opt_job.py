@@ -116,7 +116,7 @@ class Outcome:
         return any(diagnostic.severity == ERROR for diagnostic in self.diagnostics)
 
 
-class Job:
+class OptCommand:
     """A run of `opt`.
 
     Attributes:

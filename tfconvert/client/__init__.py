@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from tfconvert.client.async_client import AsyncClient, AsyncJob
-from tfconvert.client.client import Client, Job
-from tfconvert.client.job_info import JobInfo
-from tfconvert.client.steps import Patience
+from tfconvert.client.client import AsyncClient, AsyncJob, Client, Job
+from tfconvert.client.protocol import JobInfo, Patience
 
 __all__ = ["AsyncClient", "AsyncJob", "Client", "Job", "JobInfo", "Patience"]

@@ -58,11 +58,9 @@ class TarStream(io.RawIOBase):
         self._blocks = self._read_members()
 
     def readable(self) -> bool:
-        """Returns that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Returns that it can be read again."""
         return True
 
     def read(self, size: int = -1) -> bytes:
@@ -84,7 +82,7 @@ class TarStream(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Goes to the start, or to the end, which is all that somebody who sends it needs."""
+        """Moves to the start or to the end, which is all that a sender needs."""
         if offset:
             raise io.UnsupportedOperation("an archive is read from the start")
         if whence == os.SEEK_END:
@@ -123,7 +121,7 @@ class Packed(NamedTuple):
 
 
 def pack_model(path: str | os.PathLike[str]) -> Packed:
-    """Returns what is sent of a model: a file as it is, the files of a folder as an archive.
+    """Returns the upload of a model: a file as it is, the files of a directory as an archive.
 
     Raises:
         ConversionError: There is no such model, or its files can't be read (`model-not-found`, `unreadable-file`).
@@ -144,7 +142,7 @@ def pack_model(path: str | os.PathLike[str]) -> Packed:
 
 
 def pack_samples(paths: Sequence[str | os.PathLike[str]]) -> Packed:
-    """Returns what is sent of samples in files: one as it is, several as an archive.
+    """Returns the upload of files of samples: one as it is, several as an archive.
 
     Raises:
         ConversionError: A file can't be read, or there is none (`no-samples`, `unreadable-file`).

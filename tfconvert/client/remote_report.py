@@ -9,10 +9,9 @@ from typing import Any
 
 from tfconvert.converter.ir.interface import Interface, Tensor
 from tfconvert.converter.pipeline.pass_result import LayerReport, QuantizationReport
-from tfconvert.converter.validation.output_error import OutputError
 from tfconvert.report.report import Report, StageTime
 from tfconvert.schema.diagnostics import Diagnostic, error
-from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, Limits, OutputFidelity
+from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, Limits, OutputError, OutputFidelity
 
 
 def to_report(data: Mapping[str, Any], source: str) -> Report:
@@ -23,7 +22,7 @@ def to_report(data: Mapping[str, Any], source: str) -> Report:
         source: The model as it is called here.
 
     Raises:
-        ConversionError: They are not those of a report (`server-refused`).
+        ConversionError: The data are not those of a report (`server-refused`).
     """
     try:
         return _report(data, source)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.targets.iree.program_file import IreeFile
     from tfconvert.converter.targets.stablehlo.artifact_file import ArtifactFile
     from tfconvert.converter.validation.result_check import Verification
-    from tfconvert.exporters.stablehlo import StableHLOText
+    from tfconvert.exporters.mlir import StableHLOText
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -106,11 +106,11 @@ LITERT = Target(litert.STAGES, _load_litert, _export_litert, _compare_litert, no
 
 
 def _load_stablehlo() -> None:
-    import tfconvert.exporters.stablehlo  # noqa: F401
+    import tfconvert.exporters.mlir  # noqa: F401
 
 
 def _export_stablehlo(module: ModuleOp, options: Options, imported: Imported) -> StableHLOText:
-    from tfconvert.exporters.stablehlo import StableHLOText
+    from tfconvert.exporters.mlir import StableHLOText
 
     if options.mlir_weights == "arguments":
         from tfconvert.converter.targets.stablehlo.weights import as_arguments

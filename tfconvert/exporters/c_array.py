@@ -11,7 +11,7 @@ from tfconvert.exporters.output_file import C_SOURCES, Write, write_whole
 from tfconvert.schema.diagnostics import error
 
 ALIGNMENT = 16
-"""Of the array: the runtime reads tensors where they lie."""
+"""Alignment of the array in bytes: the runtime reads tensors in place."""
 
 # Bytes in a line of source.
 _LINE = 16
@@ -39,7 +39,7 @@ class CArray(NamedTuple):
         return (self.file,) if self.header is None else (self.header, self.file)
 
     def save(self, size: int, write: Write) -> None:
-        """Writes the files, each whole or not at all.
+        """Writes the files atomically.
 
         Args:
             size: The number of bytes.
@@ -85,7 +85,7 @@ class _Lines:
         self._left = b""
 
     def write(self, data: bytes | memoryview) -> None:
-        """Writes the lines that are full; the rest waits for the next block."""
+        """Writes the full lines; the rest is kept for the next block."""
         block = memoryview(data).cast("B") if self._left == b"" else memoryview(self._left + bytes(data))
         whole = len(block) - len(block) % _LINE
         for start in range(0, whole, _LINE):
@@ -115,11 +115,11 @@ def c_array(path: str | os.PathLike[str], name: str | None = None) -> CArray:
     """Returns the array for a file of C or C++ source.
 
     Args:
-        path: The file; beside a source file there will be a header of the same name with `.h`.
+        path: The file; a source file gets a header of the same name with `.h`.
         name: The array's name; by default `g_` and the file's name without its ending.
 
     Raises:
-        ConversionError: The name is not one that C allows (`wrong-option`).
+        ConversionError: C does not allow the name (`wrong-option`).
     """
     file = Path(path)
     header = file.with_suffix(".h") if file.suffix.lower() in C_SOURCES else None

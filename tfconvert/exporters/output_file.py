@@ -1,11 +1,12 @@
-"""Output files that appear whole or not at all: written to a temporary file and renamed; pipes are written to."""
+"""Output files that are written atomically, to a temporary file that is renamed; pipes are written to directly."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +29,7 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 
 
 def write_parts(path: str | os.PathLike[str], parts: Parts) -> None:
-    """Writes a result and the files beside it; each appears whole or not at all.
+    """Writes a result and the files beside it, each atomically.
 
     Args:
         path: The result's place.
@@ -42,19 +43,19 @@ def write_parts(path: str | os.PathLike[str], parts: Parts) -> None:
 
 
 def only_part(parts: Parts) -> Write:
-    """Returns how a result is written that is a single file."""
+    """Returns the parts of a result that is a single file."""
     check_single(parts)
     return parts[""]
 
 
 def check_single(endings: Iterable[str]) -> None:
-    """Checks that a result is a single file, as a stream takes it.
+    """Checks that a result is a single file, as a stream requires.
 
     Args:
         endings: The endings of its files, as `Parts` has them.
 
     Raises:
-        ConversionError: There are files beside it (`wrong-option`).
+        ConversionError: There are other files (`wrong-option`).
     """
     beside = ", ".join(filter(None, endings))
     if beside:
@@ -67,14 +68,14 @@ def check_single(endings: Iterable[str]) -> None:
 
 
 def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path]:
-    """Returns where the files of a result are.
+    """Returns the paths of a result's files.
 
     Args:
         path: The result's place.
         endings: The endings of the files, as `Parts` has them.
 
     Raises:
-        ConversionError: Two files would have one place (`wrong-option`).
+        ConversionError: Two files would have the same path (`wrong-option`).
     """
     places = [Path(path).with_suffix(ending) if ending else Path(path) for ending in endings]
     if len(set(places)) < len(places):
@@ -87,13 +88,27 @@ def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path
 
 
 def write_whole(path: str | os.PathLike[str], write: Write) -> None:
-    """Writes a file beside its place and moves it there; pipes and terminals are written to directly.
-
-    A link is replaced, and what it led to stays as it is, unless that is a pipe or a terminal.
+    """Writes a file as `whole_file` does.
 
     Args:
         path: The file's place.
         write: Writes the contents.
+
+    Raises:
+        ConversionError: It can't be written there (`output-not-writable`).
+    """
+    with whole_file(path) as stream:
+        write(stream)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yields a file beside its place, which is moved there if all goes well; pipes and terminals are written directly.
+
+    A link is replaced and its target left unchanged, unless that is a pipe or a terminal.
+
+    Args:
+        path: The file's place.
 
     Raises:
         ConversionError: It can't be written there (`output-not-writable`).
@@ -105,12 +120,13 @@ def write_whole(path: str | os.PathLike[str], write: Write) -> None:
     try:
         if descriptor is not None:
             with os.fdopen(os.dup(descriptor), "wb") as stream:
-                write(stream)
+                yield stream
         elif _is_device(target):
             with target.open("wb") as stream:
-                write(stream)
+                yield stream
         else:
-            _write_beside(target, write)
+            with _beside(target) as stream:
+                yield stream
     except OSError as problem:
         raise _not_writable(os.fspath(path), problem.strerror or str(problem)) from problem
     except UnicodeError as problem:
@@ -118,10 +134,10 @@ def write_whole(path: str | os.PathLike[str], write: Write) -> None:
 
 
 def descriptor_of(path: str | os.PathLike[str]) -> int | None:
-    """Returns which of the process's open files a path stands for, `None` if it is the path of a file.
+    """Returns which of the process's file descriptors a path names, `None` if it is a path of a file.
 
-    What such a path leads to can't be replaced, and can't always be opened anew: it is a pipe without a name, or a file
-    to which somebody else is writing as well.
+    The target of such a path can't be replaced and can't always be opened again: it may be an anonymous pipe, or a file
+    that another process also writes to.
     """
     text = os.fspath(path)
     if text in _STANDARD:
@@ -131,20 +147,21 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
 
 
 def is_c_source(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a file's name is one of C or C++, so that a model becomes an array there."""
+    """Returns whether a file name has an ending of C or C++, which means that a model is written as an array."""
     return os.fspath(path).lower().endswith((*C_SOURCES, *C_HEADERS))
 
 
-def _write_beside(target: Path, write: Write) -> None:
-    # A name that nobody else uses, in other threads, processes or containers, and that is short, whatever the target's.
+@contextmanager
+def _beside(target: Path) -> Iterator[BinaryIO]:
+    # A short name that is unique among threads, processes and containers.
     beside = target.with_name(f".tfconvert-{os.urandom(8).hex()}.part")
     # The mode of a new file is left to the umask, as for any program's output.
-    # Windows alone has text files, which other bytes come out of than went in.
+    # Only Windows has text files, which are read with other bytes than were written.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(beside, flags, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            write(stream)
+            yield stream
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
@@ -155,10 +172,10 @@ def _is_device(path: Path) -> bool:
     try:
         mode = path.stat().st_mode
     except OSError:
-        return False  # A link that leads nowhere, or in a circle, is replaced as any other.
+        return False  # A dangling or circular link is replaced like any other.
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _not_writable(path: str, reason: str) -> ConversionError:
-    hint = "check that the folder exists, that it may be written to, and that the disk has room"
+    hint = "check that the directory exists and is writable, and that the disk has space left"
     return error("output-not-writable", f"can't write {path}: {reason}", hint=hint)

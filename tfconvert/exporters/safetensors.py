@@ -1,4 +1,4 @@
-"""Weights as a file of the format safetensors, copied from where they are without being held in memory.
+"""Weights as a safetensors file, copied from their sources without being held in memory.
 
 The length of a header in JSON (8 bytes), the header, padded with spaces, and the numbers without gaps. Weights whose
 sizes are multiples of 64 bytes go first, so that they can be used where the file is mapped into memory.
@@ -16,7 +16,7 @@ import numpy as np
 from tfconvert.schema.dialects.tensor_data import TensorData
 
 PARAMETERS = ".safetensors"
-"""The ending of such files, which are beside results."""
+"""The ending of such files beside results."""
 
 _ALIGNMENT = 64
 
@@ -41,7 +41,7 @@ _NAMES = {
 
 
 class Safetensors:
-    """A file of weights, ready to be written.
+    """A file of weights, ready to write.
 
     Attributes:
         size: Its size in bytes.

@@ -1,4 +1,4 @@
-"""The files that a model may read: those that lie in its own folder once every link is resolved."""
+"""The files that a model may read: those in its own directory after all links are resolved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfconvert.schema.files import LARGEST, InputFile
 def is_within(path: Path, folder: Path) -> bool:
     """Returns whether a path lies in a folder, once every link in either is resolved.
 
-    A path that can't be resolved, as a circle of links or a name with a zero byte, is not in any folder.
+    A path that can't be resolved, such as a circle of links or a name with a zero byte, is in no folder.
 
     Args:
         path: The path; the file need not exist.
@@ -25,11 +25,13 @@ def is_within(path: Path, folder: Path) -> bool:
 
 
 def _resolved(path: Path, folder: Path) -> Path | None:
-    """Returns the path without links, `None` if it isn't in the folder."""
+    """Returns the path without links below the folder, `None` if it isn't in the folder."""
     try:
-        resolved = path.resolve()
+        resolved, root = path.resolve(), folder.resolve()
         # Newer versions of Python leave a circle of links as it is.
-        return resolved if resolved.is_relative_to(folder.resolve()) and not resolved.is_symlink() else None
+        if resolved.is_relative_to(root) and not resolved.is_symlink():
+            return folder / resolved.relative_to(root)
+        return None
     except (OSError, RuntimeError, ValueError):
         return None
 
@@ -46,15 +48,15 @@ class Folder(NamedTuple):
     follow_links: bool = False
 
     def has(self, file: Path) -> bool:
-        """Returns whether there is such a file, wherever it may lie."""
+        """Returns whether there is such a file, inside or outside of the folder."""
         return files.is_file(file)
 
     def holds(self, path: Path) -> bool:
-        """Returns whether a path lies in the folder, or need not."""
+        """Returns whether a path lies in the folder or may lie elsewhere."""
         return self.follow_links or is_within(path, self.path)
 
     def check(self, path: Path) -> Path:
-        """Returns a path without links, unless they may lead anywhere.
+        """Returns a path below the folder without links, unless they may lead anywhere.
 
         Raises:
             ConversionError: A link leads out of the folder (`outside-model`).
@@ -73,7 +75,7 @@ class Folder(NamedTuple):
         return files.open_file(self.check(file), follow_links=self.follow_links)
 
     def input(self, file: Path, *, stays_open: bool = True) -> InputFile:
-        """Returns a file of the model that is read in parts; see `open`."""
+        """Opens a file of the model that is read in parts; see `open`."""
         return InputFile(file, self.open(file), stays_open=stays_open)
 
     def read(self, file: Path, limit: int = LARGEST) -> bytes:
@@ -81,7 +83,7 @@ class Folder(NamedTuple):
 
         Args:
             file: The file.
-            limit: How many bytes it may have.
+            limit: The maximum number of bytes.
         """
         return files.read_all(self.open(file), limit)
 
@@ -99,7 +101,7 @@ def _is_circle(path: Path) -> bool:
 def _outside(path: Path) -> ConversionError:
     return error(
         "outside-model",
-        f"{path} is a link that leads out of the model's folder",
-        hint="put the files that links lead to into the folder, or pass --follow-links (follow_links=True in "
+        f"{path} is a link that leads out of the model's directory",
+        hint="copy the targets of links into the directory, or pass --follow-links (follow_links=True in "
         "Python) if you trust the model",
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
+from tfconvert.importers.graph.attributes import shape_of
 from tfconvert.importers.graph.entry_points import (
     PLACEHOLDERS,
     EntryPoint,
@@ -15,17 +16,15 @@ from tfconvert.importers.graph.entry_points import (
     check_versions,
     import_entries,
     override_shape,
+    tensor_hint,
     versions_attribute,
 )
-from tfconvert.importers.graph.function_graphs import as_graph
 from tfconvert.importers.graph.function_instances import FunctionLibrary
-from tfconvert.importers.graph.function_library import import_callees
+from tfconvert.importers.graph.function_library import as_graph, import_callees
 from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import needed_nodes, unused_nodes
-from tfconvert.importers.graph.suggestions import tensor_hint
-from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.importers.graph.variables import check_values
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
@@ -53,8 +52,8 @@ def import_graph_def(
 
     Args:
         path: A GraphDef, binary or text.
-        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach. One with a
-            default is fed only if it is named.
+        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach. A
+            placeholder with a default is only fed if it is named.
         outputs: Tensors to fetch; the nodes that nothing uses by default.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
         wishes: What else the user wants of inputs and outputs.
@@ -132,7 +131,7 @@ def named_entry(
         raise error("wrong-option", f"input_shapes can't be {input_shapes!r}", hint="give a mapping by input name")
     shapes = dict(input_shapes or {})
     names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
-    # A specified shape means that it is fed.
+    # A placeholder with a given shape is fed.
     named = [name for name in shapes if name in nodes and nodes[name].op == _WITH_DEFAULT] if inputs is None else []
     sources = [
         _graph_input(name, nodes, context, shapes, is_optional=inputs is None)
@@ -152,7 +151,7 @@ def _whole_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, inputs
     reached = needed_nodes(nodes, [TensorName(name, "", 0) for name in unused_nodes(nodes)])
     sources = [_graph_input(name, nodes, context, {}, is_optional=False) for name in inputs or ()]
     fed = set(inputs or ())
-    # Nodes that nothing but a cycle reaches have no end that is unused.
+    # In nodes of a cycle without users no node is unused.
     ends = [
         name for name in (*unused_nodes(nodes), *(name for name in nodes if name not in reached)) if name not in fed
     ]
@@ -179,7 +178,7 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
 
 
 def check_tensors(names: Iterable[str], graph: pb.GraphDef) -> None:
-    """Checks that a graph has tensors of some names."""
+    """Checks that a graph has the named tensors."""
     nodes = {node.name: node for node in graph.node}
     context = ImportContext(OpRegistry(()), FunctionLibrary(graph.library))
     for name in names:

@@ -19,7 +19,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tfconvert.importers.keras_files import check_config, check_hdf5
 from tfconvert.importers.temporary_model import (
     SIGNATURE,
     TemporaryModel,
@@ -33,10 +32,94 @@ from tfconvert.importers.temporary_model import (
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import LARGEST, open_file
 
-# Bytes of a file's metadata that are read; it has a few lines.
+# Layers whose vocabulary may be the path of a file to read.
+_LOOKUPS = frozenset({"Hashing", "IndexLookup", "IntegerLookup", "StringLookup", "TextVectorization"})
+
+_TRUST = "if you trust the file, load it yourself and pass the model to tfconvert.convert"
+
+
+def check_config(path: Path, config: object, *, runs_code: bool) -> None:
+    """Checks the configuration of a model, as its JSON holds it.
+
+    Args:
+        path: The file, for messages.
+        config: The configuration.
+        runs_code: Whether the Keras that loads it would run code in it.
+
+    Raises:
+        ConversionError: It holds code that would run, or names a file that would be read (`unsafe-model`).
+    """
+    for each in _tables(config):
+        if runs_code and _holds_code(each):
+            raise _unsafe(path, "has a Lambda layer whose code would run to load it")
+        vocabulary = _settings(each).get("vocabulary")
+        if each.get("class_name") in _LOOKUPS and isinstance(vocabulary, str):
+            raise _unsafe(path, f"names the file {vocabulary!r}, which would be read to load it")
+
+
+def check_hdf5(path: Path, root: Any) -> None:
+    """Checks that an HDF5 file refers to no other file.
+
+    Args:
+        path: The file, for messages.
+        root: The open file.
+
+    Raises:
+        ConversionError: A part of it lies in another file (`unsafe-model`).
+    """
+    import h5py
+
+    pending, seen = [root], set()
+    while pending:
+        group = pending.pop()
+        for name in group:
+            link = group.get(name, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                raise _unsafe(path, f"holds a link to the file {link.filename!r}, which would be read to load it")
+            found = group.get(name) if isinstance(link, h5py.HardLink) else None
+            if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+                raise _unsafe(path, f"has the numbers of {found.name!r} in another file, which would be read")
+            if isinstance(found, h5py.Group) and (place := h5py.h5o.get_info(found.id).addr) not in seen:
+                seen.add(place)
+                pending.append(found)
+
+
+def _tables(config: object) -> Iterator[dict[str, Any]]:
+    """Yields all tables of a configuration, however deep."""
+    pending = [config]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, dict):
+            yield each
+            pending += each.values()
+        elif isinstance(each, list):
+            pending += each
+
+
+def _holds_code(table: dict[str, Any]) -> bool:
+    """Returns whether a table is or contains a compiled function."""
+    if table.get("class_name") == "__lambda__" or "lambda" in (
+        table.get("function_type"),
+        table.get("output_shape_type"),
+        table.get("mask_type"),
+    ):
+        return True
+    return table.get("class_name") == "Lambda" and isinstance(_settings(table).get("function"), list)
+
+
+def _settings(layer: dict[str, Any]) -> dict[str, Any]:
+    settings = layer.get("config")
+    return settings if isinstance(settings, dict) else {}
+
+
+def _unsafe(path: Path, what: str) -> ConversionError:
+    return error("unsafe-model", f"{path} {what}", hint=_TRUST)
+
+
+# Maximum size of a file's metadata, which has a few lines.
 _METADATA = 1 << 16
 
-# Bytes of a model's configuration that are read.
+# Maximum size of a model's configuration.
 _CONFIG = 1 << 28
 
 _DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, ValueError, zlib.error)
@@ -46,29 +129,29 @@ _LOAD = "load the model in Python with its custom objects, and pass it to tfconv
 
 
 def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
-    """Returns a SavedModel of a Keras model's inference, with open batch and a single signature.
+    """Returns a SavedModel of a Keras model's inference, with dynamic batch size and a single signature.
 
     Args:
         model: A model of Keras 3 on TensorFlow, or of tf_keras.
         name: The model, for the report.
 
     Raises:
-        ConversionError: It is a layer only (`unknown-format`), it doesn't run on TensorFlow (`wrong-backend`), it was
-            never built (`not-built`), or Keras can't export it (`export-failed`).
+        ConversionError: It is a layer only (`unknown-format`), it doesn't run on TensorFlow (`wrong-backend`), it is
+            not built (`not-built`), or Keras can't export it (`export-failed`).
     """
     kind = type(model).__name__
     if not any(cls.__name__ == "Model" for cls in type(model).__mro__):
         raise error(
             "unknown-format",
             f"a {kind} of Keras is not a model",
-            hint="make a model of it, for instance keras.Sequential([keras.Input(...), layer])",
+            hint="wrap it in a model, for instance keras.Sequential([keras.Input(...), layer])",
         )
     is_old = _is_old(model)
     _check_backend(is_old, kind)
     if not model.built:
         raise _not_built(kind)
     with temporary_model(name or f"the {kind} model in memory", "KERAS_MODEL") as folder:
-        with explained("export-failed", f"Keras can't export the {kind} model", "see whether model.export can"):
+        with explained("export-failed", f"Keras can't export the {kind} model", "check whether model.export works"):
             if is_old:
                 _save_old(model, folder)
             else:
@@ -77,7 +160,7 @@ def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
 
 
 def save_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None) -> TemporaryModel:
-    """Returns a SavedModel of a model in a file of Keras; nothing in it is run but what Keras and the user bring.
+    """Returns a SavedModel of a model in a file of Keras; only code of Keras and of the user runs.
 
     Args:
         path: The file.
@@ -86,7 +169,7 @@ def save_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None)
     is_zip, version = _version(path)
     keras = _keras_for(path, is_old=not version.startswith("3"))
     with explained("load-failed", f"Keras can't load {path}", _LOAD):
-        # What Keras says of optimizers, which conversion doesn't need, goes nowhere.
+        # Keras' warnings about optimizers are dropped: conversion doesn't need optimizers.
         model = keras.models.load_model(
             path, custom_objects=custom_objects, compile=False, **({"safe_mode": True} if is_zip else {})
         )
@@ -94,7 +177,7 @@ def save_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None)
 
 
 def _is_old(model: Any) -> bool:
-    """Returns whether a model is of Keras 2: of tf_keras, or of a `keras` of that version."""
+    """Returns whether a model is of Keras 2: `tf_keras`, or a `keras` of that version."""
     if any(cls.__module__.partition(".")[0] == "tf_keras" for cls in type(model).__mro__):
         return True
     return str(user_module("keras").__version__).startswith("2.")
@@ -106,8 +189,7 @@ def _check_backend(is_old: bool, kind: str) -> None:
         raise error(
             "wrong-backend",
             f"the {kind} model runs on Keras' {backend} backend, not on TensorFlow",
-            hint="save it (model.save, model.save_weights), and load model and weights in a process where "
-            "KERAS_BACKEND=tensorflow",
+            hint="save it (model.save, model.save_weights), and load it in a process where KERAS_BACKEND=tensorflow",
         )
 
 
@@ -115,12 +197,12 @@ def _not_built(kind: str) -> ConversionError:
     return error(
         "not-built",
         f"the {kind} model has no input shapes yet",
-        hint="call it on an example, or begin it with keras.Input(...)",
+        hint="call it on an example, or start it with keras.Input(...)",
     )
 
 
 def _save_new(model: Any, folder: TemporaryModel) -> None:
-    """Saves a model of Keras 3; a Keras that keeps its signatures elsewhere leaves out the source lines."""
+    """Saves a model of Keras 3; source lines are left out if Keras keeps its signatures elsewhere."""
     utils = sys.modules.get("keras.src.export.export_utils")
     if utils is None or not hasattr(utils, "get_input_signature"):
         model.export(str(Path(folder)), verbose=False)
@@ -128,7 +210,7 @@ def _save_new(model: Any, folder: TemporaryModel) -> None:
     tf = user_module("tensorflow")
     signature = _completed(tf, utils.get_input_signature(model), iter(getattr(model, "inputs", None) or ()))
     archive = user_module("keras").export.ExportArchive()
-    # Keras adds `serving_default`, whose tensors are then called as in the models that it exports.
+    # Keras adds `serving_default`, whose tensors are then named as in exported models.
     function = archive.track_and_add_endpoint("serve", model, signature)
     folder.signatures = [SIGNATURE]
     concrete = function.get_concrete_function()
@@ -137,14 +219,14 @@ def _save_new(model: Any, folder: TemporaryModel) -> None:
 
 
 def _completed(tf: ModuleType, signature: Any, inputs: Iterator[Any], name: str | None = None) -> Any:
-    """Returns a signature with what Keras's own leaves out: the batch of the model's inputs, and keys as names.
+    """Adds to a Keras signature the batch of the model's inputs, and keys as names.
 
-    A model of a class has no inputs; it was built by a call, whose batch says nothing of the next.
+    A subclassed model has no inputs; it was built by a call, whose batch does not bind the next one.
 
     Args:
         tf: TensorFlow.
-        signature: The signature, or a part of it.
-        inputs: The model's inputs from there on, in the signature's order.
+        signature: The signature, or part of it.
+        inputs: The model's remaining inputs, in the signature's order.
         name: The key of the part.
     """
     if isinstance(signature, Mapping):
@@ -158,7 +240,7 @@ def _completed(tf: ModuleType, signature: Any, inputs: Iterator[Any], name: str 
 
 
 def _save_old(model: Any, folder: TemporaryModel) -> None:
-    """Saves a model of Keras 2 with the names of its inputs and outputs, as its own SavedModels have them."""
+    """Saves a model of Keras 2 with the names of inputs and outputs that its own SavedModels have."""
     tf = user_module("tensorflow")
     keras = sys.modules.get("tf_keras") or user_module("keras")
     arguments, options = model.save_spec() or ((), {})
@@ -173,7 +255,7 @@ def _save_old(model: Any, folder: TemporaryModel) -> None:
             flat = tf.nest.flatten(results)
             results = dict(zip(model.output_names or _numbered("output", len(flat)), flat, strict=True))
         folder.results[SIGNATURE] = list(results)
-        # As in a function that returns them in a list.
+        # As for a function that returns a list.
         folder.tensors[SIGNATURE] = {name: f"Identity_{at}" if at else "Identity" for at, name in enumerate(results)}
         return results
 
@@ -194,7 +276,7 @@ def _numbered(name: str, count: int) -> list[str]:
 
 
 def _version(path: Path) -> tuple[bool, str]:
-    """Returns whether a file is a zip, and the version of the Keras that wrote it; "2" where it doesn't tell."""
+    """Returns whether a file is a zip, and the version of the Keras that wrote it, "2" by default."""
     try:
         with os.fdopen(open_file(path), "rb") as file:
             is_zip = file.read(2) == b"PK"
@@ -208,7 +290,7 @@ def _version(path: Path) -> tuple[bool, str]:
             config = json.loads(_member(archive, "config.json", _CONFIG))
             _check_weights(path, archive)
     except (*_DAMAGED, RecursionError):
-        raise _no_model(path, "it is damaged, or something else") from None
+        raise _no_model(path, "it is damaged or has another format") from None
     check_config(path, config, runs_code=False)
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     return True, version if isinstance(version, str) else "3"
@@ -220,7 +302,7 @@ def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
 
 
 def _check_weights(path: Path, archive: zipfile.ZipFile) -> None:
-    """Checks the weights in a zip, which h5py reads where they are unless they are compressed."""
+    """Checks the weights in a zip, which h5py reads in place unless they are compressed."""
     weights = [each for each in archive.infolist() if each.filename.endswith(".h5")]
     if not weights or importlib.util.find_spec("h5py") is None:
         return
@@ -234,7 +316,7 @@ def _check_weights(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def _check_hdf5(path: Path) -> str:
-    """Returns the version of Keras that wrote an HDF5 file, after a look for code, which Keras 2 would run."""
+    """Returns the version of Keras that wrote an HDF5 file, after a check for code, which Keras 2 would run."""
     if importlib.util.find_spec("h5py") is None:
         raise _needs(path, "Keras", _PIP)
     import h5py
@@ -244,7 +326,7 @@ def _check_hdf5(path: Path) -> str:
             check_hdf5(path, file)
             text, version = file.attrs.get("model_config"), file.attrs.get("keras_version", "2")
     except OSError:
-        raise _no_model(path, "it is damaged, or something else") from None
+        raise _no_model(path, "it is damaged or has another format") from None
     if text is None:
         raise _no_model(path, "it has weights only")
     try:

@@ -1,4 +1,4 @@
-"""MetaGraphs of TensorFlow 1: `model.ckpt-100.meta`, a graph with the checkpoint of its variables beside it."""
+"""MetaGraphs of TensorFlow 1: `model.ckpt-100.meta`, a graph with a checkpoint of its variables beside it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_inpu
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import dependent_nodes, unused_nodes
-from tfconvert.importers.graph.table_initializers import import_table_initializers
-from tfconvert.importers.graph.variables import check_values, import_variables
+from tfconvert.importers.graph.variables import check_values, import_table_initializers, import_variables
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.importers.graph_def import named_entry, output_types
 from tfconvert.importers.saved_model import signature_entries
@@ -35,20 +34,20 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _SUFFIX = ".meta"
-# The file in which TensorFlow notes a folder's newest checkpoint.
+# The file in which TensorFlow records a folder's newest checkpoint.
 _STATE = "checkpoint"
 
-# Bytes of the largest such file that is read; a line for each checkpoint that was kept.
+# Maximum size of such a file, which has a line for each kept checkpoint.
 _MAX_STATE = 1 << 24
 
 _PATH_KEY = "model_checkpoint_path"
 
-# So many nodes are suggested as outputs.
+# Maximum number of nodes suggested as outputs.
 _SHOWN = 8
 
 
 def find_meta_graph(path: Path, *, follow_links: bool = False) -> Path | None:
-    """Returns the MetaGraph file that a path means, `None` if it means none.
+    """Returns the MetaGraph file that a path refers to, or `None`.
 
     Args:
         path: The file, any other of a checkpoint's files, their common prefix, or a folder with a `checkpoint` file.
@@ -77,7 +76,7 @@ def _in_folder(folder: Folder) -> Path | None:
         raise error(
             "outside-model",
             f"{folder.path / _STATE} names {str(named)!r}, which is not in the model's folder",
-            hint="give the .meta file, or copy the checkpoint's files into the folder",
+            hint="give the .meta file, or copy the checkpoint's files into the directory",
         )
     return found if found is None else folder.check(found)
 
@@ -97,7 +96,7 @@ def _named(folder: Folder) -> Path | None:
 
 
 def _here(named: Path, folder: Folder) -> Path:
-    """Returns the prefix of a named checkpoint in the folder: the path is one of the machine that saved, perhaps."""
+    """Returns the prefix of a named checkpoint in the folder: the path may be from the machine that saved it."""
     there = folder.holds(named) and is_file(_index(named))
     return named if there else folder.path / named.name
 
@@ -116,11 +115,11 @@ def import_meta_graph(
     *,
     functional: bool = False,
 ) -> ModuleOp:
-    """Returns the module of a MetaGraph and the checkpoint that lies beside it.
+    """Returns the module of a MetaGraph and the checkpoint beside it.
 
     Args:
-        path: The `.meta` file, binary or text. The checkpoint has the same name with other endings, or else is the one
-            that the folder's `checkpoint` file names.
+        path: The `.meta` file, binary or text. The checkpoint has the same name with other endings, or is the one that
+            the folder's `checkpoint` file names.
         inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach.
         outputs: Tensors to fetch; by default the only node that has no users and that an input reaches.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
@@ -174,7 +173,7 @@ def _read(file: Path) -> pb.MetaGraphDef:
 
 
 def checkpoint_state(folder: Path) -> Path:
-    """Returns the file in which TensorFlow notes a folder's newest checkpoint, whether it is there or not."""
+    """Returns the path of the file in which TensorFlow records a folder's newest checkpoint."""
     return folder / _STATE
 
 
@@ -197,10 +196,10 @@ def checkpoint_of(file: Path, *, follow_links: bool = False) -> Path | None:
 def _result(
     meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef], context: ImportContext, inputs: Sequence[str] | None
 ) -> str:
-    """Returns the one node that nothing uses and an input reaches; savers and initialisers are none.
+    """Returns the one node that nothing uses and an input reaches; savers and initializers don't count.
 
     Raises:
-        ConversionError: There is none, or it isn't the only one, as where the graph trains, too (`no-outputs`).
+        ConversionError: There is none, or not only one, for instance in a training graph (`no-outputs`).
     """
     names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
     reached = dependent_nodes(nodes, [parse_graph_input(name).node for name in names])
@@ -209,8 +208,8 @@ def _result(
     if len(found) != 1:
         raise error(
             "no-outputs",
-            "the graph has no signature, and it is not clear what its outputs are",
-            hint=f"name them with --output; what nothing uses: {', '.join(found[:_SHOWN]) or '(nothing)'}",
+            "the graph has no signature, and its outputs are ambiguous",
+            hint=f"name them with --output; unused nodes: {', '.join(found[:_SHOWN]) or '(nothing)'}",
         )
     return found[0]
 

@@ -11,18 +11,18 @@ import re
 from pathlib import Path
 
 from tfconvert.importers.containment import is_within
+from tfconvert.ops.verification import first_broken
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tf_saved_model import AssetOp
-from tfconvert.schema.dialects.verification import first_broken
 from tfconvert.schema.files import read_file
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
 from tfconvert.schema.limits import check_size
 
-# The number of characters of a long line that are shown around an error.
+# Maximum number of characters of a line shown around an error.
 _WINDOW = 100
 
 _NOTHING = re.compile(r"(?:\s|//[^\n]*)*")
@@ -37,7 +37,7 @@ def import_mlir(
         text: MLIR in the project's dialects; top-level ops without a module get one.
         filename: The name of the text in errors.
         first_line: The number of the text's first line, if it is a part of a file.
-        asset_root: The folder below which the text may name files to be read; it may name none by default.
+        asset_root: The folder below which the text may name files to be read; by default it may not name any.
 
     Raises:
         ConversionError: It is too long (`too-large-text`), can't be parsed (`malformed-mlir`), breaks a rule of a
@@ -55,11 +55,11 @@ def import_mlir(
 
 
 def _check_asset(op: AssetOp, root: str | os.PathLike[str] | None) -> None:
-    """Rejects a file that the author of the text may not read: its contents would end up in the converted model."""
+    """Rejects files outside of the asset root, whose contents would end up in the converted model."""
     filename = op.properties.get("filename")
     name = filename.data if isinstance(filename, StringAttr) else ""
     if root is None or not name or not is_within(Path(name), Path(root)):
-        where = "the text may name no files" if root is None else f"it is not in {os.fspath(root)}"
+        where = "the text may not name files" if root is None else f"it is not in {os.fspath(root)}"
         raise error_at(
             op,
             "bad-asset",
@@ -83,7 +83,7 @@ def read_mlir(path: Path) -> str:
             "malformed-mlir",
             f"byte {problem.start} is not UTF-8 text",
             location=str(path),
-            hint="MLIR bytecode is not read; print the module as text",
+            hint="MLIR bytecode is not supported; print the module as text",
         ) from problem
 
 
@@ -98,7 +98,7 @@ def _parse(text: str, filename: str, first_line: int) -> ModuleOp:
         raise _error(text, filename, first_line, problem.position, problem.message) from problem
     except RecursionError as problem:
         position = parser.pos if parser is not None else 0
-        raise _error(text, filename, first_line, position, "this is nested too deeply to be read") from problem
+        raise _error(text, filename, first_line, position, "nested too deeply") from problem
 
 
 def _error(text: str, filename: str, first_line: int, position: int, message: str) -> ConversionError:

@@ -1,6 +1,6 @@
-"""The files that a model consists of: what an import of it may read.
+"""The files that a model consists of, which an import may read.
 
-The import of what is only known about MetaGraphs is late, since most models are none.
+MetaGraphs' importer is imported late, since most models don't need it.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import re
 from pathlib import Path
 
 from tfconvert.importers.graph.debug_info import DEBUG_INFO
-from tfconvert.importers.graph.table_initializers import ASSETS
+from tfconvert.importers.graph.variables import ASSETS
 from tfconvert.importers.saved_model import FILES, is_saved_model
 from tfconvert.schema.files import is_file, is_folder, read_file
 
-# How MLIR text names a file of an asset.
+# The name of an asset's file in MLIR text.
 _ASSET = re.compile(rb'filename = "((?:[^"\\\n]|\\.)*)"')
 
 
 def model_files(
     path: Path, asset_root: str | os.PathLike[str] | None = None, *, follow_links: bool = False
 ) -> list[Path]:
-    """Returns the files of a model in a stable order; none if there is no such model.
+    """Returns the files of a model in a stable order; empty if there is no such model.
 
     Args:
-        path: What `tfconvert.convert` takes as a path.
+        path: A path as for `tfconvert.convert`.
         asset_root: MLIR text: the folder below which it may name files.
         follow_links: Whether links may lead out of the model's folder.
     """
@@ -47,7 +47,7 @@ def _of_saved_model(folder: Path) -> list[Path]:
 
 
 def _of_meta_graph(path: Path, follow_links: bool) -> list[Path]:
-    """Returns the files of a MetaGraph; none if the path means none."""
+    """Returns the files of a MetaGraph; empty if the path refers to none."""
     from tfconvert.importers.meta_graph import checkpoint_of, checkpoint_state, find_meta_graph
 
     file = find_meta_graph(path, follow_links=follow_links)

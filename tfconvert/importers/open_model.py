@@ -90,17 +90,17 @@ class Selection(Protocol):
         """GraphDefs: whether to import every node as it is, though it can't be converted so."""
 
 
-# What TensorFlow's own converter leaves out beside `serving_default`: the other name of models that Keras exports.
+# The second name of models that Keras exports, which TensorFlow's converter omits beside `serving_default`.
 _SECOND_NAMES = ("serve",)
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
-    """Saves a model that only its own framework can read: a Keras model, a Keras file, or TensorFlow's functions.
+    """Saves a model that only its framework can read: a Keras model, a Keras file, or TensorFlow's functions.
 
-    The names of its classes' modules determine what the model is, so that no framework is imported to find out.
+    The names of its classes' modules determine its kind, so that no framework is imported to find out.
 
     Returns:
-        The folder of the SavedModel, which stays as long as this object; `None` if the model can be imported as it is.
+        The SavedModel's folder, which exists as long as this object; `None` if the model can be imported as it is.
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
@@ -115,7 +115,7 @@ def save_if_needed(model: object) -> TemporaryModel | None:
 
         return save_keras(model)
     if "tensorflow" in frameworks and "google" not in frameworks:
-        from tfconvert.importers.concrete_functions import save_functions
+        from tfconvert.importers.temporary_model import save_functions
 
         return save_functions(model)
     return None
@@ -131,10 +131,10 @@ def _frameworks(model: object) -> set[str]:
 def files_of(
     model: object, asset_root: str | os.PathLike[str] | None = None, *, follow_links: bool = False
 ) -> list[Path]:
-    """Returns the files that an import of a model may read; none for a model in memory.
+    """Returns the files that an import of a model may read; empty for a model in memory.
 
     Args:
-        model: What `import_model` or `save_if_needed` takes.
+        model: A model as for `import_model` or `save_if_needed`.
         asset_root: MLIR text: the folder below which it may name files.
         follow_links: Whether links may lead out of the model's folder.
     """
@@ -156,7 +156,7 @@ def import_model(model: object, options: Selection, *, functional: bool) -> Modu
     """
     if not isinstance(model, str | os.PathLike):
         return _import_message(model, options, functional=functional)
-    _refuse(options, ("checkpoint",), "is for messages in memory; a model's folder has its own")
+    _refuse(options, ("checkpoint",), "is for messages in memory; a model's folder has its own checkpoint")
     return _import_path(Path(model), options, functional=functional)
 
 
@@ -168,7 +168,7 @@ def _import_message(message: object, options: Selection, *, functional: bool) ->
     if isinstance(model, pb.GraphDef):
         from tfconvert.importers.graph_def import import_graph
 
-        _refuse(options, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef has nodes only")
+        _refuse(options, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef only has nodes")
         return import_graph(
             model, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
         )
@@ -187,7 +187,7 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent
     if path.suffix != ".mlir":
-        _refuse(options, ("asset_root",), "is the folder of the files that MLIR text names; a model brings its own")
+        _refuse(options, ("asset_root",), "is the folder of files named by MLIR text; models have their own")
     if is_saved_model(path):
         return import_saved_model(
             path, options.signatures, options.tags, options.input_shapes, _wishes(options), functional=functional
@@ -253,7 +253,7 @@ def _wishes(options: Selection) -> Wishes:
     )
     if options.order.startswith("official"):
         from tfconvert.importers.graph.entry_points import tensor_of
-        from tfconvert.importers.official_order import by_fingerprint, label_v1
+        from tfconvert.importers.graph.signature_order import by_fingerprint, label_v1
 
         wishes = wishes._replace(sort_key=by_fingerprint, second_names=_SECOND_NAMES)
         return wishes if options.order == "official" else wishes._replace(sort_key=tensor_of, label=label_v1)
@@ -266,7 +266,7 @@ def _wishes(options: Selection) -> Wishes:
 def _op_defs(options: Selection) -> Sequence[OpDef]:
     if options.op_defs is None:
         return ()
-    from tfconvert.importers.op_lists import read_op_defs
+    from tfconvert.importers.graph.protos import read_op_defs
 
     return read_op_defs(options.op_defs)
 
@@ -278,10 +278,10 @@ def _import_ir(path: Path, options: Selection) -> ModuleOp:
 
         return import_mlir(read_mlir(path), str(path), asset_root=options.asset_root)
     from tfconvert.importers.tflite.model import check_versions, import_tflite
-    from tfconvert.schema.dialects.verification import first_broken
+    from tfconvert.ops.verification import first_broken
 
     module = import_tflite(path)
-    # The runtime takes more element types than its dialect lists; which ones is asked before a file is written.
+    # The runtime accepts more element types than its dialect lists; they are checked before a file is written.
     broken = None if options.is_raw else first_broken(module, with_elements=False)
     if broken is not None:
         raise ConversionError([broken.diagnostic("malformed-tflite")])

@@ -1,8 +1,8 @@
 """SavedModels, of TensorFlow 2 (object graph) and 1 (restore ops), to modules.
 
 A signature is a list of feeds and fetches in the main graph, in both kinds; they differ in how a variable's node is
-tied to the checkpoint, see `tfconvert/importers/graph/variables.py`. Only what the chosen signatures reach is
-imported: a SavedModel's save and restore functions are most of it.
+tied to the checkpoint, see `tfconvert/importers/graph/variables.py`. Only nodes that the chosen signatures reach are
+imported: most others are functions for saving and restoring.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from tfconvert.importers.containment import Folder
-from tfconvert.importers.graph.call_order import call_order
-from tfconvert.importers.graph.cuts import Cuts, cut_name, with_cuts
+from tfconvert.importers.graph.attributes import shape_of
 from tfconvert.importers.graph.debug_info import load_debug_info, no_source
 from tfconvert.importers.graph.entry_points import (
+    Cuts,
     EntryPoint,
     GraphInput,
     GraphOutput,
     check_versions,
+    cut_name,
     import_entries,
     override_shape,
     versions_attribute,
+    with_cuts,
 )
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
-from tfconvert.importers.graph.keras_outputs import output_names
 from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
-from tfconvert.importers.graph.table_initializers import INITIALIZER, import_table_initializers
-from tfconvert.importers.graph.tensor_proto import shape_of
-from tfconvert.importers.graph.variables import import_variables
+from tfconvert.importers.graph.signature_order import call_order, output_names
+from tfconvert.importers.graph.variables import INITIALIZER, import_table_initializers, import_variables
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
@@ -46,12 +46,12 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 FILES = ("saved_model.pb", "saved_model.pbtxt")
-"""Where a SavedModel's graph is, binary or as text."""
+"""The files of a SavedModel's graph, binary and as text."""
 
-# A signature wrapper calls one function and forwards its results; nodes beside one for each result.
+# A signature wrapper calls one function and forwards its results; a few nodes in addition to one for each result.
 _WRAPPER_NODES = 8
 
-# The signature that is called where none is named.
+# The signature that is called by default.
 _DEFAULT = "serving_default"
 
 _TRAIN_OP = "__saved_model_train_op"
@@ -61,7 +61,7 @@ class MetaGraphInfo(NamedTuple):
     """One of the graphs in a SavedModel.
 
     Attributes:
-        tags: The tags by which it is chosen.
+        tags: The tags that select it.
         tensorflow_version: The version of TensorFlow that wrote it; empty if unknown.
         signatures: The keys of its signatures.
     """
@@ -88,7 +88,7 @@ class Files(NamedTuple):
 
     Attributes:
         folder: The model's folder, where assets, debug info and Keras' own metadata may be.
-        checkpoint: The path of the variables' values, without their files' endings.
+        checkpoint: The path of the variables' values, without the files' endings.
     """
 
     folder: Folder | None
@@ -106,7 +106,7 @@ def is_saved_model(path: str | os.PathLike[str]) -> bool:
 
 
 def graphs_in(path: str | os.PathLike[str], *, follow_links: bool = False) -> tuple[MetaGraphInfo, ...]:
-    """Returns what graphs a SavedModel holds.
+    """Returns the graphs in a SavedModel.
 
     Args:
         path: The SavedModel's folder.
@@ -252,7 +252,7 @@ def signature_entries(
 ) -> list[EntryPoint]:
     """Returns an entry point for each chosen signature; equal ones become one with several exported names.
 
-    If none is chosen, one that is `serving_default` has no other name, so that it can be called without one.
+    By default, the one that is `serving_default` has no other name, so that it can be called without one.
 
     Args:
         meta_graph: The MetaGraph.
@@ -297,7 +297,7 @@ def signature_entries(
             continue
         same.exported_names.append(key)
         if wanted is None and key == _DEFAULT:
-            # What is called without a name has the labels of its own tensors.
+            # A signature that is called without a name has the labels of its own tensors.
             by_meaning[meaning] = entry._replace(symbol=same.symbol, exported_names=same.exported_names)
     entries = list(by_meaning.values())
     if wishes.inputs is not None or wishes.outputs is not None:
@@ -342,7 +342,7 @@ def _entry_point(
         if element is None or tensor.node not in nodes:
             raise error(
                 "bad-signature",
-                f"input {name!r} of signature {key!r} names a tensor that isn't there",
+                f"input {name!r} of signature {key!r} names a missing tensor",
                 hint="the model file is damaged",
             )
         shape = shape_of(info.tensor_shape)
@@ -366,7 +366,7 @@ def _tensor_name(key: str, name: str, info: pb.TensorInfo) -> str:
 def _sort(
     entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef], wishes: Wishes
 ) -> None:
-    """Puts an entry point's inputs and outputs, which are in the order of their names, in the order that is wanted."""
+    """Returns an entry point, sorted by the names of inputs and outputs, in the requested order."""
     if wishes.sort_key is not None:
         entry.inputs.sort(key=wishes.sort_key)
         entry.outputs.sort(key=wishes.sort_key)
@@ -393,11 +393,10 @@ def _labelled(entry: EntryPoint, wishes: Wishes) -> EntryPoint:
 
 
 def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef]) -> Hashable:
-    """Returns a key that only entry points share that compute the same from the same inputs.
+    """Returns a key that is equal only for entry points that compute the same from the same inputs.
 
-    It looks through what `serve` and `serving_default` are: calls, with the same arguments, of wrappers that call the
-    same function; or, in models of TensorFlow 1, the same tensors. Others that are equal are merged by the pass
-    `merge-functions`, at the price of importing them.
+    It covers `serve` and `serving_default`: calls with the same arguments of wrappers of the same function or, in
+        TensorFlow 1, the same tensors. Other equal functions are imported, and merged by the pass `merge-functions`.
     """
     inputs = tuple((each.name, each.type) for each in entry.inputs)
     called = {output.tensor.node for output in entry.outputs}
@@ -411,7 +410,7 @@ def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mappin
 
 
 def _wrapper_meaning(name: str, library: Mapping[str, pb.FunctionDef]) -> Hashable:
-    """Returns a structural key of a small function, independent of names; any other function's name."""
+    """Returns a structural key of a small function, independent of names; the name of any other."""
     function = library.get(name)
     if function is None or len(function.node_def) > _WRAPPER_NODES + len(function.signature.output_arg):
         return name

@@ -1,4 +1,7 @@
-"""A module's graph as plain data: functions of nodes, without the constants and the weights that these read."""
+"""A module's graph as plain data, and an instrument that keeps the graph of the model as it was imported.
+
+Functions consist of nodes, without constants and the weights that these read.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfconvert.converter.ir.interface import entry_functions
+from tfconvert.converter.pipeline.pass_registry import pass_class
+from tfconvert.converter.pipeline.stage import Instrument, Stage
+from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.tensor_data import Constant, DenseElementsAttr, TensorData, constant_of, to_array
+from tfconvert.schema.dialects.tf_executor import GraphOp
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, port_names
 from tfconvert.schema.dialects.tfl import BESIDE, CUSTOM_CODE, NO_VALUE, PREFIX
 from tfconvert.schema.ir.attribute import Attribute
@@ -78,7 +85,7 @@ class Node:
     names: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns what is known, as plain data."""
+        """Returns the node as plain data, without empty fields."""
         known = {
             "operands": [each if isinstance(each, dict) else list(each) for each in self.operands],
             "types": self.types,
@@ -221,9 +228,9 @@ class _Collector:
             node.bytes += size
 
 
-def functions_of(module: ModuleOp) -> list[Function]:
+def function_graphs(module: ModuleOp) -> list[Function]:
     """Returns a module's functions as graphs: those that are exported, then those that these run."""
-    symbols_of = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+    symbols_of = functions_of(module)
     collector = _Collector()
     pending = [function.sym_name for function in entry_functions(module)]
     known = set(pending)
@@ -273,7 +280,7 @@ def type_bytes(tensor_type: Attribute) -> int:
 
 
 def _live_bytes(ops: Sequence[Operation], returned: Set[Value], sizes: Mapping[Attribute, int]) -> int:
-    """Returns how many bytes of tensors ops need at one time at most, if they run in their order.
+    """Returns the peak memory of the ops' tensors, in bytes, if they run in order.
 
     Args:
         ops: The ops.
@@ -334,3 +341,77 @@ def _value_text(constant: Constant | None) -> dict[str, str]:
     ]
     text = ", ".join(f"{value:.6g}" if isinstance(value, float) else str(value)[:40] for value in values)
     return {"value": f"[{text}]" if constant.shape else text}
+
+
+if TYPE_CHECKING:
+    from tfconvert.schema.ir.builtin import ModuleOp
+    from tfconvert.schema.ir.locations import Location
+
+
+@dataclass(slots=True)
+class KeepGraphs(Instrument):
+    """Keeps the graph after import, once only ops of the model are in it, and the number of ops after each pass.
+
+    Attributes:
+        stages: The passes that were run, with the numbers of ops that they left.
+    """
+
+    stages: list[tuple[str, int]] = field(default_factory=list)
+    _before: list[Function] = field(default_factory=list)
+
+    def before(self, stage: Stage, module: ModuleOp) -> None:
+        if self._before or any(isinstance(op, GraphOp) for op in module.walk()):
+            return
+        # Inlined as the model itself will be, so that ops have the same locations in both graphs.
+        copy = module.clone()
+        pass_class("inline")().apply(copy)
+        self._before = function_graphs(copy)
+
+    def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
+        self.stages.append((stage.run, count_ops(module)))
+        return ()
+
+    def graphs(self, result: ModuleOp) -> dict[str, Any]:
+        """Returns the graphs before and after, with the origin of each node of the result.
+
+        Args:
+            result: The module at the end.
+        """
+        after = function_graphs(result)
+        links = _links(self._before, after)
+        for function, found in zip(after, links, strict=True):
+            for index, each in found.items():
+                function.nodes[int(index)].scope = self._layer(each["from"]) or function.nodes[int(index)].scope
+        return {
+            "before": [function.to_dict() for function in self._before],
+            "after": [function.to_dict() | {"links": found} for function, found in zip(after, links, strict=True)],
+            "stages": [{"name": name, "ops": count} for name, count in self.stages],
+        }
+
+    def _layer(self, places: Sequence[Sequence[int]]) -> str:
+        """Returns the name of the node with the largest weights: a fused operator is in the layer that has these."""
+        nodes = [self._before[number].nodes[index] for number, index in places]
+        return max(nodes, key=lambda node: node.bytes).name if any(node.bytes for node in nodes) else ""
+
+
+def _links(before: Sequence[Function], after: Sequence[Function]) -> list[dict[str, dict[str, list[list[int]]]]]:
+    """Returns the nodes that those of each function replace, as functions and indices; folded ones apart."""
+    places: dict[Location, list[list[int]]] = {}
+    for number, function in enumerate(before):
+        for index, node in enumerate(function.nodes):
+            for location in node.origins:
+                places.setdefault(location, []).append([number, index])
+    found = []
+    for function in after:
+        links: dict[str, dict[str, list[list[int]]]] = {}
+        for index, node in enumerate(function.nodes):
+            came = [place for location in node.origins for place in places.get(location, ())]
+            folded = [place for location in node.folded for place in places.get(location, ()) if place not in came]
+            if came or folded:
+                links[str(index)] = {"from": _distinct(came), "folded": _distinct(folded)}
+        found.append(links)
+    return found
+
+
+def _distinct(places: Sequence[list[int]]) -> list[list[int]]:
+    return [list(place) for place in dict.fromkeys(map(tuple, places))]

@@ -63,7 +63,7 @@ def _node(
 
 
 def _attributes(node: Mapping[str, Any], replaced: Sequence[str]) -> list[dict[str, str]]:
-    """Returns what is known of a node, as pairs of text."""
+    """Returns the attributes of a node, as pairs of strings."""
     constants = {
         f"operand {position}": " ".join(str(operand[key]) for key in ("type", "name", "value") if operand.get(key))
         for position, operand in enumerate(node.get("operands", ()))

@@ -32,9 +32,9 @@ def render(
     """Returns the page of a report.
 
     Args:
-        report: The report as plain data, of now or from a file of long ago.
+        report: The report as plain data, also of an older version.
         graphs: The graphs before and after, as `Report.graphs` has them.
-        latency: How long operators take, in milliseconds, by the names of their nodes.
+        latency: The time of operators in milliseconds, by the names of their nodes.
     """
     style, script, policy = _fixed()
     data = {key: value for key, value in report.items() if key not in _TIMES}
@@ -53,7 +53,7 @@ def render(
 
 @cache
 def _fixed() -> tuple[str, str, str]:
-    """Returns what all pages have in common: the style, the script, and the policy that allows these."""
+    """Returns the parts that all pages share: the style, the script, and the policy that allows these."""
     style = "".join(map(_read, STYLES))
     script = "(() => {\n" + "\n".join(map(_read, SCRIPTS)) + "})();\n"
     policy = (
@@ -77,7 +77,7 @@ def _json(data: object) -> str:
     """Returns JSON in ASCII that can't end the element that it is in."""
     try:
         text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError):  # A number that JSON doesn't have, which is rare, or another kind of table.
+    except (TypeError, ValueError):  # Infinities or NaN, which are rare, or mappings that are no dictionaries.
         text = json.dumps(_finite(data), separators=(",", ":"))
     for sign, escaped in _IN_MARKUP.items():
         text = text.replace(sign, escaped)
@@ -85,7 +85,7 @@ def _json(data: object) -> str:
 
 
 def _finite(data: object) -> object:
-    """Returns data with numbers that JSON doesn't have as text: `Infinity` is what Python alone would read again."""
+    """Returns data with infinities and NaN as strings: JSON has no such numbers."""
     if isinstance(data, float) and (data != data or data in (float("inf"), float("-inf"))):
         return str(data)
     if isinstance(data, Mapping):

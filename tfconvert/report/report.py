@@ -13,7 +13,7 @@ from tfconvert.schema.diagnostics import Diagnostic, printable
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.converter.pipeline.pass_result import LayerReport, PassResult, QuantizationReport
-    from tfconvert.converter.validation.output_error import OutputError
+    from tfconvert.schema.fidelity import OutputError
 
 # How many entries a section of the short text has.
 _FEW = 8
@@ -39,7 +39,7 @@ class Report(NamedTuple):
         operations_before: TensorFlow ops after import, by name.
         operators: LiteRT operators in the result, by name.
         bytes_by_operator: Constant bytes in the result by the operator that first uses them.
-        rewrites: How often each pass did what it reports: patterns applied, variables frozen, ops folded.
+        rewrites: How many times each pass did what it reports: patterns applied, variables frozen, ops folded.
         headings: The titles under which the short text lists what some passes did, by the pass.
         frozen_variables: How many variables became constants.
         interfaces: The interfaces of the exported functions.
@@ -51,7 +51,7 @@ class Report(NamedTuple):
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
         graphs: The graphs before and after as plain data, if they were to be kept; not part of `to_dict`.
         input_notes: Notes on the sizes of inputs.
-        custom_operators: How often each operator is called that the app must register.
+        custom_operators: How many times each operator is called that the app must register.
     """
 
     source: str

@@ -1,6 +1,6 @@
 """The error tree: what went wrong or was decided, where, and what to do about it.
 
-Every failure that a user can meet is a `ConversionError` that holds one or more `Diagnostic`s; a stage
+Every failure that a user can encounter is a `ConversionError` that holds one or more `Diagnostic`s; a stage
 gathers all its problems and raises once. Warnings and decisions of the converter are
 `Diagnostic`s too, collected in the report instead of raised.
 """
@@ -16,7 +16,7 @@ WARNING = "warning"
 NOTE = "note"
 
 INEXACT = "unchecked-or-inexact"
-"""Code of the warning that something was dropped or changed so that it may show in the results."""
+"""Code of the warning that something was dropped or changed in a way that may affect the results."""
 
 
 class Diagnostic(NamedTuple):
@@ -24,7 +24,7 @@ class Diagnostic(NamedTuple):
 
     Attributes:
         code: Stable kebab-case identifier, for machines (`unsupported-op`, `bad-checksum`, ...).
-        message: One sentence for a person, without the location.
+        message: One readable sentence, without the location.
         op: Operation name as its framework has it, e.g. `tf.Conv2D`; empty if no op is concerned.
         node: Name of the graph node; empty if unknown.
         location: Source location, `file:line` or a call chain; empty if unknown.
@@ -75,10 +75,10 @@ class Diagnostic(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Returns a text in which nothing moves a terminal's cursor, forges a line, or can't be printed.
+    """Returns a text without anything that moves a terminal's cursor, forges a line, or can't be printed.
 
-    Names in it may be anybody's. A line is continued in one that is indented; all else that ends lines is escaped, as
-    are other characters that aren't seen.
+    It may contain untrusted names. Continuation lines are indented; other line breaks and invisible characters are
+    escaped.
     """
     if text.isprintable():
         return text
@@ -93,7 +93,7 @@ def printable(text: str) -> str:
 
 
 def _on_a_line(text: str) -> str:
-    """Returns a text with everything escaped that isn't seen."""
+    """Returns a text with invisible characters escaped."""
     return text if text.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in text)
 
 
@@ -102,11 +102,11 @@ def _escaped(character: str) -> str:
 
 
 class ConversionError(Exception):
-    """A conversion that can't go on, with everything that is known about why.
+    """A failed conversion, with all its reasons.
 
     Attributes:
         diagnostics: The findings, at least one: causes first, then their consequences.
-        advice: What the user can do about several of them, a sentence each.
+        advice: Sentences on what the user can do about several of them.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic], advice: Iterable[str] = ()) -> None:
@@ -128,7 +128,7 @@ class ConversionError(Exception):
 
 
 def texts_of(diagnostics: Sequence[Diagnostic], *, with_code: bool = False) -> Iterator[str]:
-    """Yields the text of each finding; a hint that the next one has, too, is given there."""
+    """Yields the text of each finding; a hint that the next one repeats is only given there."""
     for diagnostic, following in zip_longest(diagnostics, diagnostics[1:]):
         is_last = following is None or following.hint != diagnostic.hint
         yield diagnostic.to_text(with_code=with_code, with_hint=is_last)
@@ -137,5 +137,5 @@ def texts_of(diagnostics: Sequence[Diagnostic], *, with_code: bool = False) -> I
 def error(
     code: str, message: str, *, op: str = "", node: str = "", location: str = "", hint: str = ""
 ) -> ConversionError:
-    """Returns a `ConversionError` of a single diagnostic, ready to be raised."""
+    """Returns a `ConversionError` of a single diagnostic."""
     return ConversionError([Diagnostic(code, message, op, node, location, hint)])

@@ -17,10 +17,10 @@ class ErrorCode(NamedTuple):
 
     Attributes:
         name: The code.
-        means: What it says, in one sentence.
-        why: When that happens.
-        do: What to do about it.
-        example: A message that has it.
+        means: Its meaning, in one sentence.
+        why: When it happens.
+        do: What the user can do.
+        example: A message with it.
     """
 
     name: str

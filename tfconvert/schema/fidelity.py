@@ -1,4 +1,4 @@
-"""How near a quantized model is to the same model of floats: what was measured, and whether that is enough."""
+"""How close a quantized model is to the float model: measurements and limits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from tfconvert.schema.diagnostics import ERROR, NOTE, WARNING, Diagnostic
 
 MIN_SNR = 20.0
-"""The least signal-to-noise ratio of an output, in dB, that raises no warning."""
+"""The default minimum signal-to-noise ratio of an output, in dB."""
 
 MIN_AGREEMENT = 0.9
-"""The least share of rows with the same largest element that raises no warning."""
+"""The default minimum share of rows with the same largest element."""
 
-# How many exclusions a text names.
+# Maximum number of exclusions in a text.
 _SOME = 8
 
 LOW = "low-fidelity"
@@ -23,12 +23,12 @@ LOW = "low-fidelity"
 
 
 class Limits(NamedTuple):
-    """The least fidelity that is enough.
+    """The minimum fidelity.
 
     Attributes:
         snr: Of each output of floats, in dB.
         agreement: Of each output, as a share.
-        required: Whether less is an error instead of a warning, for the SNR and for the agreement.
+        required: Whether lower values are an error instead of a warning, for the SNR and for the agreement.
     """
 
     snr: float = MIN_SNR
@@ -37,12 +37,12 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, min_snr: float | None, min_agreement: float | None, *, required: bool = False) -> Limits:
-        """Returns the limits of the settings: what isn't set has its default, and what is set is required.
+        """Returns the limits of the settings, defaults for those that are not set; set ones are required.
 
         Args:
             min_snr: The setting; `None` for the default.
-            min_agreement: Likewise.
-            required: Whether the defaults are required, too.
+            min_agreement: The setting; `None` for the default.
+            required: Whether the defaults are also required.
         """
         return cls(
             MIN_SNR if min_snr is None else float(min_snr),
@@ -56,10 +56,10 @@ class OutputFidelity(NamedTuple):
 
     Attributes:
         name: The output.
-        snr: How much stronger it is than its error, in dB; minus infinity if that is no number; NaN for integers.
-        agreement: The share of rows in which the same element is the greatest, or of equal elements for integers; NaN
-            where rows have one element.
-        signature: Its signature, if there may be several.
+        snr: The ratio of signal to error, in dB; minus infinity if undefined; NaN for integers.
+        agreement: The share of rows with the same largest element, or of equal elements for integers; NaN if rows have
+            one element.
+        signature: Its signature, if there are several.
     """
 
     name: str
@@ -77,15 +77,15 @@ class OutputFidelity(NamedTuple):
 
 
 class LayerFidelity(NamedTuple):
-    """The fidelity of one layer's result, and how well its type suits it.
+    """The fidelity of one layer's result, and how well its range fits.
 
     Attributes:
         node: The layer: the node that its result comes from.
         op: The operator.
-        snr: The signal-to-noise ratio of the whole tensor, in dB, with all that was lost before it.
-        channel_snr: The same of the worst channel that isn't zero throughout.
-        low: The least number that the result can represent; the least one seen if it is a float.
-        high: The greatest.
+        snr: The signal-to-noise ratio of the whole tensor, in dB, including losses before it.
+        channel_snr: The same for the worst channel that isn't all zero.
+        low: The minimum number that the result can represent; the minimum observed one if it is a float.
+        high: The maximum.
         used: The share of this range that the typical channel uses; small where few channels are far larger.
         lost: The share of the channels' signal that is lost at this layer rather than before it.
     """
@@ -104,11 +104,11 @@ class Exclusions(NamedTuple):
     """The outcome of a search for layers that should stay float.
 
     Attributes:
-        exclude: Patterns for `Quantize.exclude` that are new; empty if none were found that are enough.
-        snr: The least SNR of an output with them.
-        agreement: The least agreement.
-        trials: How many exclusions were tried.
-        ran_out: Whether time ran out first: with exclusions, fewer may do; without, there may be some.
+        exclude: New patterns for `Quantize.exclude`; empty if none were found that suffice.
+        snr: The minimum SNR of an output with them.
+        agreement: The minimum agreement.
+        trials: The number of exclusions tried.
+        ran_out: Whether time ran out: with exclusions, fewer may suffice; without, there may be some.
     """
 
     exclude: tuple[str, ...]
@@ -130,16 +130,16 @@ class Exclusions(NamedTuple):
 
 
 class Fidelity(NamedTuple):
-    """The fidelity of the quantized model: how near its outputs are to those of the float model.
+    """The fidelity of the quantized model: how close its outputs are to those of the float model.
 
     Attributes:
-        samples: On how many samples both were run.
+        samples: The number of samples.
         outputs: Its outputs.
-        worst: The tensors that lost most on their way, with their SNR in dB, the worst first.
-        layers: The layers, those where most is lost first; empty unless they were compared.
-        exclusions: What a search for layers to exclude found; `None` if there was none.
-        limits: What is enough.
-        is_random: Whether the samples were random numbers, since there were none of the user's.
+        worst: The tensors with the largest losses, with their SNR in dB, the worst first.
+        layers: The layers, those with the largest losses first; empty unless they were compared.
+        exclusions: The result of a search for layers to exclude, or `None`.
+        limits: The minimum fidelity.
+        is_random: Whether the samples were random numbers, since the user gave none.
     """
 
     samples: int
@@ -152,12 +152,12 @@ class Fidelity(NamedTuple):
 
     @property
     def snr(self) -> float:
-        """The least SNR of an output, NaN if none has one."""
+        """The minimum SNR of an output, NaN if none has one."""
         return min((each.snr for each in self.outputs if not math.isnan(each.snr)), default=math.nan)
 
     @property
     def agreement(self) -> float:
-        """The least agreement of an output, NaN if none has one."""
+        """The minimum agreement of an output, NaN if none has one."""
         return min((each.agreement for each in self.outputs if not math.isnan(each.agreement)), default=math.nan)
 
     @property
@@ -174,7 +174,7 @@ class Fidelity(NamedTuple):
         )
 
     def problem(self) -> Diagnostic | None:
-        """Returns what is wrong: an error if a limit is required, else a warning; `None` if all is well."""
+        """Returns the finding if a limit is not met: an error if it is required, else a warning; or `None`."""
         if not self.is_low:
             return None
         low = [str(each) for each in self.outputs if any(each.is_low(self.limits))]
@@ -192,13 +192,13 @@ class Fidelity(NamedTuple):
         if self.exclusions is not None:
             return str(self.exclusions)
         if self.is_random:
-            return "pass typical inputs to verify on: random ones say little of a quantized model"
+            return "pass typical inputs for the comparison: random ones say little about a quantized model"
         if self.layers:
             return "exclude the layers that lose most, or choose another mode"
         return "`compare_layers` (--compare-layers) shows the layers that lose most"
 
     def worst_layers(self) -> list[Diagnostic]:
-        """Returns a note of the layers that lose most, for an error after which there is no report."""
+        """Returns a note of the layers that lose most, for an error without a report."""
         if not self.layers:
             return []
         rows = ["the layers that lose most:", *table(self.layers[:_SHOWN], None)]
@@ -227,7 +227,7 @@ class Fidelity(NamedTuple):
         return found
 
     def summary(self) -> dict[str, Any]:
-        """Returns the verdict as data that JSON has."""
+        """Returns the verdict as data for JSON."""
         figures = {"snr": self.snr, "agreement": self.agreement}
         return {"is_low": self.is_low} | {name: each if math.isfinite(each) else None for name, each in figures.items()}
 
@@ -239,7 +239,7 @@ class Fidelity(NamedTuple):
         """Returns the fidelity as lines of text.
 
         Args:
-            most: How many entries a list may have, `None` for all.
+            most: The maximum number of entries of a list, `None` for all.
         """
         kind = "random samples" if self.is_random else "samples"
         lines = [f"  compared with the model's own results on {self.samples} {kind}:"]
@@ -253,10 +253,10 @@ class Fidelity(NamedTuple):
         return lines if self.exclusions is None else [*lines, f"  {self.exclusions}"]
 
 
-# How many outputs a message names.
+# Maximum number of outputs in a message.
 _FEW = 3
 
-# How many layers it does.
+# Maximum number of layers in a message.
 _SHOWN = 5
 
 _HEADS = ("layer", "operator", "SNR", "worst channel", "range", "range used", "lost here")
@@ -267,7 +267,7 @@ def table(layers: Sequence[LayerFidelity], most: int | None) -> list[str]:
 
     Args:
         layers: The layers.
-        most: How many are shown, `None` for all.
+        most: The maximum number shown, `None` for all.
     """
     rows = [_HEADS, *(_cells(each) for each in layers[:most])]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
@@ -297,14 +297,14 @@ def _cells(layer: LayerFidelity) -> tuple[str, ...]:
 
 
 def decibels(signal: float, noise: float) -> float:
-    """Returns a ratio of powers in dB: infinity without noise, minus infinity if the noise is no finite number."""
+    """Returns a ratio of powers in dB: infinity without noise, minus infinity if the noise is not finite."""
     if noise <= 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal > 0 and math.isfinite(noise) else -math.inf
 
 
 def some(lines: Iterable[str], most: int | None) -> list[str]:
-    """Returns the first lines of a list, and how many more there are."""
+    """Returns the first lines of a list, and the number of others."""
     found = list(lines)
     if most is None or len(found) <= most:
         return found
@@ -333,3 +333,19 @@ def _number(value: Any) -> Any:
 
 def _many(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+class OutputError(NamedTuple):
+    """How far LiteRT's result is from the reference.
+
+    Attributes:
+        signature: The signature, or `main`.
+        output: The output's name.
+        max_absolute: Largest absolute difference.
+        max_relative: The same, relative to the reference's largest magnitude.
+    """
+
+    signature: str
+    output: str
+    max_absolute: float
+    max_relative: float

@@ -18,9 +18,9 @@ from pathlib import Path
 from tfconvert.schema.diagnostics import ConversionError, error
 
 LARGEST = (1 << 31) - 1
-"""Bytes of the largest file that is read at once: no message of protocol buffers is larger."""
+"""Maximum size of a file that is read at once: no message of protocol buffers is larger."""
 
-# Windows has neither pipes nor terminals among files, but text files, which other bytes come out of than are in them.
+# Windows has no pipes or terminals among files, but text files, which are read with other bytes than they contain.
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
 
 # Systems read less than 2 GiB at once.
@@ -28,24 +28,24 @@ _READ = 1 << 30
 
 _CAN_READ_INTO = hasattr(os, "preadv")
 
-# Taken where a file can be read at its own position only.
+# Held where a file can only be read at its own position.
 _TURN = allocate_lock()
 
 AnyPath = str | os.PathLike[str]
 
 
 def is_file(path: AnyPath) -> bool:
-    """Returns whether a path leads to a regular file, as far as it can be looked at."""
+    """Returns whether a path leads to a regular file; `False` if that can't be checked."""
     return _has_mode(path, stat.S_ISREG)
 
 
 def is_folder(path: AnyPath) -> bool:
-    """Returns whether a path leads to a folder, as far as it can be looked at."""
+    """Returns whether a path leads to a folder; `False` if that can't be checked."""
     return _has_mode(path, stat.S_ISDIR)
 
 
 def is_missing(path: AnyPath) -> bool:
-    """Returns whether a path leads to nothing; one that can't be looked at leads to something."""
+    """Returns whether a path leads to nothing; `False` if that can't be checked."""
     try:
         Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -69,7 +69,7 @@ def open_file(path: AnyPath, *, follow_links: bool = True) -> int:
         _check(Path(path).stat(follow_symlinks=follow_links))
         descriptor = os.open(path, _FLAGS | (0 if follow_links else getattr(os, "O_NOFOLLOW", 0)))
     except ValueError as problem:
-        # A zero byte, or a character that the system's encoding doesn't have.
+        # A zero byte, or a character that is missing in the system's encoding.
         raise OSError(errno.EINVAL, "no file can have this name") from problem
     try:
         _check(os.fstat(descriptor))
@@ -84,13 +84,13 @@ def read_file(path: AnyPath, limit: int = LARGEST) -> bytes:
 
     Args:
         path: The file's path.
-        limit: How many bytes it may have.
+        limit: The maximum number of bytes.
     """
     return read_all(open_file(path), limit)
 
 
 def read_all(descriptor: int, limit: int = LARGEST) -> bytes:
-    """Returns the bytes of an open file, as many as it has now, and closes it.
+    """Returns the current bytes of an open file and closes it.
 
     Raises:
         OSError: It can't be read, or is larger than the limit.
@@ -107,13 +107,13 @@ def read_all(descriptor: int, limit: int = LARGEST) -> bytes:
 
 
 class InputFile:
-    """A regular file whose bytes are read where they are needed.
+    """A regular file whose bytes are read on demand.
 
-    It isn't mapped: pages of a mapped file that is made shorter end the process when they are touched.
+    It isn't mapped: touching pages of a mapped file that was truncated kills the process.
 
     Attributes:
         path: Its path, for messages.
-        size: Its bytes when it was opened.
+        size: Its size in bytes when it was opened.
     """
 
     __slots__ = ("_descriptor", "_identity", "path", "size")
@@ -124,7 +124,7 @@ class InputFile:
         Args:
             path: Its path.
             descriptor: The file, if it is open already; it is closed with this object.
-            stays_open: Whether it stays open; if not, it is opened anew for each part that is read.
+            stays_open: Whether it stays open; if not, it is opened again for each part that is read.
         """
         self._descriptor: int | None = open_file(path) if descriptor is None else descriptor
         self.path = os.fspath(path)
@@ -143,7 +143,7 @@ class InputFile:
             self._fill(descriptor, offset, target)
 
     def read_rows(self, offset: int, pitch: int, target: memoryview, length: int) -> None:
-        """Fills memory with rows of the same length from places that are a pitch apart, the first at an offset."""
+        """Fills memory with rows of the same length, the first from an offset, each a pitch after the one before."""
         with self._opened() as descriptor:
             for start in range(0, len(target), length):
                 row = target[start : start + length]
@@ -153,7 +153,7 @@ class InputFile:
                 offset += pitch
 
     def close(self) -> None:
-        """Closes the file; what is read of it later is read from the path again, if that is still the same file."""
+        """Closes the file; later reads open the path again, if that is still the same file."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -174,7 +174,7 @@ class InputFile:
                     raise self._changed("is shorter now than when it was opened")
                 filled += count
         except OSError as problem:
-            raise self._changed(f"can't be read any more: {problem.strerror}") from problem
+            raise self._changed(f"can no longer be read: {problem.strerror}") from problem
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
@@ -195,17 +195,17 @@ class InputFile:
         state = os.fstat(descriptor)
         if (state.st_dev, state.st_ino) != self._identity:
             os.close(descriptor)
-            raise self._changed("is another file now than when it was opened")
+            raise self._changed("is no longer the file that was opened")
         return descriptor
 
     def _changed(self, what: str) -> ConversionError:
         return error(
-            "changed-input", f"{self.path} {what}", hint="leave the model's files alone until the conversion is over"
+            "changed-input", f"{self.path} {what}", hint="don't change the model's files during the conversion"
         )
 
 
 def _read_at(descriptor: int, target: memoryview, offset: int) -> int:
-    """Reads into memory from an offset, and returns how many bytes there were."""
+    """Reads into memory from an offset, and returns the number of bytes."""
     if _CAN_READ_INTO:
         return os.preadv(descriptor, [target], offset)
     with _TURN:

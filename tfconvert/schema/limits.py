@@ -20,10 +20,10 @@ NOT_FOLDED = "not-folded"
 
 
 class Limits(NamedTuple):
-    """How much a conversion may make; the defaults are far beyond what real models need.
+    """Limits of a conversion; the defaults are far above the needs of real models.
 
     Attributes:
-        constant_bytes: Bytes of constants that the converter makes: by folding, or by writing out constants of one
+        constant_bytes: Bytes of constants that the converter creates: by folding, or by writing out constants of one
             value and a large shape. Weights that are only copied or rearranged don't count.
         operations: How many ops copies of functions may have together, where several callers share them.
         folding_work: Multiplications and additions, roughly, that folding of constants may take.
@@ -43,14 +43,14 @@ class Limits(NamedTuple):
 
 
 class Budget:
-    """The rest of a conversion's limits.
+    """The remaining budget of a conversion.
 
     Attributes:
         limits: The limits.
-        constant_bytes: The bytes of constants that may still be made.
-        operations: The ops that may still be copied.
-        folding_work: The work that folding may still take.
-        unfolded: The op that was the first not to be folded, and how many more there are, by the limit that forbids it.
+        constant_bytes: The remaining bytes of constants.
+        operations: The remaining ops that may be copied.
+        folding_work: The remaining work for folding.
+        unfolded: The first op that was not folded, and the number of others, by the limit that forbids it.
     """
 
     __slots__ = ("constant_bytes", "folding_work", "limits", "operations", "unfolded")
@@ -63,7 +63,7 @@ class Budget:
         self.unfolded: dict[str, tuple[str, int]] = {}
 
     def take_bytes(self, size: int, what: str) -> None:
-        """Takes bytes of constants.
+        """Spends bytes of constants.
 
         Raises:
             ConversionError: There are fewer left (`too-large-constants`).
@@ -77,7 +77,7 @@ class Budget:
         self.constant_bytes -= size
 
     def take_operations(self, count: int, what: str) -> None:
-        """Takes ops that are copied.
+        """Spends ops that are copied.
 
         Raises:
             ConversionError: There are fewer left (`too-many-copies`).
@@ -90,12 +90,12 @@ class Budget:
         self.operations -= count
 
     def can_fold(self, op: str, made: int, transient: int, work: int) -> bool:
-        """Returns whether an op may be folded, and takes what that costs.
+        """Returns whether an op may be folded, and spends the cost.
 
         Args:
             op: The op, for the report.
-            made: The bytes of what is made.
-            transient: The bytes that are needed meanwhile.
+            made: The bytes of the result.
+            transient: The temporary bytes.
             work: Multiplications and additions, roughly.
         """
         if made + transient <= self.constant_bytes and work <= self.folding_work:
@@ -130,7 +130,7 @@ CODES = {
     "run_seconds": "run-timeout",
     "run_iterations": "endless-loop",
 }
-"""Limit -> the code of the error where it is exceeded. Beyond `folding_work`, ops are left alone."""
+"""The error code of each limit. Beyond `folding_work`, ops are left unchanged."""
 
 
 def exceeded(limit: str, message: str) -> ConversionError:
@@ -150,13 +150,13 @@ _BUDGET: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 def budget() -> Budget:
-    """Returns the budget of the conversion that is going on in this thread; a full one outside of conversions."""
+    """Returns the budget of this thread's current conversion; a full one outside of conversions."""
     return _BUDGET.get() or Budget(Limits())
 
 
 @contextmanager
 def limited(limits: Limits) -> Iterator[Budget]:
-    """Begins a conversion with a budget of its own, which replaces that of a conversion around it."""
+    """Starts a conversion with its own budget, which replaces that of an enclosing conversion."""
     token = _BUDGET.set(found := Budget(limits))
     try:
         yield found
@@ -168,7 +168,7 @@ def check_size(size: int, limit: str) -> None:
     """Checks the size of a file or text before it is parsed.
 
     Raises:
-        ConversionError: It is beyond the limit of that name (`too-large-file`, `too-large-text`).
+        ConversionError: It exceeds the limit of that name (`too-large-file`, `too-large-text`).
     """
     most: int = getattr(budget().limits, limit)
     if size > most:
@@ -177,10 +177,10 @@ def check_size(size: int, limit: str) -> None:
 
 
 class Deadline:
-    """The time and the iterations that one run of a model may take.
+    """The remaining time and iterations of one run of a model.
 
     Attributes:
-        iterations: How many iterations are left.
+        iterations: The remaining iterations.
     """
 
     __slots__ = ("_end", "_limits", "iterations")
@@ -201,7 +201,7 @@ class Deadline:
             raise exceeded("run_seconds", f"the run has not ended after {self._limits.run_seconds} s")
 
     def iterate(self) -> None:
-        """Begins an iteration of a loop.
+        """Starts an iteration of a loop.
 
         Raises:
             ConversionError: There were too many (`endless-loop`), or the time is over (`run-timeout`).

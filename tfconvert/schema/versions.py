@@ -1,4 +1,4 @@
-"""The versions that output for programs and bug reports names; nothing is imported to find them out."""
+"""The versions for machine-readable output and bug reports, found without importing the packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def own_version() -> str:
 
 
 def versions() -> Mapping[str, str]:
-    """Returns the versions of what results may depend on, `None` left out: Python, numpy and LiteRT's runtime."""
+    """Returns the versions that results may depend on: Python, and numpy and LiteRT's runtime if installed."""
     found = {"python": platform.python_version()}
     found |= {name: version for name in _DISTRIBUTIONS if (version := version_of(name))}
     return found
@@ -21,7 +21,7 @@ def versions() -> Mapping[str, str]:
 
 def version_of(distribution: str) -> str:
     """Returns a distribution's version, empty if it is not installed."""
-    from importlib import metadata  # which loads much that a conversion doesn't need
+    from importlib import metadata  # loads much that a conversion doesn't need
 
     try:
         return metadata.version(distribution)

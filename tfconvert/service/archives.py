@@ -1,7 +1,8 @@
-"""Uploaded archives, unpacked into a folder of their own: nothing leads out of it, and it grows within limits.
+"""Uploaded archives, unpacked into a directory of their own: nothing leads out of it, and it grows within limits.
 
-An archive is hostile until it is unpacked: its names, its sizes, how it is compressed. Only regular files and folders
-come out of it, and what counts is what is written, not what the archive says of itself.
+An archive is hostile until it is unpacked: its names, its sizes, its compression. Only regular files and directories
+come out of it, and the limits count what is written, not what the archive declares. No archive decides how much is read
+at once, or for how long.
 """
 
 from __future__ import annotations
@@ -14,28 +15,26 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Protocol
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.files import open_file
-from tfconvert.service.archive_streams import DirectoryReader, ForwardReader, Inflated
-from tfconvert.service.entry_names import refused
-from tfconvert.service.file_tree import ArchiveLimits, FileTree
+from tfconvert.service.file_tree import ArchiveLimits, FileTree, Readable, refused
 from tfconvert.service.model_kinds import ModelKind, keras_file, recognize, unknown
 from tfconvert.service.storage import storing
 
 # Bytes of a zip's directory for each entry that it may have.
 _NAME_BYTES = 512
 
-# Bytes that a tar may be filled up with.
+# Maximum padding at the end of a tar, in bytes.
 _PADDING = 1 << 20
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-# Exceptions of Python's readers of archives for some kinds of damage.
+# Exceptions that Python's readers raise for damaged archives.
 _DAMAGED = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -58,13 +57,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -> Path:
-    """Makes the model that was uploaded ready to be converted; returns its path.
+    """Prepares an uploaded model for the conversion; returns its path.
 
     Args:
-        archive: What was uploaded: an archive, or a model of a single file, which is linked to.
-        target: A folder, which must not exist yet; it doesn't exist afterwards if this fails.
-        limits: What that may take.
-        name: What it was called where it came from.
+        archive: The upload: an archive, or a model of a single file, which is linked to.
+        target: A directory, which must not exist yet; it doesn't exist afterwards if this fails.
+        limits: The limits.
+        name: The name of the client's file.
     """
     kind = recognize(archive, name)
     with _new(target):
@@ -79,13 +78,13 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
 
 
 def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[str]:
-    """Makes uploaded samples ready to be read; returns the files, as `Quantize.samples` takes them.
+    """Prepares uploaded samples; returns the files, as `Quantize.samples` takes them.
 
     Args:
-        archive: What was uploaded: a `.npz` file, or an archive of `.npz` and `.npy` files. A zip that has nothing but
+        archive: The upload: a `.npz` file, or an archive of `.npz` and `.npy` files. A zip that has nothing but
             arrays beside each other is a `.npz` file.
         target: As `unpack` takes it.
-        limits: What that may take.
+        limits: The limits.
 
     Raises:
         ConversionError: As `unpack` says, but what holds no samples is a `bad-archive`.
@@ -109,7 +108,7 @@ def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[s
 
 
 def find_model(folder: Path) -> Path:
-    """Returns the model in an unpacked archive: the folder of a SavedModel, or the only file that is a model.
+    """Returns the model in an unpacked archive: the directory of a SavedModel, or the only file that is a model.
 
     Raises:
         ConversionError: There is none, or several (`unknown-model`), or one that only Keras can read (`keras-file`).
@@ -222,7 +221,7 @@ def _is_npz(path: Path, limits: ArchiveLimits) -> bool:
 
 @contextmanager
 def _new(folder: Path) -> Iterator[None]:
-    """A context in which a folder is filled; it is removed if that fails."""
+    """A context in which a directory is filled; it is removed if that fails."""
     with storing():
         folder.mkdir(0o700, parents=True)
     with ExitStack() as undo:
@@ -232,7 +231,7 @@ def _new(folder: Path) -> Iterator[None]:
 
 
 def _link(file: Path, place: Path) -> Path:
-    """Gives a file a second name, or copies it where file systems don't have that."""
+    """Links a file, or copies it where file systems have no links."""
     with storing():
         with suppress(OSError):
             os.link(file, place)
@@ -242,8 +241,9 @@ def _link(file: Path, place: Path) -> Path:
 
 
 def _damaged(problem: BaseException) -> ConversionError:
-    said: Any = problem if str(problem) else type(problem).__name__
-    return refused(f"the archive is damaged: {' '.join(str(said).split())}")
+    # The text of a system error contains the path.
+    reason = (problem.strerror if isinstance(problem, OSError) else str(problem)) or type(problem).__name__
+    return refused(f"the archive is damaged: {' '.join(reason.split())}")
 
 
 def _no_samples() -> ConversionError:
@@ -251,3 +251,207 @@ def _no_samples() -> ConversionError:
         "the samples are neither .npy or .npz files nor an archive of such",
         "write them with numpy.savez, an array an input whose first axis counts samples",
     )
+
+
+_READ_BYTES = 1 << 15
+_LONGEST_READ = 1 << 20
+# Maximum bytes of all headers of a tar.
+_MAX_HEADERS = 1 << 26
+
+# The `wbits` of zlib for gzip.
+_GZIP = 31
+
+
+class _Stream(Readable, Protocol):
+    def tell(self) -> int: ...
+
+
+class DirectoryReader(io.RawIOBase):
+    """A zip, whose central directory is read at once.
+
+    Args:
+        file: The file.
+        longest: Maximum size of the central directory.
+    """
+
+    def __init__(self, file: IO[bytes], longest: int) -> None:
+        super().__init__()
+        self._file = file
+        self._longest = max(longest, _LONGEST_READ)
+
+    def read(self, size: int = -1) -> bytes:
+        """Returns the next bytes.
+
+        Raises:
+            ConversionError: These are more than are read at once (`bad-archive`).
+        """
+        if size > self._longest:
+            raise _too_much()
+        data = self._file.read(size if size >= 0 else self._longest + 1)
+        if len(data) > self._longest:
+            raise _too_much()
+        return data
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Moves to a position, and returns it."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+
+class ForwardReader(io.RawIOBase):
+    """A tar, which is read forward; its headers are counted.
+
+    Args:
+        stream: The file, or its decompressed contents.
+
+    Attributes:
+        last: The last block that was read.
+    """
+
+    def __init__(self, stream: _Stream) -> None:
+        super().__init__()
+        self.last = b""
+        self._stream = stream
+        self._headers = 0
+        self._is_content = False
+
+    @contextmanager
+    def content(self, place: int, size: int) -> Iterator[Readable]:
+        """A context in which the contents of a file are read, which don't count as headers.
+
+        Args:
+            place: Where they begin.
+            size: How many they are.
+
+        Yields:
+            The bytes.
+        """
+        self.seek(place)
+        self._is_content = True
+        yield _Content(self, size)
+        self._is_content = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Returns the next bytes.
+
+        Raises:
+            ConversionError: These are more than are read at once, or of headers at all (`bad-archive`).
+        """
+        if not 0 <= size <= _LONGEST_READ:
+            raise _too_much()
+        if not self._is_content:
+            self._headers += size
+            if self._headers > _MAX_HEADERS:
+                raise _too_much()
+        self.last = self._stream.read(size)
+        return self.last
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Moves forward, and returns the position.
+
+        Raises:
+            ConversionError: The place is behind (`bad-archive`), or too far ahead, where no header can be.
+        """
+        distance = offset - self._stream.tell()
+        if whence != os.SEEK_SET or not 0 <= distance <= _READ_BYTES:
+            raise refused("its entries overlap, or are torn apart")
+        self._stream.read(distance)
+        return self._stream.tell()
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+
+class _Content:
+    """The next bytes of a stream, up to a size."""
+
+    def __init__(self, stream: Readable, size: int) -> None:
+        self._stream = stream
+        self._rest = size
+
+    def read(self, size: int, /) -> bytes:
+        """Returns the next bytes, none at the end.
+
+        Raises:
+            EOFError: The stream ends before.
+        """
+        data = self._stream.read(min(size, self._rest))
+        self._rest -= len(data)
+        if self._rest and not data:
+            raise EOFError("it ends in the middle")
+        return data
+
+
+class Inflated:
+    """The decompressed contents of a gzip file, read forward.
+
+    Python's own reader skips names and empty members at the beginning without a limit.
+
+    Args:
+        file: The file.
+        spend: Called with 0 for each block of the file, to check the time.
+    """
+
+    def __init__(self, file: IO[bytes], spend: Callable[[int], None]) -> None:
+        self._file = file
+        self._spend = spend
+        self._decoder = zlib.decompressobj(wbits=_GZIP)
+        self._packed = b""
+        self._place = 0
+
+    def tell(self) -> int:
+        """Returns the number of bytes read so far."""
+        return self._place
+
+    def read(self, size: int, /) -> bytes:
+        """Returns the next bytes, fewer only at the end."""
+        parts = []
+        while size and (part := self._part(size)):
+            parts.append(part)
+            size -= len(part)
+            self._place += len(part)
+        return b"".join(parts)
+
+    def _part(self, size: int) -> bytes:
+        """Returns some of the next bytes, none at the end."""
+        while True:
+            self._spend(0)
+            if self._decoder.eof and not self._begin_next():
+                return b""
+            packed = self._packed or self._file.read(_READ_BYTES)
+            # At the end of the file the decoder may still hold data.
+            part = self._decoder.decompress(packed, size)
+            self._packed = self._decoder.unconsumed_tail
+            if part:
+                return part
+            if not packed and not self._decoder.eof:
+                raise EOFError("it ends in the middle")
+
+    def _begin_next(self) -> bool:
+        """Begins the next member of the file, and returns whether there is one; zeros may follow the last."""
+        packed = self._decoder.unused_data.lstrip(b"\0")
+        while not packed and (more := self._file.read(_READ_BYTES)):
+            self._spend(0)
+            packed = more.lstrip(b"\0")
+        if packed:
+            self._packed = packed
+            self._decoder = zlib.decompressobj(wbits=_GZIP)
+        return bool(packed)
+
+
+def _too_much() -> ConversionError:
+    return refused("the archive says more of its entries than a model's folder needs")

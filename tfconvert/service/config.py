@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tfconvert.batch.job import JobLimits
+from tfconvert.batch.task import TaskLimits
 from tfconvert.schema.diagnostics import error
 
 _PREFIX = "TFCONVERT_SERVICE_"
@@ -25,31 +25,31 @@ class ServiceConfig(NamedTuple):
     """The settings of a server.
 
     Attributes:
-        data: The folder of all that it keeps.
-        database: A URL as SQLAlchemy takes it; empty for a SQLite file in the data folder.
+        data: The data directory.
+        database: A URL as SQLAlchemy takes it; empty for a SQLite file in the data directory.
         host: The address to listen on.
         port: The port to listen on.
-        workers: How many jobs run at the same time; 0 to run none here.
-        seconds: Wall time that a job may take, as `JobLimits` has it; 0 for no limit, as for the next three.
+        workers: The number of jobs that run at the same time; 0 to run none here.
+        seconds: Maximum wall time of a job, as in `TaskLimits`; 0 for no limit, as for the next three.
         memory: Bytes that a job may allocate.
         files: Files that a job may have open.
         output: Bytes of any file that a job writes.
-        most_upload: Bytes of an upload.
-        most_unpacked: Bytes of what an archive unpacks to.
-        most_entries: Files and folders in an archive.
-        most_ratio: How many times larger than the archive what it unpacks to may be.
-        most_queued: Jobs that may wait, of all owners.
-        most_active: Jobs of one owner that may wait or run.
-        per_minute: Requests of one owner in a minute.
-        keep_days: Days after which what has ended is deleted; 0 keeps it.
+        most_upload: Maximum bytes of an upload.
+        most_unpacked: Maximum bytes of the files in an archive.
+        most_entries: Maximum number of files and directories in an archive.
+        most_ratio: Maximum size of the files in an archive, relative to the archive.
+        most_queued: Maximum number of queued jobs, of all owners.
+        most_active: Maximum number of queued and running jobs of an owner.
+        per_minute: Maximum number of requests of an owner in a minute.
+        keep_days: Days after which ended jobs are deleted; 0 to keep them.
         roots: Paths and URLs under which requests may name models.
         patterns: Files of patterns that every job is converted with.
-        composites: Files of composite functions, likewise.
+        composites: Files of composite functions that every job is converted with.
         op_defs: A file of the OpDefs of custom ops, empty for none.
-        require_token: Whether requests need a token; `None`: unless the address is that of this machine alone.
-        attempts: How often a job is begun whose server dies.
-        grace: Seconds that running jobs get when the server is asked to end.
-        idle: Seconds after which a client is cut off that is silent in the middle of a request.
+        require_token: Whether requests need a token; by default if other machines can reach the address.
+        attempts: Maximum number of attempts at a job whose server dies.
+        grace: Seconds that running jobs get when the server is asked to stop.
+        idle: Seconds after which a client that is silent in the middle of a request is cut off.
         admin_token: A file for the token of an administrator, which is created if there is none; empty for no such
             file.
     """
@@ -82,9 +82,9 @@ class ServiceConfig(NamedTuple):
     admin_token: str = ""
 
     @property
-    def limits(self) -> JobLimits:
+    def limits(self) -> TaskLimits:
         """The limits of a job."""
-        return JobLimits(self.seconds, self.memory, self.files, self.output)
+        return TaskLimits(self.seconds, self.memory, self.files, self.output)
 
     @property
     def is_local(self) -> bool:

@@ -1,6 +1,6 @@
 """Events of jobs, as lines in files: a reader may begin late, and on another server.
 
-Who follows a job on the server that runs it is woken; what another server does is seen by looking now and then.
+A reader on the server that runs the job is notified; events of other servers are found by polling.
 """
 
 from __future__ import annotations
@@ -15,24 +15,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from tfconvert.service.folders import Folders
-from tfconvert.service.job_state import JobState
+from tfconvert.service.jobs import JobState
+from tfconvert.service.storage import Folders
 
 STATE = "state"
 STAGE = "stage"
 
 _FINAL = frozenset(str(state) for state in JobState if state.is_final)
-# Seconds between looks at a file, if nobody says that there is something new.
-_PAUSE = 0.5
 
-# Seconds within which stages are sent together: a small model goes through all in less than a second.
-_TOGETHER = 0.1
+# Seconds for which stages are collected: a small model goes through all in less than a second.
+_BATCH_SECONDS = 0.1
 
-# Looks without anything new after which it is asked whether there will be more.
-_QUIET = 4
-
-# Looks without anything new after which a sign of life is given.
-_SILENT = 30
+# Polls without news after which the job's state is checked.
+_STATE_POLLS = 4
 
 
 class Event(NamedTuple):
@@ -41,7 +36,7 @@ class Event(NamedTuple):
     Attributes:
         n: How many events there have been.
         type: `state` or `stage`.
-        name: Which.
+        name: The state or stage.
         at: When, in seconds since the epoch.
     """
 
@@ -52,69 +47,72 @@ class Event(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """Whether nothing follows, unless somebody asks for the job to be tried again."""
+        """Whether the job is in a final state, which only a retry changes."""
         return self.type == STATE and self.name in _FINAL
 
 
 class _Follower:
-    """Somebody who waits for news of a job, in an event loop.
+    """A reader that waits for events of a job, in an event loop.
 
     Attributes:
         loop: The loop.
-        news: Set once there are some.
     """
 
-    __slots__ = ("_is_told", "loop", "news")
+    __slots__ = ("_event", "_is_notified", "loop")
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.news = asyncio.Event()
-        self._is_told = False
+        self._event = asyncio.Event()
+        self._is_notified = False
 
-    def tell(self, delay: float) -> None:
-        """Sets `news`, now or soon; called in the loop."""
+    def notify(self, delay: float) -> None:
+        """Wakes it, now or soon; called in the loop."""
         if not delay:
-            self.news.set()
-        elif not self._is_told:
-            self._is_told = True
-            self.loop.call_later(delay, self.news.set)
+            self._event.set()
+        elif not self._is_notified:
+            self._is_notified = True
+            self.loop.call_later(delay, self._event.set)
 
-    async def wait(self) -> bool:
-        """Waits for news, but not for long; returns whether there should be some."""
+    async def wait(self, timeout: float) -> bool:
+        """Waits to be notified; returns whether it was."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_PAUSE):
-                await self.news.wait()
-        is_told = self.news.is_set()
-        self.news.clear()
-        self._is_told = False
-        return is_told
+            async with asyncio.timeout(timeout):
+                await self._event.wait()
+        is_notified = self._event.is_set()
+        self._event.clear()
+        self._is_notified = False
+        return is_notified
 
 
 class EventLog:
-    """The events of all jobs of a data folder; used by several threads at once.
+    """The events of all jobs of a data directory; used by several threads at once.
 
     Args:
-        folders: The data folder.
+        folders: The data directory.
+        poll_seconds: Seconds between reads of a file that another server may append to.
+        heartbeat_polls: Polls without news after which a heartbeat is sent.
     """
 
-    def __init__(self, folders: Folders) -> None:
+    def __init__(self, folders: Folders, poll_seconds: float = 0.5, heartbeat_polls: int = 30) -> None:
         self._folders = folders
+        self._poll_seconds = poll_seconds
+        self._heartbeat_polls = heartbeat_polls
         self._lock = threading.Lock()
         self._followers: dict[str, list[_Follower]] = {}
 
     def append(self, job: str, kind: str, name: str) -> None:
-        """Notes an event; a disk without room must not stop the job, so that it may be lost.
+        """Appends an event; it is lost if the disk is full, which must not stop the job.
 
         Args:
             job: The job's ID.
             kind: `STATE` or `STAGE`.
-            name: Which.
+            name: The state or stage.
         """
         try:
             _write(self._folders, job, {"type": kind, "name": name, "at": round(time.time(), 6)})
         except OSError:
             return
-        self._tell(job, 0.0 if kind == STATE else _TOGETHER)
+        self._notify(job, 0.0 if kind == STATE else _BATCH_SECONDS)
 
     def read(self, job: str, after: int = 0) -> list[Event]:
         """Returns the events of a job.
@@ -129,15 +127,15 @@ class EventLog:
     async def follow(
         self, job: str, after: int, is_ended: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[Event | None]:
-        """Yields the events of a job as they happen, and `None` now and then as a sign of life; ends with the job.
+        """Yields the events of a job as they happen, and `None` as a heartbeat; ends with the job.
 
         Args:
             job: The job's ID.
             after: The number of the last event that is known.
-            is_ended: Returns whether the job is in a final state, or gone; asked when nothing happens.
+            is_ended: Returns whether the job is in a final state, or gone; called when nothing happens.
         """
         quiet = place = 0
-        is_told = False
+        is_notified = False
         with self._following(job) as follower:
             while True:
                 found, place = _read(self._folders, job, place)
@@ -148,27 +146,27 @@ class EventLog:
                 if found and found[-1].is_last and found[-1].n > after:
                     return
                 quiet += 1
-                if ((quiet > 1 and is_told) or quiet % _QUIET == 0) and await is_ended():
+                if ((quiet > 1 and is_notified) or quiet % _STATE_POLLS == 0) and await is_ended():
                     for event in _read(self._folders, job, place)[0]:
                         yield event
                     return
-                if quiet % _SILENT == 0:
+                if quiet % self._heartbeat_polls == 0:
                     yield None
-                is_told = await follower.wait()
+                is_notified = await follower.wait(self._poll_seconds)
 
     def wake(self) -> None:
-        """Wakes all who follow a job, so that they see whether there will be more."""
+        """Wakes all readers, so that they check whether there will be more events."""
         with self._lock:
             jobs = list(self._followers)
         for job in jobs:
-            self._tell(job, 0.0)
+            self._notify(job, 0.0)
 
-    def _tell(self, job: str, delay: float) -> None:
+    def _notify(self, job: str, delay: float) -> None:
         with self._lock:
             followers = list(self._followers.get(job, ()))
         for follower in followers:
             with suppress(RuntimeError):  # Its loop has ended.
-                follower.loop.call_soon_threadsafe(follower.tell, delay)
+                follower.loop.call_soon_threadsafe(follower.notify, delay)
 
     @contextmanager
     def _following(self, job: str) -> Iterator[_Follower]:
@@ -191,7 +189,7 @@ def _write(folders: Folders, job: str, row: dict[str, Any]) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         known = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
         line = json.dumps({"n": known.count(b"\n") + 1, **row}).encode()
-        # What a full disk has cut off is a line of its own, which nobody reads.
+        # A line that a full disk has cut off is ended, and ignored by readers.
         os.write(descriptor, (b"\n" if known and not known.endswith(b"\n") else b"") + line + b"\n")
     finally:
         os.close(descriptor)
@@ -221,4 +219,4 @@ def _event(line: bytes) -> Event | None:
         row: dict[str, Any] = json.loads(line)
         return Event(int(row["n"]), str(row["type"]), str(row["name"]), float(row["at"]))
     except (ValueError, KeyError, TypeError):
-        return None  # A disk without room has cut it off.
+        return None  # A full disk has cut it off.

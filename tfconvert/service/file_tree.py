@@ -1,22 +1,103 @@
-"""Folders filled with foreign files: each below the folder, once, and within limits."""
+"""Directories filled with files of others: each file below the directory, once, and within limits."""
 
 from __future__ import annotations
 
 import io
 import os
 import time
+import unicodedata
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service.archive_streams import Readable
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.entry_names import EntryNames
 from tfconvert.service.storage import storing
 
-_CHUNK = 1 << 18
-# Bytes that anything may unpack to: so little does no harm, whatever it was packed to.
+_MAX_DEPTH = 32
+# Maximum bytes of a name in file systems.
+_MAX_NAME = 255
+
+_MAX_PATH = 2048
+
+_MAC_FOLDER = "__MACOSX"
+# The prefix of files of metadata that macOS adds.
+_MAC_FILE = "._"
+
+
+class EntryNames:
+    """The names so far, and the directories in them."""
+
+    def __init__(self) -> None:
+        self._files: set[str] = set()
+        # File systems may take different spellings for the same name.
+        self._spelling: dict[str, str] = {}
+
+    def add(self, name: str, *, is_folder: bool) -> str:
+        """Returns the path below the directory that an entry goes to; empty if it is left out.
+
+        Args:
+            name: As the archive has it.
+            is_folder: Whether it is a directory.
+        """
+        parts = checked_parts(name)
+        if not parts or parts[0] == _MAC_FOLDER or parts[-1].startswith(_MAC_FILE):
+            return ""
+        path = ""
+        for depth, part in enumerate(parts, start=1):
+            path = f"{path}/{part}" if path else part
+            self._check(name, path, is_folder=is_folder or depth < len(parts))
+        if not is_folder:
+            self._files.add(path)
+        return path
+
+    def _check(self, name: str, path: str, *, is_folder: bool) -> None:
+        key = unicodedata.normalize("NFC", path).casefold()
+        first = self._spelling.get(key)
+        if first is None:
+            self._spelling[key] = path
+            return
+        if first != path:
+            raise refused(f"the entries {first!r} and {path!r} differ by their spelling only")
+        if path in self._files or not is_folder:
+            raise refused(f"there are two entries {name!r}")
+
+
+def checked_parts(name: str) -> list[str]:
+    """Returns the directories and the file that a relative path names.
+
+    Raises:
+        ConversionError: It may lead out of the directory that it is in, or is no valid name (`bad-archive`).
+    """
+    if not name.isprintable() or "\\" in name:
+        raise refused(f"the entry {name!r} has characters that no name may have")
+    if name.startswith("/"):
+        raise refused(f"the entry {name!r} is an absolute path")
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise refused(f"the entry {name!r} leads out of the archive's folder")
+    if len(parts) > _MAX_DEPTH:
+        raise refused(f"an entry is in more than {_MAX_DEPTH} folders")
+    lengths = [len(part.encode()) for part in parts]
+    if lengths and (max(lengths) > _MAX_NAME or sum(lengths) > _MAX_PATH):
+        raise refused(f"an entry's name is too long: {name[:_MAX_NAME]!r}")
+    return parts
+
+
+def refused(message: str, hint: str = "pack the model's folder again") -> ConversionError:
+    """Returns the error for an archive that can't be unpacked."""
+    return error("bad-archive", message, hint=hint)
+
+
+_COPY_BYTES = 1 << 18
+# Bytes that any archive may unpack to, whatever its size.
 _FREE = 1 << 26
+
+
+class Readable(Protocol):
+    """A stream that is read in parts."""
+
+    def read(self, size: int, /) -> bytes:
+        """Returns the next bytes, none at the end."""
 
 
 class ArchiveLimits(NamedTuple):
@@ -24,8 +105,8 @@ class ArchiveLimits(NamedTuple):
 
     Attributes:
         size: Bytes of all files.
-        entries: Files and folders.
-        ratio: How many times larger than the archive the files may be.
+        entries: Files and directories.
+        ratio: Maximum size of the files, relative to the archive.
         seconds: Wall time; 0 for no limit.
     """
 
@@ -36,16 +117,16 @@ class ArchiveLimits(NamedTuple):
 
     @staticmethod
     def of(config: ServiceConfig) -> ArchiveLimits:
-        """Returns a server's."""
+        """Returns the limits of a server."""
         return ArchiveLimits(config.most_unpacked, config.most_entries, config.most_ratio, config.seconds)
 
 
 class FileTree:
-    """A folder that is filled, and what was spent on it so far.
+    """A directory that is filled within limits.
 
     Args:
-        folder: The folder, which is there.
-        limits: What may be spent.
+        folder: The directory, which exists.
+        limits: The limits.
         packed: The archive's bytes; `None` if the files come from elsewhere.
     """
 
@@ -61,7 +142,7 @@ class FileTree:
         self._end = time.monotonic() + limits.seconds if limits.seconds else None
 
     def place(self, name: str, *, is_folder: bool) -> Path | None:
-        """Returns where an entry goes, `None` if it is left out; counts it."""
+        """Returns the path of an entry, or `None` if it is left out; counts it."""
         self.count(1)
         path = self._names.add(name, is_folder=is_folder)
         return self._folder / path if path else None
@@ -91,7 +172,7 @@ class FileTree:
             raise _too_large(f"it takes more than {self.limits.seconds:g} s to write")
 
     def make_folder(self, path: Path) -> None:
-        """Creates a folder, and those that it is in."""
+        """Creates a directory, and those that it is in."""
         if path not in self._made:
             self.make_folder(path.parent)
             with storing():
@@ -101,7 +182,7 @@ class FileTree:
     def make_file(self, path: Path | None, content: Readable) -> None:
         """Creates a file; only reads its content if it is left out."""
         if path is None:
-            while data := content.read(_CHUNK):
+            while data := content.read(_COPY_BYTES):
                 self.spend(len(data))
             return
         self.make_folder(path.parent)
@@ -109,13 +190,13 @@ class FileTree:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
             descriptor = os.open(path, flags, 0o600)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
-            while data := content.read(_CHUNK):
+            while data := content.read(_COPY_BYTES):
                 self.spend(len(data))
                 with storing():
-                    _write(file, data)
+                    _write_all(file, data)
 
 
-def _write(file: io.FileIO, data: bytes) -> None:
+def _write_all(file: io.FileIO, data: bytes) -> None:
     written = file.write(data)
     while written < len(data):
         written += file.write(memoryview(data)[written:])

@@ -1,8 +1,8 @@
 """Removes old jobs, and files that a server left when it died.
 
 A file is left over if no row of the database needs it. Since a server may be about to write that row, a file is removed
-only once it has been left over for a while of this process' monotonic clock, without a change; or at the start, if no
-other server lives. Whether it is left over is asked again in a transaction in which no job is submitted.
+only after it was left over and unchanged for some time, by this process's monotonic clock; or at the start, if no other
+server is alive. This is checked again in a transaction during which no job is submitted.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from sqlalchemy import Connection, select
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.tables import JOBS, SERVERS
-from tfconvert.service.folders import Folders
-from tfconvert.service.job_state import JobState
+from tfconvert.service.jobs import JobState
 from tfconvert.service.leases import Lease
-from tfconvert.service.result_files import remove
+from tfconvert.service.storage import Folders, remove
 from tfconvert.service.store import JobStore
 
-PATIENCE = 600.0
+LEFT_OVER_SECONDS = 600.0
 """Seconds that a file is left over before it is removed."""
 
-_UPLOAD_PATIENCE = 3600.0
+_UPLOAD_SECONDS = 3600.0
 _DAY = 86400.0
-_BATCH = 500
+# Maximum number of parameters of a query.
+_MAX_PARAMETERS = 500
 
 T = TypeVar("T")
 
 _FINAL = [state for state in JobState if state.is_final]
-# States of jobs that may still run, or be tried again.
+# States of jobs that may still run, or be retried.
 _NEEDS_MODEL = [state for state in JobState if state is not JobState.SUCCEEDED]
 
 
-class _Kind(NamedTuple):
+class _FileKind(NamedTuple):
     """A kind of files.
 
     Attributes:
         paths: Lists them.
-        needed: Returns which of some are needed.
-        patience: Seconds.
+        needed: Returns those of some paths that are needed.
+        seconds: How long one is left over before it is removed.
     """
 
     paths: Callable[[], Iterator[Path]]
     needed: Callable[[Connection, Iterable[Path]], set[Path]]
-    patience: float
+    seconds: float
 
 
 class Janitor:
-    """Cleans up; used by one thread.
+    """Removes old jobs and files; used by one thread.
 
     Args:
         store: The jobs.
-        folders: The data folder.
+        folders: The data directory.
         config: The server's settings.
-        lease: Tells who else lives.
+        lease: The lease, which knows the other servers.
         monotonic: The clock.
     """
 
@@ -79,30 +79,30 @@ class Janitor:
         self._monotonic = monotonic
         self._since: dict[Path, tuple[object, float]] = {}
         self._kinds = (
-            _Kind(lambda: _entries(folders.incoming), lambda connection, paths: set(), _UPLOAD_PATIENCE),
-            _Kind(lambda: _entries(folders.models), _needed_models, PATIENCE),
-            _Kind(lambda: _grandchildren(folders.jobs), _needed_attempts, PATIENCE),
-            _Kind(lambda: _grandchildren(folders.results), _needed_results, PATIENCE),
-            _Kind(lambda: _entries(folders.events), _needed_events, PATIENCE),
-            _Kind(lambda: _entries(folders.servers), _needed_locks, PATIENCE),
+            _FileKind(lambda: _entries(folders.incoming), lambda connection, paths: set(), _UPLOAD_SECONDS),
+            _FileKind(lambda: _entries(folders.models), _needed_models, LEFT_OVER_SECONDS),
+            _FileKind(lambda: _grandchildren(folders.jobs), _needed_attempts, LEFT_OVER_SECONDS),
+            _FileKind(lambda: _grandchildren(folders.results), _needed_results, LEFT_OVER_SECONDS),
+            _FileKind(lambda: _entries(folders.events), _needed_events, LEFT_OVER_SECONDS),
+            _FileKind(lambda: _entries(folders.servers), _needed_locks, LEFT_OVER_SECONDS),
         )
 
     def clean(self, *, is_start: bool = False) -> int:
-        """Removes what can be removed now; returns how many files and folders.
+        """Removes what can be removed now; returns the number of files and directories.
 
         Args:
             is_start: Whether this server takes no requests and runs no jobs yet.
         """
         self._forget_old()
         found = [(kind, list(kind.paths())) for kind in self._kinds]
-        # What was there before another server could begin is nobody's if there is none now.
+        # If no other server is alive now, no server can need what was there before.
         is_alone = is_start and self._lease.is_alone()
         known, self._since = self._since, {}
         count = 0
         for kind, paths in found:
             with self._store.database.read() as connection:
                 left = sorted(set(paths) - kind.needed(connection, paths))
-            ripe = left if is_alone else [path for path in left if self._is_ripe(path, kind.patience, known)]
+            ripe = left if is_alone else [path for path in left if self._is_ripe(path, kind.seconds, known)]
             for some in _parts(ripe):
                 count += self._remove(kind, some)
         return count
@@ -119,25 +119,25 @@ class Janitor:
             try:
                 self._store.delete(job, None)
             except ConversionError as problem:
-                if problem.code not in ("job-not-found", "job-state"):  # Somebody else was faster.
+                if problem.code not in ("job-not-found", "job-state"):  # Another server was faster.
                     raise
 
-    def _is_ripe(self, path: Path, patience: float, known: Mapping[Path, tuple[object, float]]) -> bool:
+    def _is_ripe(self, path: Path, seconds: float, known: Mapping[Path, tuple[object, float]]) -> bool:
         now = self._monotonic()
-        look = _look(path)
-        before, since = known.get(path, (look, now))
-        if before != look:
+        state = _state_of(path)
+        before, since = known.get(path, (state, now))
+        if before != state:
             since = now
-        self._since[path] = (look, since)
-        return now - since >= patience
+        self._since[path] = (state, since)
+        return now - since >= seconds
 
-    def _remove(self, kind: _Kind, paths: Sequence[Path]) -> int:
+    def _remove(self, kind: _FileKind, paths: Sequence[Path]) -> int:
         trash = self._folders.incoming / f"trash-{secrets.token_hex(8)}"
         with self._store.database.write(is_exclusive=True) as connection:
             gone = sorted(set(paths) - kind.needed(connection, paths))
             for number, path in enumerate(gone):
                 _move(path, trash / str(number))
-        # Deleting may take long, while nobody can submit a job.
+        # Outside of the transaction, since deleting may take long.
         remove(trash)
         for parent in {path.parent for path in gone}:
             if parent.parent in (self._folders.jobs, self._folders.results):
@@ -146,9 +146,9 @@ class Janitor:
 
 
 def _parts(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yields lists of some items each: a query has a limited number of parameters."""
+    """Yields items in lists that fit a query."""
     rest = iter(items)
-    while some := list(islice(rest, _BATCH)):
+    while some := list(islice(rest, _MAX_PARAMETERS)):
         yield some
 
 
@@ -172,7 +172,7 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def _grandchildren(folder: Path) -> Iterator[Path]:
-    """Yields what is in the folders of jobs, and those of them that are empty."""
+    """Yields what is in the directories of jobs, and those of them that are empty."""
     for each in folder.iterdir():
         inside = list(_listed(each))
         yield from inside or [each]
@@ -185,16 +185,16 @@ def _listed(folder: Path) -> Iterator[Path]:
         return
 
 
-def _look(path: Path) -> object:
-    """Returns what changes while somebody works at a file or folder."""
-    looks = []
+def _state_of(path: Path) -> object:
+    """Returns inodes, sizes and times, which change while a server writes to a file or directory."""
+    states = []
     for each in chain([path], _listed(path)):
         try:
             stat = each.stat(follow_symlinks=False)
-            looks.append((each.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+            states.append((each.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
         except OSError:
             continue
-    return sorted(looks)
+    return sorted(states)
 
 
 def _needed_models(connection: Connection, paths: Iterable[Path]) -> set[Path]:

@@ -1,7 +1,7 @@
-"""Leases of the servers: jobs of those that are dead go back to the queue. The wall clock plays no part.
+"""Leases of the servers: jobs of dead servers go back to the queue. The wall clock plays no part.
 
-A server keeps a file locked, which tells others on the same machine at once when it has died, and counts up a number
-in the database: one whose number has stood still for long enough, by the observer's own monotonic clock, is dead.
+A server keeps a file locked, so that others on the same machine notice at once when it dies, and increments a number in
+the database: a server whose number has not changed for long enough, by the observer's monotonic clock, is dead.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from sqlalchemy import delete, insert, select, update
 
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import SERVERS
-from tfconvert.service.folders import Folders
-from tfconvert.service.result_files import remove
-from tfconvert.service.storage import storing
+from tfconvert.service.storage import Folders, remove, storing
 
-BEAT = 3.0
-"""Seconds between two signs of life."""
+HEARTBEAT_SECONDS = 3.0
+"""Seconds between two heartbeats."""
 
-PATIENCE = 15.0
-"""Seconds without a sign of life after which a server is dead."""
+TIMEOUT_SECONDS = 15.0
+"""Seconds without a heartbeat after which a server counts as dead."""
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
+# The ID that a Linux kernel gives itself when it starts.
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Lease:
-    """The life of this server as others see it, and that of others as this one does.
+    """The lease of this server, and what it knows of those of others.
 
     Args:
         database: The database.
-        folders: The data folder.
+        folders: The data directory.
         monotonic: The clock.
 
     Attributes:
@@ -52,26 +51,26 @@ class Lease:
         self._seen: dict[str, tuple[int, float]] = {}
 
     def begin(self) -> None:
-        """Enters this server among those that live."""
+        """Registers this server."""
         path = self._folders.lock(self.server)
         part = path.with_suffix(".part")
         with storing():
-            # It has its name once it is locked: nobody may find it free.
+            # It is locked before it gets its name, so that no one finds it free.
             self._descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             part.rename(path)
         self.beat()
 
     def beat(self) -> None:
-        """Gives a sign of life; a server that was taken for dead is among the living again."""
+        """Sends a heartbeat; a server that was taken for dead is registered again."""
         own = SERVERS.c.id == self.server
         with self._database.write() as connection:
             if not connection.execute(update(SERVERS).where(own).values(beat=SERVERS.c.beat + 1)).rowcount:
-                row = {"id": self.server, "host": _host(), "pid": os.getpid(), "beat": 1, "started": time.time()}
+                row = {"id": self.server, "host": host_id(), "pid": os.getpid(), "beat": 1, "started": time.time()}
                 connection.execute(insert(SERVERS).values(row))
 
-    def bury_dead(self) -> set[str]:
-        """Removes servers that are dead, and returns which: their jobs are lost."""
+    def remove_dead(self) -> set[str]:
+        """Removes dead servers, and returns their IDs: their jobs are lost."""
         now = self._monotonic()
         with self._database.read() as connection:
             rows = connection.execute(select(SERVERS.c.id, SERVERS.c.host, SERVERS.c.beat)).all()
@@ -84,17 +83,17 @@ class Lease:
             if beat != last:
                 since = now
             self._seen[server] = (beat, since)
-            if now - since >= PATIENCE or (host == _host() and self._is_free(server)):
+            if now - since >= TIMEOUT_SECONDS or (host == host_id() and self._is_free(server)):
                 dead[server] = beat
-        return {server for server, beat in dead.items() if self._bury(server, beat)}
+        return {server for server, beat in dead.items() if self._remove(server, beat)}
 
     def is_alone(self) -> bool:
-        """Returns whether no other server is known to live."""
+        """Returns whether no other server is registered."""
         with self._database.read() as connection:
             return connection.execute(select(SERVERS.c.id).where(SERVERS.c.id != self.server)).first() is None
 
     def end(self) -> None:
-        """Leaves the living: what this server has not given back is lost."""
+        """Unregisters this server: jobs that it has not given back are lost."""
         remove(self._folders.lock(self.server))
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -102,8 +101,8 @@ class Lease:
         with self._database.write() as connection:
             connection.execute(delete(SERVERS).where(SERVERS.c.id == self.server))
 
-    def _bury(self, server: str, beat: int) -> bool:
-        """Removes a server unless it has given a sign of life in this moment; returns whether it did."""
+    def _remove(self, server: str, beat: int) -> bool:
+        """Removes a server unless it has just sent a heartbeat; returns whether it did."""
         with self._database.write() as connection:
             is_it = (SERVERS.c.id == server, SERVERS.c.beat == beat)
             is_gone = connection.execute(delete(SERVERS).where(*is_it)).rowcount > 0
@@ -111,7 +110,7 @@ class Lease:
         return is_gone
 
     def _is_free(self, server: str) -> bool:
-        """Returns whether nobody holds a server's lock; one that isn't in this folder tells nothing."""
+        """Returns whether no one holds a server's lock; `False` if its file isn't here."""
         path = self._folders.lock(server)
         try:
             descriptor = os.open(path, os.O_RDWR)
@@ -127,9 +126,13 @@ class Lease:
         return True
 
 
-def _host() -> str:
-    """Returns what only processes under the same kernel have in common; locks of files tell nothing to others."""
+def host_id(boot_id: Path = _BOOT_ID) -> str:
+    """Returns a name that only processes under the same kernel share: those that see each other's file locks.
+
+    Args:
+        boot_id: The file with the kernel's own ID.
+    """
     try:
-        return _BOOT.read_text("ascii").strip()
+        return boot_id.read_text("ascii").strip()
     except OSError:
         return socket.gethostname()[:64]

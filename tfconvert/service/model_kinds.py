@@ -1,4 +1,4 @@
-"""The kind of an uploaded file, known from its first bytes; its name decides only where they leave it open."""
+"""The kind of an uploaded file, by its first bytes; its name decides only if these are ambiguous."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import open_file
 
-# Bytes at the beginning of a file that are looked at.
-_LOOKED_AT = 1 << 16
+# Bytes of the beginning of a file that decide.
+_HEAD_BYTES = 1 << 16
 
 
 class ModelKind(Enum):
-    """A kind of file, by the ending that the converter knows it by."""
+    """A kind of file; the value is the ending by which the converter knows it."""
 
     ZIP = ".zip"
     TAR = ".tar"
@@ -36,7 +36,7 @@ class ModelKind(Enum):
 
     @property
     def is_saved_model(self) -> bool:
-        """Whether it is the graph of a SavedModel, which is a folder."""
+        """Whether it is the graph of a SavedModel, which is a directory."""
         return self in (ModelKind.SAVED_MODEL, ModelKind.SAVED_MODEL_TEXT)
 
 
@@ -58,7 +58,7 @@ _PACKED = {
 # The first bytes of a file of Keras 3: it is a zip.
 _KERAS_ENTRIES = (b"metadata.json", b"config.json", b"model.weights.h5")
 
-# How texts begin, comments apart.
+# Beginnings of texts after comments.
 _TEXTS = (
     (re.compile(r"(saved_model_schema_version\s*:|meta_graphs\s*:?\s*[{<])"), ModelKind.SAVED_MODEL_TEXT),
     (re.compile(r"(node|versions|library)\s*:?\s*[{<]"), ModelKind.GRAPH_TEXT),
@@ -73,22 +73,22 @@ _SAVED_MODEL_FIELDS = {(1, _VARINT), (2, _BYTES)}
 _GRAPH_FIELDS = {(1, _BYTES), (2, _BYTES), (3, _VARINT), (4, _BYTES), (5, _BYTES)}
 _META_GRAPH_FIELDS = {(number, _BYTES) for number in range(1, 8)}
 
-# Messages that may be either begin alike.
+# These messages may begin with the same bytes.
 _BY_NAME = {".pb": ModelKind.GRAPH, ".meta": ModelKind.META_GRAPH}
 
 
 def recognize(path: Path, name: str = "") -> ModelKind:
-    """Returns what a file is.
+    """Returns the kind of a file.
 
     Args:
         path: The file.
-        name: What it was called where it came from.
+        name: The name of the client's file.
 
     Raises:
         ConversionError: Keras alone can read it (`keras-file`), it is an archive of another kind (`bad-archive`), no
             model that the converter knows (`unknown-model`), or can't be read (`unreadable-file`).
     """
-    head = _head(path)
+    head = _head(path, name)
     kind = _by_signature(head, name) or _by_text(head) or _by_message(head, name)
     if kind is None:
         raise unknown(f"{shown(name)} is neither a model nor an archive of one")
@@ -96,7 +96,7 @@ def recognize(path: Path, name: str = "") -> ModelKind:
 
 
 def unknown(message: str) -> ConversionError:
-    """Returns the error that something isn't a model."""
+    """Returns the error for a file that is not a model."""
     return error(
         "unknown-model",
         message,
@@ -113,16 +113,16 @@ def keras_file(name: str) -> ConversionError:
 
 
 def shown(name: str) -> str:
-    """Returns how a file is called in messages."""
+    """Returns the name of a file in messages."""
     return repr(name) if name else "the file"
 
 
-def _head(path: Path) -> bytes:
+def _head(path: Path, name: str) -> bytes:
     try:
         with os.fdopen(open_file(path), "rb", buffering=0) as file:
-            return file.read(_LOOKED_AT)
+            return file.read(_HEAD_BYTES)
     except OSError as problem:
-        raise error("unreadable-file", f"can't read {path.name}: {problem.strerror}") from None
+        raise error("unreadable-file", f"can't read {shown(name)}: {problem.strerror}") from None
 
 
 def _by_signature(head: bytes, name: str) -> ModelKind | None:
@@ -149,7 +149,7 @@ def _by_text(head: bytes) -> ModelKind | None:
         return None
     try:
         # The last character may be cut.
-        text = head.decode() if len(head) < _LOOKED_AT else head[:-4].decode(errors="ignore")
+        text = head.decode() if len(head) < _HEAD_BYTES else head[:-4].decode(errors="ignore")
     except UnicodeDecodeError:
         return None
     comments = _COMMENTS.match(text)
@@ -171,25 +171,25 @@ def _by_message(head: bytes, name: str) -> ModelKind | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yields numbers and types of the fields of a protobuf message that may be cut; (0, 0) where it is none."""
+    """Yields numbers and types of the fields of a protobuf message that may be cut; (0, 0) if it is not one."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
         number, kind = tag >> 3, tag & 7
         value, after = _varint(data, at)
-        if not number or kind not in (_VARINT, _BYTES) or (after < 0 and len(data) < _LOOKED_AT):
+        if not number or kind not in (_VARINT, _BYTES) or (after < 0 and len(data) < _HEAD_BYTES):
             yield 0, 0
             return
         yield number, kind
         if after < 0:
             return  # The head ends here.
         at = after + (value if kind == _BYTES else 0)
-    if at > len(data) and len(data) < _LOOKED_AT:
+    if at > len(data) and len(data) < _HEAD_BYTES:
         yield 0, 0
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns a number and where it ends, -1 if it doesn't."""
+    """Returns a number and its end, or -1 if it is cut."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data) or at < 0:

@@ -13,8 +13,7 @@ from tfconvert.converter.process.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_folder
 from tfconvert.service import archives
-from tfconvert.service.entry_names import checked_parts
-from tfconvert.service.file_tree import ArchiveLimits, FileTree
+from tfconvert.service.file_tree import ArchiveLimits, FileTree, checked_parts
 from tfconvert.service.model_kinds import recognize, shown
 from tfconvert.service.storage import storing
 
@@ -28,9 +27,9 @@ class _Place(NamedTuple):
     """A path or URL in its parts.
 
     Attributes:
-        scheme: That of a URL, empty for paths.
+        scheme: The scheme of a URL; empty for paths.
         host: The host or bucket.
-        parts: The folders and the file.
+        parts: The directories and the file.
     """
 
     scheme: str
@@ -38,7 +37,7 @@ class _Place(NamedTuple):
     parts: tuple[str, ...]
 
     def holds(self, other: _Place) -> bool:
-        """Returns whether another one is below this one, or the same."""
+        """Returns whether another place is this one, or below it."""
         own = self.parts
         return (self.scheme, self.host, own) == (other.scheme, other.host, other.parts[: len(own)])
 
@@ -48,10 +47,10 @@ class _Place(NamedTuple):
 
 
 def check(place: str, roots: Sequence[str]) -> str:
-    """Returns a path or URL as it is read later; nothing is looked at yet.
+    """Returns a path or URL in its normal form, without reading anything.
 
     Args:
-        place: What a request names.
+        place: The path or URL in a request.
         roots: Paths and URLs below which it must be.
 
     Raises:
@@ -67,10 +66,10 @@ def resolve(place: str, roots: Sequence[str], target: Path, limits: ArchiveLimit
     """Returns the path of a model that a request names.
 
     Args:
-        place: What the request names.
+        place: The path or URL in the request.
         roots: Paths and URLs below which it must be, once links are followed.
-        target: A folder for what is fetched or unpacked, which must not exist yet.
-        limits: What may be fetched and unpacked.
+        target: A directory for fetched and unpacked files, which must not exist yet.
+        limits: The limits of fetching and unpacking.
     """
     allowed = check(place, roots)
     if not places.is_url(allowed):
@@ -85,7 +84,7 @@ def resolve(place: str, roots: Sequence[str], target: Path, limits: ArchiveLimit
 
 
 def _parsed(place: str) -> _Place | None:
-    """Returns the parts of a path or URL, `None` if it is written in a way that may mean something else."""
+    """Returns the parts of a path or URL, or `None` if it is ambiguous."""
     match = _URL.fullmatch(place)
     scheme, host, path = (match[1].lower(), match[2], match[3]) if match is not None else ("", "", place)
     if scheme in _LOCAL:
@@ -119,7 +118,7 @@ def _inside(path: str, roots: Sequence[str]) -> Path:
 
 
 def _prepared(path: Path, target: Path, limits: ArchiveLimits) -> Path:
-    """Returns the path by which the converter reads what is at a path, which is unpacked or linked to if need be."""
+    """Returns the path that the converter reads: the same, or that of an unpacked or linked copy."""
     if is_folder(path):
         return path
     kind = recognize(path, path.name)
@@ -130,7 +129,7 @@ def _prepared(path: Path, target: Path, limits: ArchiveLimits) -> Path:
 
 
 def _fetched(url: str, target: Path, limits: ArchiveLimits) -> Path:
-    """Returns a copy of the file or folder at a URL."""
+    """Returns a copy of the file or directory at a URL."""
     with Guard(lambda said: error("unreachable-place", f"{url}: {' '.join(said.split())}")):
         system, path = places.system_of(url)
         with storing():

@@ -13,27 +13,27 @@ import uvicorn
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.database.opening import open_database
-from tfconvert.service.folders import Folders
+from tfconvert.service.database.connection import open_database
 from tfconvert.service.http.app import create_app
 from tfconvert.service.http.service import Service
+from tfconvert.service.storage import Folders
 from tfconvert.service.tokens import Role, TokenStore
 
-# The name of the token that is made at the first start, if that is wanted.
-_FIRST = "admin"
+# The name of the token that is created at the first start.
+_FIRST_TOKEN = "admin"
 
-# Connections at the same time; later ones are refused until one ends.
-_CONNECTIONS = 1000
+# Maximum number of connections; others are refused.
+_MAX_CONNECTIONS = 1000
 
-# Connections that wait to be taken.
-_WAITING = 512
+# Connections that wait to be accepted.
+_BACKLOG = 512
 
-# Seconds that connections get to end by themselves once no job runs any more.
-_LINGER = 2
+# Seconds that connections get to end after the last job.
+_SHUTDOWN_SECONDS = 2
 
 
 class _Server(uvicorn.Server):
-    """Goes on answering while running jobs end; a second signal doesn't wait for them."""
+    """Answers requests until running jobs have ended; a second signal ends it at once."""
 
     def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -81,9 +81,9 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
                 log_level=level,
                 access_log=verbose,
                 server_header=False,
-                limit_concurrency=_CONNECTIONS,
-                backlog=_WAITING,
-                timeout_graceful_shutdown=_LINGER,
+                limit_concurrency=_MAX_CONNECTIONS,
+                backlog=_BACKLOG,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
                 timeout_keep_alive=30,
                 lifespan="on",
                 ws="none",
@@ -96,13 +96,13 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
 
 
 def prepare_access(config: ServiceConfig) -> None:
-    """Sees that a server that others can reach has somebody to talk to, and nobody else.
+    """Checks that a server that other machines can reach has tokens, and needs them.
 
     Args:
         config: Its settings.
 
     Raises:
-        ConversionError: Others could use it (`bad-config`), or nobody (`no-token`).
+        ConversionError: Anyone could use it (`bad-config`), or no one (`no-token`).
     """
     if not config.is_local and not config.needs_token:
         raise error(
@@ -127,13 +127,13 @@ def prepare_access(config: ServiceConfig) -> None:
 
 
 def open_tokens(config: ServiceConfig) -> TokenStore:
-    """Returns the tokens of a server, whether it runs or not.
+    """Returns the tokens of a server, which need not run.
 
     Args:
         config: Its settings.
 
     Raises:
-        ConversionError: The data folder or the database can't be used.
+        ConversionError: The data directory or the database can't be used.
     """
     folders = Folders(config.data)
     try:
@@ -148,13 +148,13 @@ def open_tokens(config: ServiceConfig) -> TokenStore:
 
 
 def _write_first(tokens: TokenStore, path: Path) -> None:
-    """Creates an administrator's token and writes it to a file that only we can read."""
+    """Creates an administrator's token and writes it to a file that only this user can read."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as problem:
         raise error("output-not-writable", f"can't create {path}: {problem.strerror}") from None
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        token, _ = tokens.create(_FIRST, Role.ADMIN)
+        token, _ = tokens.create(_FIRST_TOKEN, Role.ADMIN)
         file.write(f"{token}\n")
 
 
@@ -168,7 +168,7 @@ def _listen(config: ServiceConfig) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(address)
-        listener.listen(_WAITING)
+        listener.listen(_BACKLOG)
     except (OSError, OverflowError) as problem:
         listener.close()
         reason = problem.strerror if isinstance(problem, OSError) else problem

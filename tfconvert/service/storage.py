@@ -1,14 +1,26 @@
-"""The service's own storage: a file that can't be written is the server's failure, not the client's."""
+"""The service's files below one directory, which all servers of a database share: uploads and results.
+
+A file that can't be written is the server's failure, not the client's. Each result is published atomically, and nothing
+in it changes afterwards.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+import shutil
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
 
+from tfconvert.converter.targets.output_form import form_of
 from tfconvert.schema.diagnostics import error
+from tfconvert.service.jobs import JobRecord
 
 
 @contextmanager
@@ -28,9 +40,267 @@ def storing() -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Writes a file, or the names in a folder, to the disk itself."""
+    """Writes a file, or the names in a directory, to the disk itself."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+REPORT = "report.json"
+PAGE = "report.html"
+LOG = "log.txt"
+
+
+def result_name(settings: Mapping[str, Any]) -> str:
+    """Returns the name of a job's result: its ending is that of the target.
+
+    Args:
+        settings: The job's settings.
+    """
+    return f"model{form_of('', settings).ending}"
+
+
+class Folders:
+    """The layout of the data directory.
+
+    Args:
+        data: The directory, created if it is missing; readable by this user alone.
+
+    Attributes:
+        database: The file of the embedded database.
+        incoming: Uploads that are not complete.
+        models: The uploads, named by the SHA-256 of their contents.
+        jobs: The working directories of attempts.
+        results: The results; each directory is published atomically.
+        events: A file of progress a job.
+        servers: A locked file for each server that runs on this machine.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.database = data / "service.db"
+        self.incoming = data / "incoming"
+        self.models = data / "models"
+        self.jobs = data / "jobs"
+        self.results = data / "results"
+        self.events = data / "events"
+        self.servers = data / "servers"
+
+    def create(self) -> None:
+        """Creates what is missing."""
+        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.incoming, self.models, self.jobs, self.results, self.events, self.servers):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that rows of a database belong to."""
+        return not any(any(folder.iterdir()) for folder in (self.models, self.results, self.events))
+
+    def model(self, sha256: str) -> Path:
+        """Returns where an uploaded file is."""
+        return self.models / sha256
+
+    def attempt(self, job: str, attempt: int) -> Path:
+        """Returns the working directory of an attempt, with `model/` and `out/`."""
+        return self.jobs / job / str(attempt)
+
+    def result(self, job: str, attempt: int) -> Path:
+        """Returns the directory of an attempt's result."""
+        return self.results / job / str(attempt)
+
+    def progress(self, job: str) -> Path:
+        """Returns the file of a job's events."""
+        return self.events / f"{job}.jsonl"
+
+    def lock(self, server: str) -> Path:
+        """Returns the file that a server keeps locked while it runs."""
+        return self.servers / f"{server}.lock"
+
+
+# Maximum number of parts that are written without joining them.
+_MAX_PARTS = 64
+
+
+class Upload(NamedTuple):
+    """An uploaded file.
+
+    Attributes:
+        sha256: The digest of its bytes, and its name below `models/`.
+        size: Its bytes.
+    """
+
+    sha256: str
+    size: int
+
+
+class Incoming:
+    """An upload in progress, as a context manager: its file is removed afterwards unless it is kept.
+
+    Args:
+        folders: The service's directories.
+        most: The maximum number of bytes.
+        what: The name of its field, for messages.
+    """
+
+    def __init__(self, folders: Folders, most: int, what: str = "model") -> None:
+        self._folders = folders
+        self._folder = folders.incoming / secrets.token_hex(16)
+        self._part = self._folder / f"{what}.part"
+        self._most = most
+        self._what = what
+        self._digest = hashlib.sha256()
+        self._descriptor = -1
+        # A thread may still be writing when the upload breaks off, and the descriptor's number be in use again.
+        self._turn = threading.Lock()
+        self.size = 0
+
+    def __enter__(self) -> Incoming:
+        """Creates the file."""
+        with ExitStack() as undo:
+            undo.callback(self.discard)
+            with storing():
+                self._folder.mkdir(0o700)
+                self._descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Removes the file."""
+        self.discard()
+
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Appends bytes, as they were received.
+
+        Raises:
+            ConversionError: They are too many (`upload-too-large`), or can't be written (`storage-failed`).
+        """
+        self.size += sum(map(len, parts))
+        if self.size > self._most:
+            raise error(
+                "upload-too-large",
+                f"the {self._what} has more than {self._most} bytes",
+                hint="pack it, or name a place that the server can read",
+            )
+        if len(parts) > _MAX_PARTS:
+            parts = [b"".join(parts)]
+        for part in parts:
+            self._digest.update(part)
+        with self._turn, storing():
+            written = os.writev(self._descriptor, parts) if parts else 0
+            for part in parts:
+                rest = memoryview(part)[written:]
+                written = max(written - len(part), 0)
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+
+    def keep(self) -> Upload:
+        """Moves the complete file to where jobs find it; it survives a loss of power."""
+        upload = Upload(self._digest.hexdigest(), self.size)
+        with self._turn, storing():
+            os.fsync(self._descriptor)
+            # An equal file is replaced, so that the janitor does not take it for an old one.
+            self._part.replace(self._folders.model(upload.sha256))
+            sync(self._folders.models)
+        return upload
+
+    def discard(self) -> None:
+        """Removes the file."""
+        with self._turn:
+            descriptor, self._descriptor = self._descriptor, -1
+            if descriptor >= 0:
+                os.close(descriptor)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> None:
+    """Publishes the files of an attempt.
+
+    Args:
+        folders: The service's directories.
+        job: The job.
+        is_failed: Whether to publish the log alone.
+    """
+    out = folders.attempt(job.id, job.attempt) / "out"
+    result = folders.result(job.id, job.attempt)
+    with storing():
+        for path in out.iterdir():
+            if is_failed and path.name != LOG:
+                _remove(path)
+            else:
+                sync(path)
+        sync(out)
+        result.parent.mkdir(mode=0o700, exist_ok=True)
+        remove(result)
+        out.rename(result)
+        sync(result.parent)
+
+
+def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
+    """Links the result of an equal job to a job; returns whether there is one.
+
+    Args:
+        folders: The service's directories.
+        source: The equal job.
+        job: The job's ID.
+        attempt: Which attempt of it gets the result.
+    """
+    result = folders.result(job, attempt)
+    part = result.with_name(f"{attempt}.part")
+    is_there = False
+    try:
+        with storing():
+            try:
+                _copy(folders.result(source.id, source.result_attempt), part)
+                is_there = True
+            except FileNotFoundError:
+                return False
+            remove(result)
+            part.rename(result)
+            sync(result.parent)
+    finally:
+        if not is_there:
+            remove(part)
+    return True
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a directory with all in it, and ignores failures."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        _remove(path)
+
+
+def remove_job(folders: Folders, job: str) -> None:
+    """Removes all files of a deleted job, except the model."""
+    for path in (folders.results / job, folders.jobs / job, folders.progress(job)):
+        remove(path)
+
+
+def _copy(result: Path, part: Path) -> None:
+    remove(part)
+    part.mkdir(mode=0o700, parents=True)
+    for path in result.iterdir():
+        _link(path, part / path.name)
+
+
+def _link(path: Path, copy: Path) -> None:
+    try:
+        copy.hardlink_to(path)
+    except OSError as problem:
+        if problem.errno not in (errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP):
+            raise
+        shutil.copyfile(path, copy)
+        sync(copy)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # The janitor tries again.

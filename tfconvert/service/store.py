@@ -1,23 +1,29 @@
 """The jobs in the database: the operations of requests and of workers.
 
 Whatever several servers may do at the same time is one statement with a condition, or an exclusive transaction: a
-submission sees whether there is room, an equal result and the upload, and nobody removes those meanwhile.
+submission sees whether the queue is full, an equal result and the upload, and no one removes those meanwhile.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import secrets
 import time
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Update, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from tfconvert.batch.job import Ending
+from tfconvert.batch import places
+from tfconvert.batch.cache_key import cache_key, is_run
+from tfconvert.batch.task import Outcome
+from tfconvert.converter.targets.output_form import form_of
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service import result_files
-from tfconvert.service.cache_keys import CacheKeys
+from tfconvert.service import storage
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.database.connection import Database
 from tfconvert.service.database.job_rows import (
@@ -40,11 +46,11 @@ from tfconvert.service.database.job_rows import (
 )
 from tfconvert.service.database.tables import JOBS, SERVERS, TOKENS
 from tfconvert.service.events import STATE, EventLog
-from tfconvert.service.folders import Folders
-from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.jobs import JobRecord, JobState, Submission
+from tfconvert.service.storage import Folders
 
-# How often a claim is tried at once that other servers get in the way of.
-_CLAIMS = 20
+# Maximum number of attempts to claim a job when other servers claim equal ones.
+_MAX_CLAIMS = 20
 
 _RETRIED = (JobState.FAILED, JobState.CANCELLED)
 
@@ -55,11 +61,11 @@ class JobStore:
     Args:
         database: The database.
         config: The server's settings.
-        folders: The data folder.
+        folders: The data directory.
 
     Attributes:
         database: The database.
-        events: What happens to the jobs.
+        events: The events of the jobs.
     """
 
     def __init__(self, database: Database, config: ServiceConfig, folders: Folders) -> None:
@@ -72,7 +78,7 @@ class JobStore:
     def submit(self, submission: Submission) -> tuple[JobRecord, bool]:
         """Returns a new job, and that it is new; or the one that was submitted with this idempotency key before.
 
-        A job whose result is known already has succeeded.
+        A job with a cached result has already succeeded.
         """
         key = self._keys.key(submission)
         identity = secrets.token_hex(16)
@@ -82,7 +88,7 @@ class JobStore:
                 return former, False
             job = new_record(identity, submission, key)
             equal = self._equal(connection, key)
-            if equal is not None and result_files.link(self._folders, equal, identity, 1):
+            if equal is not None and storage.link(self._folders, equal, identity, 1):
                 now = time.time()
                 job = job._replace(
                     state=JobState.SUCCEEDED,
@@ -94,10 +100,11 @@ class JobStore:
                     summary=equal.summary,
                 )
             else:
-                self._check_room(connection, submission.owner)
+                self._check_limits(connection, submission.owner)
                 self._check_files(submission)
             connection.execute(insert(JOBS), to_values(job))
-        self._tell(job)
+            # Before the commit, after which a worker may append the next event.
+            self._append_state(job)
         return job, True
 
     def get(self, identity: str, owner: str | None) -> JobRecord:
@@ -105,7 +112,7 @@ class JobStore:
 
         Args:
             identity: Its ID.
-            owner: Whose it must be, `None` for anybody's.
+            owner: Its owner; `None` for any.
         """
         with self.database.read() as connection:
             return _found(connection, identity, owner)
@@ -121,11 +128,11 @@ class JobStore:
         """Returns jobs, newest first, and the cursor of the next page, `None` if there is none.
 
         Args:
-            owner: Whose they are, `None` for all.
-            state: In which state they are, `None` for any.
+            owner: Their owner; `None` for all.
+            state: Their state; `None` for any.
             name: A part of their models' names, `None` for any.
             before: The cursor that the page before came with.
-            limit: How many.
+            limit: The maximum number.
         """
         query = page_of(owner, {"state": state, "name": name}, before, limit + 1)
         with self.database.read() as connection:
@@ -134,7 +141,7 @@ class JobStore:
         return page, cursor_of(page[-1]) if page and len(found) > limit else None
 
     def cancel(self, identity: str, owner: str | None) -> JobRecord:
-        """Ends a job that waits, and has one that runs ended soon; returns it.
+        """Cancels a job, a running one with some delay; returns it.
 
         Raises:
             ConversionError: There is none, or it has ended (`job-not-found`, `job-state`).
@@ -148,7 +155,7 @@ class JobStore:
         if not is_done:
             raise _state_error(job, "can't be cancelled any more")
         if job.state is JobState.CANCELLED:
-            self._tell(job)
+            self._append_state(job)
         return job
 
     def retry(self, identity: str, owner: str | None) -> JobRecord:
@@ -173,13 +180,13 @@ class JobStore:
             job = _found(connection, identity, owner)
             submission = Submission(*(getattr(job, name) for name in Submission._fields))
             if job.state in _RETRIED:
-                self._check_room(connection, job.owner)
+                self._check_limits(connection, job.owner)
                 self._check_files(submission)
             change = update(JOBS).where(JOBS.c.id == identity, JOBS.c.state.in_(_RETRIED)).values(again)
             if not connection.execute(change).rowcount:
                 raise _state_error(job, "only jobs that failed or were cancelled can be tried again")
             job = _found(connection, identity, owner)
-        self._tell(job)
+            self._append_state(job)
         return job
 
     def delete(self, identity: str, owner: str | None) -> None:
@@ -193,22 +200,22 @@ class JobStore:
             gone = delete(JOBS).where(JOBS.c.id == identity, JOBS.c.state != JobState.RUNNING)
             if not connection.execute(gone).rowcount:
                 raise _state_error(job, "it can be deleted once it has ended; cancel it first")
-        result_files.remove_job(self._folders, identity)
+        storage.remove_job(self._folders, identity)
 
     def counts(self) -> Mapping[JobState, int]:
-        """Returns how many jobs are in each state."""
+        """Returns the number of jobs in each state."""
         with self.database.read() as connection:
             rows = connection.execute(select(JOBS.c.state, func.count()).group_by(JOBS.c.state)).all()
         found = {JobState(state): count for state, count in rows}
         return {state: found.get(state, 0) for state in JobState}
 
     def claim(self, server: str) -> JobRecord | None:
-        """Takes the next job for a server, and returns it; `None` if none can be run now.
+        """Claims the next job for a server, and returns it; `None` if no job can run now.
 
         Args:
-            server: The server's ID; one that was taken for dead gets no job.
+            server: The server's ID; one that is not registered any more gets no job.
         """
-        for _ in range(_CLAIMS):
+        for _ in range(_MAX_CLAIMS):
             try:
                 with self.database.write() as connection:
                     identity = connection.execute(NEXT_JOB).scalar()
@@ -219,13 +226,13 @@ class JobStore:
                         return None
                     job = _found(connection, identity, None)
             except IntegrityError:
-                continue  # Another server has begun an equal one in this moment.
-            self._tell(job)
+                continue  # Another server has just claimed an equal one.
+            self._append_state(job)
             return job
         return None
 
     def find_equal(self, job: JobRecord) -> JobRecord | None:
-        """Returns a job that has succeeded and whose result is that of this one; `None` if there is none."""
+        """Returns a job that has the result of this one, or `None`."""
         with self.database.read() as connection:
             return self._equal(connection, job.cache_key)
 
@@ -234,7 +241,7 @@ class JobStore:
         return self._keys.key(Submission(*(getattr(job, name) for name in Submission._fields)))
 
     def set_stage(self, job: JobRecord, name: str) -> None:
-        """Notes how far a job has come; other servers and those who ask for the job see it."""
+        """Writes the stage of a running job."""
         with self.database.write() as connection:
             connection.execute(SET_STAGE, {**held_by(job), "name": name})
 
@@ -242,29 +249,29 @@ class JobStore:
         self,
         job: JobRecord,
         state: JobState,
-        ending: Ending,
+        outcome: Outcome,
         *,
         is_cached: bool = False,
         has_files: bool = True,
         cache_key: str = "",
     ) -> bool:
-        """Writes how a job ended; returns whether it was still this server's, or else its result is of no use.
+        """Writes how a job ended; returns whether this server still held it. If not, its result must be removed.
 
         Args:
             job: The job, as it was claimed.
-            state: Its state from now on.
-            ending: How it ended.
+            state: Its final state.
+            outcome: How it ended.
             is_cached: Whether its result is that of an equal one.
-            has_files: Whether the attempt has left files: its result, or a log at least.
-            cache_key: The key that it turned out to have, empty for the one that it has.
+            has_files: Whether the attempt has published files.
+            cache_key: Its new key; empty to keep it.
         """
         ended = {
             "state": state,
             "finished": time.time(),
-            "problem": ending.problem,
-            "summary": dict(ending.summary),
-            "seconds": ending.seconds,
-            "peak": ending.peak,
+            "problem": outcome.problem,
+            "summary": dict(outcome.summary),
+            "seconds": outcome.seconds,
+            "peak": outcome.peak,
             "is_cached": is_cached,
             "cache_key": cache_key or job.cache_key,
             "result_attempt": job.attempt if has_files else 0,
@@ -275,15 +282,15 @@ class JobStore:
         return True
 
     def release(self, job: JobRecord, *, is_forgiven: bool) -> bool:
-        """Gives a job back to the queue; returns whether it was still this server's.
+        """Gives a job back to the queue; returns whether this server still held it.
 
         Args:
             job: The job, as it was claimed.
-            is_forgiven: Whether the attempt doesn't count: the server has ended it for reasons of its own.
+            is_forgiven: Whether the attempt doesn't count, since the server has stopped it.
         """
-        if not is_forgiven and self._is_worn_out(job):
+        if not is_forgiven and self._is_exhausted(job):
             lost = error("server-lost", f"it was begun {job.attempt} times, and each time its processes died")
-            return self.finish(job, JobState.FAILED, Ending(lost.to_dict()), has_files=False)
+            return self.finish(job, JobState.FAILED, Outcome(lost.to_dict()), has_files=False)
         back: dict[str, Any] = {"state": JobState.QUEUED, "server": "", "stage": ""}
         if is_forgiven:
             back["forgiven"] = JOBS.c.forgiven + 1
@@ -293,14 +300,14 @@ class JobStore:
         return True
 
     def is_cancel_requested(self, jobs: Collection[str]) -> set[str]:
-        """Returns which of some jobs must end."""
+        """Returns those of some jobs that are to be cancelled."""
         with self.database.read() as connection:
             return set(connection.execute(TO_CANCEL, {"jobs": list(jobs)}).scalars())
 
     def requeue_lost(self) -> int:
-        """Gives jobs back to the queue whose servers are no more; returns how many there were.
+        """Gives the jobs of dead servers back to the queue; returns their number.
 
-        What was to be cancelled is; what was begun too often has failed.
+        Those that were to be cancelled are; those that were started too many times fail.
         """
         alive = select(SERVERS.c.id)
         query = select_jobs().where(JOBS.c.state == JobState.RUNNING, JOBS.c.server.not_in(alive))
@@ -308,7 +315,7 @@ class JobStore:
             lost = [to_record(row) for row in connection.execute(query)]
         for job in lost:
             if job.cancel_requested:
-                self.finish(job, JobState.CANCELLED, Ending(None), has_files=False)
+                self.finish(job, JobState.CANCELLED, Outcome(None), has_files=False)
             else:
                 self.release(job, is_forgiven=False)
         return len(lost)
@@ -318,7 +325,7 @@ class JobStore:
             change = update(JOBS).where(*HELD).values(values)
             return connection.execute(change, held_by(job)).rowcount > 0
 
-    def _is_worn_out(self, job: JobRecord) -> bool:
+    def _is_exhausted(self, job: JobRecord) -> bool:
         with self.database.read() as connection:
             forgiven = connection.execute(select(JOBS.c.forgiven).where(JOBS.c.id == job.id)).scalar() or 0
         return job.attempt - forgiven >= self._config.attempts
@@ -344,8 +351,8 @@ class JobStore:
         row = connection.execute(EQUAL_JOB, {"key": key}).one_or_none()
         return None if row is None else to_record(row)
 
-    def _check_room(self, connection: Connection, owner: str) -> None:
-        """Refuses a job if too many wait."""
+    def _check_limits(self, connection: Connection, owner: str) -> None:
+        """Refuses a job if too many are queued."""
         if connection.execute(WAITING).scalar_one() >= self._config.most_queued:
             raise error("queue-full", "too many jobs are waiting", hint="try again later")
         own = connection.execute(select(TOKENS.c.most_active).where(TOKENS.c.id == owner)).scalar()
@@ -362,7 +369,7 @@ class JobStore:
             if not self._folders.model(sha256).exists():
                 raise error("upload-lost", "what was uploaded is no longer there", hint="upload it again")
 
-    def _tell(self, job: JobRecord) -> None:
+    def _append_state(self, job: JobRecord) -> None:
         self.events.append(job.id, STATE, job.state)
 
 
@@ -380,3 +387,48 @@ def _owned(statement: Update, identity: str, owner: str | None) -> Update:
 
 def _state_error(job: JobRecord, message: str) -> ConversionError:
     return error("job-state", f"the job has the state {str(job.state)!r}: {message}")
+
+
+class CacheKeys:
+    """Makes keys that are equal if owner, model, settings, plug-ins and versions are.
+
+    Args:
+        config: The server's settings; the files of its plug-ins are read once.
+    """
+
+    def __init__(self, config: ServiceConfig) -> None:
+        plugins = [*config.patterns, *config.composites, *filter(None, [config.op_defs])]
+        self._plugins = [_digest_of(path) for path in plugins]
+
+    def key(self, submission: Submission) -> str:
+        """Returns the key of a job; that of a model that can't be read is different each time."""
+        inputs = (
+            self._plugins,
+            submission.owner,
+            submission.model_sha256,
+            # The outcome of a file's name decides how it is read.
+            Path(submission.model_name).suffix if submission.model_sha256 else "",
+            submission.calibration_sha256,
+            submission.place,
+            _state_of(submission.place) if submission.place else "",
+        )
+        settings = submission.settings
+        return cache_key(form_of("", settings), settings, inputs, is_run=is_run(settings))
+
+
+def _state_of(place: str) -> str:
+    """Returns names, sizes and times of the files of a model elsewhere."""
+    try:
+        if places.is_url(place):
+            return places.state_of(place)
+        stats = [(os.fspath(path), path.stat()) for path in Source(place).files()]
+    except (OSError, ConversionError):
+        return os.urandom(16).hex()  # Converting reports what is wrong with it.
+    return " ".join(f"{path}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}" for path, stat in stats)
+
+
+def _digest_of(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return os.urandom(16).hex()

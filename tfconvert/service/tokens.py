@@ -16,7 +16,7 @@ from tfconvert.service.database.connection import Database
 from tfconvert.service.database.tables import TOKENS
 
 PREFIX = "tfc_"
-"""Begins every token, so that those who look for leaked secrets can find them."""
+"""The prefix of every token, by which secret scanners find leaked ones."""
 
 
 class Role(StrEnum):
@@ -28,16 +28,16 @@ class Role(StrEnum):
 
 
 class TokenRecord(NamedTuple):
-    """A token as the database has it; times are seconds since the epoch.
+    """A token in the database; times are seconds since the epoch.
 
     Attributes:
         id: The owner of the jobs that are submitted with it.
-        name: What people call it.
+        name: Its name.
         role: Admins see all jobs and manage tokens, users have their own jobs, readers only look at theirs.
-        most_active: Jobs that may wait or run, `None` for what the server is set to.
-        per_minute: Requests in a minute, likewise.
+        most_active: Maximum number of queued and running jobs; `None` for the server's setting.
+        per_minute: Maximum number of requests in a minute; `None` for the server's setting.
         created: When it was created.
-        revoked: Since when it is no longer valid, `None` if it is.
+        revoked: When it was revoked, or `None`.
     """
 
     id: str
@@ -62,7 +62,7 @@ class TokenStore:
     def create(
         self, name: str, role: Role | str = Role.USER, most_active: int | None = None, per_minute: int | None = None
     ) -> tuple[str, TokenRecord]:
-        """Returns a new token, which is shown this once, and its record.
+        """Returns a new token, which is not stored, and its record.
 
         Raises:
             ConversionError: The name is taken or not fit, or there is no such role (`bad-config`).
@@ -82,19 +82,19 @@ class TokenStore:
         return token, record
 
     def find(self, token: str) -> TokenRecord | None:
-        """Returns the record of a token; `None` if there is none, or it was revoked."""
+        """Returns the record of a token, or `None` if it is unknown or revoked."""
         query = select(TOKENS).where(TOKENS.c.hash == _hash(token), TOKENS.c.revoked.is_(None))
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else _record(row)
 
     def list(self) -> list[TokenRecord]:
-        """Returns all tokens, those that were revoked included."""
+        """Returns all tokens, including revoked ones."""
         with self._database.read() as connection:
             return [_record(row) for row in connection.execute(select(TOKENS).order_by(TOKENS.c.created, TOKENS.c.id))]
 
     def revoke(self, name: str) -> TokenRecord:
-        """Makes a token invalid for good, by its name or ID; its jobs go on.
+        """Revokes a token, by its name or ID; its jobs go on.
 
         Raises:
             ConversionError: There is none (`token-not-found`).
@@ -109,7 +109,7 @@ class TokenStore:
 
 
 def _hash(token: str) -> str:
-    # The token has 256 random bits: nobody finds it by trying, so that a fast digest will do.
+    # The token has 256 random bits, which can't be guessed: a fast digest is enough.
     return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
 
 

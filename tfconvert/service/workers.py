@@ -3,56 +3,148 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from tfconvert.batch.job import Ending
 from tfconvert.batch.pool import CANCELLED, Pool
+from tfconvert.batch.task import Outcome, Task
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service import result_files
-from tfconvert.service.attempts import Attempt
+from tfconvert.service import archives, model_places, storage
 from tfconvert.service.config import ServiceConfig
 from tfconvert.service.events import STAGE
-from tfconvert.service.folders import Folders
+from tfconvert.service.file_tree import ArchiveLimits
 from tfconvert.service.janitor import Janitor
-from tfconvert.service.job_state import JobRecord, JobState
-from tfconvert.service.leases import BEAT, Lease
+from tfconvert.service.jobs import JobRecord, JobState
+from tfconvert.service.leases import HEARTBEAT_SECONDS, Lease
+from tfconvert.service.storage import LOG, PAGE, REPORT, Folders, remove, result_name, storing
 from tfconvert.service.store import JobStore
+
+
+class Attempt:
+    """The directory of an attempt, as a context manager: it is gone afterwards.
+
+    Args:
+        folders: The data directory.
+        config: The server's settings.
+        job: The job, as it was claimed.
+    """
+
+    def __init__(self, folders: Folders, config: ServiceConfig, job: JobRecord) -> None:
+        self._folders = folders
+        self._config = config
+        self._job = job
+        self._folder = folders.attempt(job.id, job.attempt)
+        self._out = self._folder / "out"
+        self._log = -1
+
+    def __enter__(self) -> Attempt:
+        """Creates the directory."""
+        with storing():
+            remove(self._folder)
+            self._out.mkdir(mode=0o700, parents=True)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Removes the directory."""
+        if self._log >= 0:
+            os.close(self._log)
+        remove(self._folder)
+        try:
+            self._folder.parent.rmdir()
+        except OSError:
+            return  # Another attempt works there, or the janitor removes it.
+
+    def prepare(self) -> Task:
+        """Unpacks the model, and returns the task for a process."""
+        limits = ArchiveLimits.of(self._config)
+        target = self._folder / "model"
+        out = Path("out")
+        job = self._job
+        if job.place:
+            model = model_places.resolve(job.place, self._config.roots, target, limits)
+        else:
+            model = archives.unpack(self._folders.model(job.model_sha256), target, limits, job.model_name)
+        return Task(
+            self._relative(model),
+            os.fspath(out / result_name(job.settings)),
+            self._settings(limits),
+            os.fspath(out / REPORT),
+            os.fspath(out / PAGE),
+            os.fspath(out / LOG),
+            os.fspath(self._folder),
+        )
+
+    def note(self, text: str) -> None:
+        """Appends a line to the log; on a full disk it is lost."""
+        try:
+            if self._log < 0:
+                self._log = os.open(self._out / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            os.write(self._log, f"{text}\n".encode(errors="backslashreplace"))
+        except OSError:
+            return
+
+    def _settings(self, limits: ArchiveLimits) -> Mapping[str, Any]:
+        """Returns the settings of the job with what the server adds: its plug-ins, and where the samples are."""
+        settings = dict(self._job.settings)
+        config = self._config
+        if config.patterns:
+            settings["patterns"] = [_absolute(path) for path in config.patterns]
+        if config.composites:
+            settings["composites"] = [_absolute(path) for path in config.composites]
+        if config.op_defs:
+            settings["op_defs"] = _absolute(config.op_defs)
+        if self._job.calibration_sha256:
+            samples = self._folders.model(self._job.calibration_sha256)
+            paths = archives.unpack_samples(samples, self._folder / "samples", limits)
+            quantize = settings.get("quantize", "int8")
+            given = quantize if isinstance(quantize, dict) else {"mode": quantize}
+            settings["quantize"] = {**given, "samples": list(map(self._relative, paths))}
+        return settings
+
+    def _relative(self, path: str | os.PathLike[str]) -> str:
+        """Returns a path from the attempt's directory on, or as it is if it lies elsewhere."""
+        place = Path(path)
+        return os.fspath(place.relative_to(self._folder) if place.is_relative_to(self._folder) else place)
+
+
+def _absolute(path: str) -> str:
+    return os.fspath(Path(path).absolute())
+
 
 _LOG = logging.getLogger("tfconvert.service")
 
-# Seconds after which it is looked whether another server has left work.
-_POLL = 0.5
+# Seconds between polls for jobs that other servers have queued.
+_POLL_SECONDS = 0.5
 
-# Seconds between looks at which jobs to cancel: other servers are asked, too.
-_PULSE = 1.0
+# Seconds between polls for jobs to cancel, which any server may have been asked to do.
+_CANCEL_SECONDS = 1.0
 
 # Seconds between two rounds of the janitor.
-_CLEAN = 60.0
+_CLEAN_SECONDS = 60.0
 
-# Seconds until what the database did not take is tried again.
-_AGAIN = 1.0
+# Attempts to start the fork server, which may be killed at any time.
+_START_ATTEMPTS = 3
 
-# How often it is tried to start the process that forks: somebody may have killed it, as may happen later, too.
-_STARTS = 3
-
-# Seconds that threads get to end once their jobs were.
-_LAST = 15.0
+# Seconds that threads get to end after their jobs.
+_SHUTDOWN_SECONDS = 15.0
 
 
-class _Run:
+class _RunningJob:
     """A job that runs here.
 
     Attributes:
         job: The job, as it was claimed.
         begin: When it began, by the monotonic clock.
-        number: By which the pool knows it; 0 before.
-        stage: The last one.
-        noted: The last one that the database knows.
-        is_cancelled: Whether its owner wants it to end.
+        number: Its number in the pool; 0 before it has one.
+        stage: The last stage.
+        noted: The last stage in the database.
+        is_cancelled: Whether its owner has cancelled it.
     """
 
     __slots__ = ("begin", "is_cancelled", "job", "noted", "number", "stage")
@@ -67,10 +159,10 @@ class _Run:
 
 
 class _Caught:
-    """A context which no mistake of ours leaves: a thread that ends would be missed by all later jobs.
+    """A context that no exception leaves, so that a thread goes on to the next job.
 
     Attributes:
-        problem: What went wrong, `None` if nothing did.
+        problem: The error, or `None`.
     """
 
     __slots__ = ("problem",)
@@ -84,14 +176,14 @@ class _Caught:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Notes and logs what went wrong."""
+        """Records and logs the exception."""
         if isinstance(problem, ConversionError):
             self.problem = problem
             _LOG.warning("%s", problem)
         elif problem is not None:
             what = " ".join(f"{type(problem).__name__}: {problem}".split())
             self.problem = error("internal-error", what)
-            _LOG.error("a mistake of the server's own", exc_info=problem)
+            _LOG.error("internal error", exc_info=problem)
         return True
 
 
@@ -100,24 +192,34 @@ class WorkerPool:
 
     Args:
         store: The jobs.
-        folders: The data folder.
+        folders: The data directory.
         config: The server's settings.
+        pool: The processes; by default its own.
+        retry_seconds: Seconds between attempts while the database refuses.
     """
 
-    def __init__(self, store: JobStore, folders: Folders, config: ServiceConfig) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        folders: Folders,
+        config: ServiceConfig,
+        pool: Pool | None = None,
+        retry_seconds: float = 1.0,
+    ) -> None:
         self._store = store
+        self._retry_seconds = retry_seconds
         self._folders = folders
         self._config = config
         self._lease = Lease(store.database, folders)
         self._janitor = Janitor(store, folders, config, self._lease)
-        self._pool = Pool()
-        self._news = threading.Condition()
+        self._pool = pool or Pool()
+        self._jobs = threading.Condition()
         self._wakes = 0
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, _RunningJob] = {}
         self._is_ready = threading.Event()
         self._is_stopping = threading.Event()
         self._is_over = threading.Event()
-        self._is_urged = threading.Event()
+        self._is_cancelling = threading.Event()
         self._start_problem: ConversionError | None = None
         self._threads: list[threading.Thread] = []
         self._idle = threading.Semaphore(0)
@@ -132,15 +234,15 @@ class WorkerPool:
         return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        """Cleans up what a former server has left, and begins to run jobs.
+        """Removes what a former server has left, and starts to run jobs.
 
         Raises:
-            ConversionError: The database or the data folder can't be used, or processes can't be started.
+            ConversionError: The database or the data directory can't be used, or processes can't be started.
         """
         self._lease.begin()
-        self._find_lost()
+        self._requeue_lost()
         self._janitor.clean(is_start=True)
-        tasks = [self._pulse, self._clean] + [self._work] * self._config.workers
+        tasks = [self._monitor, self._clean] + [self._work] * self._config.workers
         self._threads = [threading.Thread(target=task, name=f"tfconvert-{task.__name__}") for task in tasks]
         for thread in self._threads:
             thread.daemon = True
@@ -151,17 +253,17 @@ class WorkerPool:
             raise self._start_problem
 
     def wake(self) -> None:
-        """Tells that there may be work."""
-        with self._news:
+        """Wakes threads that wait for jobs."""
+        with self._jobs:
             self._wakes += 1
-            self._news.notify_all()
+            self._jobs.notify_all()
 
-    def urge(self) -> None:
-        """Tells that there may be something to cancel."""
-        self._is_urged.set()
+    def check_cancelled(self) -> None:
+        """Checks for jobs to cancel now."""
+        self._is_cancelling.set()
 
     def stop(self, grace: float) -> None:
-        """Ends: no job is begun any more, and those that run get some time; then they go back to the queue.
+        """Stops: no more jobs are started; running ones get some time before they go back to the queue.
 
         Args:
             grace: Seconds that they get.
@@ -173,17 +275,17 @@ class WorkerPool:
         if self._threads:
             left = self._wait_idle(self._config.workers, grace)
             self._pool.stop()
-            self._wait_idle(left, _LAST)
+            self._wait_idle(left, _SHUTDOWN_SECONDS)
         self._is_over.set()
-        self.urge()
+        self.check_cancelled()
         for thread in self._threads:
-            thread.join(_LAST)
+            thread.join(_SHUTDOWN_SECONDS)
         self._pool.stop()
         with _Caught():
             self._lease.end()
 
     def _wait_idle(self, count: int, seconds: float) -> int:
-        """Waits for so many threads to have no job; returns how many still have one."""
+        """Waits until threads are idle; returns how many of them are not."""
         deadline = time.monotonic() + seconds
         while count and self._idle.acquire(timeout=max(deadline - time.monotonic(), 0)):
             count -= 1
@@ -193,29 +295,29 @@ class WorkerPool:
         """Runs jobs, one after the other."""
         self._is_ready.wait()
         while not self._is_stopping.is_set():
-            with self._news:
+            with self._jobs:
                 seen = self._wakes
             job = None
             with _Caught() as caught:
                 job = self._store.claim(self.server_id)
             if job is not None:
                 self._run(job)
-                self.wake()  # Equal ones may have waited for this one.
+                self.wake()  # Equal jobs may have waited for this one.
             elif caught.problem is not None:
-                self._is_stopping.wait(_AGAIN)
+                self._is_stopping.wait(self._retry_seconds)
             else:
-                self._wait_for_news(seen)
+                self._wait_for_jobs(seen)
         self._idle.release()
-        # The process that forks ends with the thread that has started it, and that may be this one.
+        # The fork server ends with the thread that has started it, and that may be this one.
         self._is_over.wait()
 
-    def _wait_for_news(self, seen: int) -> None:
-        with self._news:
-            self._news.wait_for(lambda: self._wakes != seen or self._is_stopping.is_set(), _POLL)
+    def _wait_for_jobs(self, seen: int) -> None:
+        with self._jobs:
+            self._jobs.wait_for(lambda: self._wakes != seen or self._is_stopping.is_set(), _POLL_SECONDS)
 
-    def _pulse(self) -> None:
-        """Tells that this server lives, looks who else does, and passes on what owners want."""
-        for _ in range(_STARTS if self._config.workers else 0):
+    def _monitor(self) -> None:
+        """Sends heartbeats, finds dead servers, and cancels jobs."""
+        for _ in range(_START_ATTEMPTS if self._config.workers else 0):
             with _Caught() as caught:
                 self._pool.start()
             self._start_problem = caught.problem
@@ -224,28 +326,28 @@ class WorkerPool:
         self._is_ready.set()
         beat = time.monotonic()
         while not self._is_over.is_set():
-            self._is_urged.wait(_PULSE)
-            self._is_urged.clear()
+            self._is_cancelling.wait(_CANCEL_SECONDS)
+            self._is_cancelling.clear()
             with _Caught():
-                if time.monotonic() - beat >= BEAT:
+                if time.monotonic() - beat >= HEARTBEAT_SECONDS:
                     beat = time.monotonic()
                     self._lease.beat()
-                    self._find_lost()
-                self._pass_on()
+                    self._requeue_lost()
+                self._cancel_and_report()
 
     def _clean(self) -> None:
-        """Has the janitor make its rounds."""
-        while not self._is_over.wait(_CLEAN):
+        """Runs the janitor periodically."""
+        while not self._is_over.wait(_CLEAN_SECONDS):
             with _Caught():
                 self._janitor.clean()
 
-    def _find_lost(self) -> None:
-        self._lease.bury_dead()
+    def _requeue_lost(self) -> None:
+        self._lease.remove_dead()
         if self._store.requeue_lost():
             self.wake()
 
-    def _pass_on(self) -> None:
-        """Cancels what owners want to end, and notes how far others have come."""
+    def _cancel_and_report(self) -> None:
+        """Cancels jobs whose owners want that, and writes the stages of the others."""
         runs = list(self._runs.values())
         if not runs:
             return
@@ -260,49 +362,49 @@ class WorkerPool:
                 self._store.set_stage(run.job, run.stage)
 
     def _run(self, job: JobRecord) -> None:
-        """Runs a job and writes how it ended; nothing that goes wrong with it concerns others."""
-        run = self._runs[job.id] = _Run(job)
+        """Runs a job and writes how it ended; its errors affect no other job."""
+        run = self._runs[job.id] = _RunningJob(job)
         try:
             with _Caught() as caught:
-                if not self._is_known(job):
+                if not self._reuse_result(job):
                     self._attempt(run)
             if caught.problem is not None and caught.problem.code == "database-away":
                 self._write(lambda: self._store.release(job, is_forgiven=False))
             elif caught.problem is not None:
-                ending = Ending(caught.problem.to_dict(), seconds=time.monotonic() - run.begin)
-                self._write(lambda: self._store.finish(job, JobState.FAILED, ending, has_files=False))
+                outcome = Outcome(caught.problem.to_dict(), seconds=time.monotonic() - run.begin)
+                self._write(lambda: self._store.finish(job, JobState.FAILED, outcome, has_files=False))
         finally:
             del self._runs[job.id]
 
-    def _is_known(self, job: JobRecord) -> bool:
-        """Returns whether the result of an equal job is there, and is that of this one now."""
+    def _reuse_result(self, job: JobRecord) -> bool:
+        """Gives a job the result of an equal one; returns whether there is one."""
         equal = self._store.find_equal(job)
         if equal is None or (job.place and self._store.key_of(job) != job.cache_key):
             return False
-        if not result_files.link(self._folders, equal, job.id, job.attempt):
+        if not storage.link(self._folders, equal, job.id, job.attempt):
             return False
-        ending = Ending(None, equal.summary)
-        if not self._write(lambda: self._store.finish(job, JobState.SUCCEEDED, ending, is_cached=True)):
-            result_files.remove(self._folders.result(job.id, job.attempt))
+        outcome = Outcome(None, equal.summary)
+        if not self._write(lambda: self._store.finish(job, JobState.SUCCEEDED, outcome, is_cached=True)):
+            storage.remove(self._folders.result(job.id, job.attempt))
         return True
 
-    def _attempt(self, run: _Run) -> None:
+    def _attempt(self, run: _RunningJob) -> None:
         job = run.job
         key = self._store.key_of(job) if job.place else job.cache_key
         zygote = self._pool.process
         with Attempt(self._folders, self._config, job) as attempt:
-            ending = self._converted(run, attempt)
-            if ending.code == CANCELLED and not run.is_cancelled:
+            outcome = self._converted(run, attempt)
+            if outcome.code == CANCELLED and not run.is_cancelled:
                 self._write(lambda: self._store.release(job, is_forgiven=True))
                 return
-            if ending.is_lost and zygote is not None and zygote != self._pool.process:
-                # Not this job's process has died, but the one that all come from.
+            if outcome.is_lost and zygote is not None and zygote != self._pool.process:
+                # It was the fork server that died, not this job's process.
                 self._write(lambda: self._store.release(job, is_forgiven=False))
                 return
-            self._end(run, attempt, ending, key)
+            self._end(run, attempt, outcome, key)
 
-    def _converted(self, run: _Run, attempt: Attempt) -> Ending:
-        """Has a process convert the model."""
+    def _converted(self, run: _RunningJob, attempt: Attempt) -> Outcome:
+        """Converts the model in a process."""
 
         def on_start(number: int) -> None:
             run.number = number
@@ -318,42 +420,41 @@ class WorkerPool:
             on_stage("unpack")
             prepared = attempt.prepare()
         except ConversionError as problem:
-            return Ending(problem.to_dict(), seconds=time.monotonic() - run.begin)
+            return Outcome(problem.to_dict(), seconds=time.monotonic() - run.begin)
         if run.is_cancelled or self._is_stopping.is_set():
-            return Ending(error(CANCELLED, "it was cancelled").to_dict(), seconds=time.monotonic() - run.begin)
-        ending = self._pool.run(prepared, self._config.limits, on_stage, on_start)
-        return ending._replace(seconds=time.monotonic() - run.begin)
+            return Outcome(error(CANCELLED, "it was cancelled").to_dict(), seconds=time.monotonic() - run.begin)
+        outcome = self._pool.run(prepared, self._config.limits, on_stage, on_start)
+        return outcome._replace(seconds=time.monotonic() - run.begin)
 
-    def _end(self, run: _Run, attempt: Attempt, ending: Ending, key: str) -> None:
-        """Moves the files of an attempt to their place, and then writes that they are there."""
+    def _end(self, run: _RunningJob, attempt: Attempt, outcome: Outcome, key: str) -> None:
+        """Publishes the files of an attempt, and then writes the end of the job."""
         job = run.job
-        if ending.code == CANCELLED:
-            state, ending = JobState.CANCELLED, ending._replace(problem=None)
+        if outcome.code == CANCELLED:
+            state, outcome = JobState.CANCELLED, outcome._replace(problem=None)
         else:
-            state = JobState.SUCCEEDED if ending.problem is None else JobState.FAILED
-        if ending.problem is not None:
-            attempt.note(f"{ending.seconds:9.3f} s  failed: {ending.message} [{ending.code}]")
+            state = JobState.SUCCEEDED if outcome.problem is None else JobState.FAILED
+        if outcome.problem is not None:
+            attempt.note(f"{outcome.seconds:9.3f} s  failed: {outcome.message} [{outcome.code}]")
         has_files = False
         with _Caught() as caught:
-            ending = attempt.cleaned(ending)
-            result_files.publish(self._folders, job, is_failed=state is not JobState.SUCCEEDED)
+            storage.publish(self._folders, job, is_failed=state is not JobState.SUCCEEDED)
             has_files = True
         if caught.problem is not None and state is JobState.SUCCEEDED:
-            state, ending = JobState.FAILED, ending._replace(problem=caught.problem.to_dict(), summary={})
+            state, outcome = JobState.FAILED, outcome._replace(problem=caught.problem.to_dict(), summary={})
         if job.place and self._store.key_of(job) != key:
-            key = secrets.token_hex(32)  # The model was changed meanwhile: nobody knows what this is the result of.
-        is_ours = self._write(lambda: self._store.finish(job, state, ending, has_files=has_files, cache_key=key))
-        if not is_ours:
-            result_files.remove(self._folders.result(job.id, job.attempt))
+            key = secrets.token_hex(32)  # The model has changed meanwhile: the result may be that of either version.
+        is_held = self._write(lambda: self._store.finish(job, state, outcome, has_files=has_files, cache_key=key))
+        if not is_held:
+            storage.remove(self._folders.result(job.id, job.attempt))
 
     def _write(self, change: Callable[[], bool]) -> bool:
-        """Writes how a job ended, as soon as the database takes it; returns whether the job was still ours."""
+        """Writes how a job ended, once the database accepts it; returns whether this server still held the job."""
         while True:
             try:
                 return change()
             except ConversionError as problem:
                 _LOG.warning("%s", problem)
-            # A server that has to end leaves the job to others, who find it lost.
-            if self._is_over.is_set() or (self._is_stopping.is_set() and self._is_over.wait(_AGAIN)):
+            # A server that must end leaves the job to others, which find it lost.
+            if self._is_over.is_set() or (self._is_stopping.is_set() and self._is_over.wait(self._retry_seconds)):
                 return False
-            self._is_over.wait(_AGAIN)
+            self._is_over.wait(self._retry_seconds)

@@ -1,6 +1,6 @@
 """Measures a .tflite file in LiteRT, whole and operator by operator.
 
-LiteRT's Python interpreter doesn't tell how long each operator takes. So each is cut out as a model of its own, which
+LiteRT's Python interpreter doesn't report the time of each operator, so each is cut out as a model of its own, which
 runs on the values that the operator gets in the whole model. That leaves out what a delegate gains by taking several
 operators at once, and adds the cost of one call to each: the sum is not the time of the whole.
 """
@@ -10,26 +10,32 @@ from __future__ import annotations
 import os
 import tempfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from tfconvert.converter.executor import control_flow
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Tensor, outline, read_file
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import tfl_file, types
 from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
-from tfconvert.tools.cut import Cut, cuts
+from tfconvert.tools.litert_child import KeptTensors, Times, measured
 
-_PROCESS = "tfconvert.tools.bench_process"
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Latency(NamedTuple):
@@ -101,25 +107,23 @@ def measure(
 
     Args:
         path: The file.
-        runs: How many runs are measured, after a few that are not.
+        runs: The number of measured runs, after a warm-up.
         threads: How many threads LiteRT may use.
-        shapes: The shapes of inputs by name; sizes that are open are 1 otherwise.
+        shapes: The shapes of inputs by name; dynamic sizes are 1 otherwise.
         by_operator: Whether to measure each operator too.
     """
     runtime.require()
     content = read_file(path)
-    tensors = outline(content).inputs
+    arguments = outline(content).inputs
     module = import_tflite(content)
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
         bench = _Bench(Path(folder), module, runs, threads)
-        inputs = [_value(each, shapes or {}) for each in tensors]
+        inputs = [_value(each, shapes or {}) for each in arguments]
         whole = bench.whole(content, inputs)
         operators = tuple(bench.operators(inputs)) if by_operator else ()
-    latency = Latency.of(whole["times"])
-    shown = tuple(str(each._replace(shape=value.shape)) for each, value in zip(tensors, inputs, strict=True))
-    return Measurement(
-        len(content), threads, runs, latency, round(whole["loading"] / 1e6, 6), whole["memory"], shown, operators
-    )
+    shown = tuple(str(each._replace(shape=value.shape)) for each, value in zip(arguments, inputs, strict=True))
+    loading = round(whole.loading / 1e6, 6)
+    return Measurement(len(content), threads, runs, Latency.of(whole.runs), loading, whole.memory, shown, operators)
 
 
 def _value(tensor: Tensor, shapes: Mapping[str, Sequence[int]]) -> Array:
@@ -141,13 +145,12 @@ class _Bench:
     def __init__(self, folder: Path, module: ModuleOp, runs: int, threads: int) -> None:
         self._folder, self._module, self._runs, self._threads = folder, module, runs, threads
 
-    def whole(self, content: bytes, inputs: Sequence[Array]) -> dict[str, Any]:
+    def whole(self, content: bytes, inputs: Sequence[Array]) -> Times:
         """Returns the times of the whole file, and its memory."""
         path = self._folder / "whole.tflite"
         path.write_bytes(content)
-        with Child(_PROCESS) as child:
-            answer, _ = self._ask(child, path, inputs, self._runs)
-        return answer
+        with Child() as child:
+            return Times(*_call(child, measured, str(path), inputs, self._runs, self._threads))
 
     def operators(self, inputs: Sequence[Array]) -> list[OperatorTime]:
         """Returns the time of each operator by itself."""
@@ -156,9 +159,9 @@ class _Bench:
         path = self._folder / "kept.tflite"
         export(self._module, places=places).save(path)
         wanted = sorted({places[value].tensor for cut in found if cut.module is not None for value in cut.inputs})
-        with Child(_PROCESS) as child:
-            answer, arrays = self._ask(child, path, inputs, 0, wanted)
-            values = dict(zip(answer["numbers"], arrays, strict=True))
+        with Child() as child:
+            kept = _call(child, KeptTensors, str(path), "", 0, wanted)
+            values = _call(child, KeptTensors.run, kept, [], inputs)
             return [
                 self._operator(child, cut, [values.get(places[value].tensor) for value in cut.inputs]) for cut in found
             ]
@@ -169,25 +172,88 @@ class _Bench:
         if cut.module is not None and len(known) == len(values):
             path = self._folder / "operator.tflite"
             export(cut.module).save(path)
-            answer, _ = self._ask(child, path, known, self._runs)
-            median = Latency.of(answer["times"]).median
+            times = Times(*_call(child, measured, str(path), known, self._runs, self._threads))
+            median = Latency.of(times.runs).median
         name = cut.op.properties.get("custom_code")
         return OperatorTime(
             cut.op.name.removeprefix("tfl.").upper() if name is None else str(name), node_of(cut.op.location), median
         )
 
-    def _ask(
-        self, child: Child, path: Path, inputs: Sequence[Array], runs: int, wanted: Sequence[int] = ()
-    ) -> tuple[dict[str, Any], list[Array]]:
-        header = {"file": str(path), "threads": self._threads, "runs": runs, "wanted": list(wanted)}
-        try:
-            answer, arrays = child.ask(header, inputs)
-        except ChildError as crash:
-            raise failure(crash, "runtime-error", "the file can't be measured") from crash
-        if answer["problem"]:
-            raise error(
-                "runtime-error",
-                f"the file can't be measured: {answer['problem']}",
-                hint="give open sizes with --input-shape",
-            )
-        return answer, arrays
+
+def _call(child: Child, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    try:
+        return child.call(function, *args, **kwargs)
+    except ChildError as problem:
+        hint = "give dynamic sizes with --input-shape"
+        raise failure(problem, "runtime-error", "the file can't be measured", hint) from problem
+
+
+_CONSTANTS = frozenset(("tfl.pseudo_const", "tfl.pseudo_qconst", "tfl.no_value"))
+
+# Operators that compute nothing by themselves.
+_ALONE = frozenset(("tfl.assign_variable", "tfl.call_once", "tfl.read_variable", "tfl.var_handle"))
+
+
+class Cut(NamedTuple):
+    """One operator as a model.
+
+    Attributes:
+        op: The operator in the whole model.
+        inputs: The values that the model takes.
+        module: The model; `None` if the operator can't run by itself, since it works on a variable or a table.
+    """
+
+    op: Operation
+    inputs: tuple[Value, ...]
+    module: ModuleOp | None
+
+
+def cuts(module: ModuleOp) -> Iterator[Cut]:
+    """Yields the operators of a file's first subgraph, in the order in which they run.
+
+    Args:
+        module: The image of a file.
+    """
+    functions = functions_of(module)
+    for op in next(iter(functions.values())).body.block.ops:
+        if isinstance(op, ReturnOp) or _is_constant(op):
+            continue
+        inputs = tuple(dict.fromkeys(value for value in op.operands if not _is_given(value)))
+        is_bound = op.name in _ALONE or any(types.element_of(value.type) == types.RESOURCE for value in op.operands)
+        yield Cut(op, inputs, None if is_bound else _module(module, functions, op, inputs))
+
+
+def _is_constant(op: Operation) -> bool:
+    return op.name in _CONSTANTS or tfl_file.IS_VARIABLE in op.attributes
+
+
+def _is_given(value: Value) -> bool:
+    return isinstance(value.owner, Operation) and _is_constant(value.owner)
+
+
+def _module(module: ModuleOp, functions: Mapping[str, FuncOp], op: Operation, inputs: tuple[Value, ...]) -> ModuleOp:
+    block, copies = Block(), dict[Value, Value]()
+    for number, value in enumerate(inputs):
+        copies[value] = block.insert_arg(value.type, number)
+    for value in op.operands:
+        if value not in copies and isinstance(value.owner, Operation):
+            block.add_op(value.owner.clone(copies))
+    copy = op.clone(copies)
+    block.add_op(copy)
+    block.add_op(ReturnOp.of(list(copy.results)))
+    kind = FunctionType.get([value.type for value in inputs], [value.type for value in copy.results])
+    main = FuncOp.of("main", kind, Region(block))
+    return ModuleOp.of([main, *(functions[name].clone() for name in _called(functions, op))], module.attributes)
+
+
+def _called(functions: Mapping[str, FuncOp], op: Operation) -> list[str]:
+    """Returns the functions that an operator runs, and those that they run."""
+    found = dict.fromkeys(control_flow.callees(op))
+    waiting = list(found)
+    while waiting:
+        for inner in control_flow.all_ops(functions[waiting.pop()]):
+            for name in control_flow.callees(inner):
+                if name not in found:
+                    found[name] = None
+                    waiting.append(name)
+    return list(found)

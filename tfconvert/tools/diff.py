@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,13 +16,210 @@ from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation.comparison import compare
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import quant, tensor_data, tfl, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.tools.bench import measure
-from tfconvert.tools.structure import Change, changed_attributes, changes
-from tfconvert.tools.weights import WeightChange, changed_weights
 
-_MAX = 32
+# Longer entries of the metadata are shown as their length and checksum.
+_MAX_SHOWN = 40
+
+
+class Change(NamedTuple):
+    """One difference.
+
+    Attributes:
+        section: What it is about: `operators`, `versions`, `signatures`, `metadata`, `attributes`.
+        what: What differs.
+        first: What the first file has; empty if it lacks it.
+        second: What the second file has.
+    """
+
+    section: str
+    what: str
+    first: str
+    second: str
+
+
+def changes(first: Outline, second: Outline) -> Iterator[Change]:
+    """Yields how the outline of a file differs from another's."""
+    yield from _changes("operators", first.operators, second.operators)
+    both = set(first.versions) & set(second.versions)
+    versions = [{name: each.versions[name] for name in both} for each in (first, second)]
+    yield from _changes("versions", *versions)
+    yield from _changes("signatures", _interfaces(first), _interfaces(second))
+    yield from _changes("metadata", _metadata(first), _metadata(second))
+
+
+def changed_attributes(first: ModuleOp, second: ModuleOp) -> Iterator[Change]:
+    """Yields how the attributes of operators differ, if both files have the same operators in the same order."""
+    pairs = [_operators(first), _operators(second)]
+    if [op.name for op in pairs[0]] != [op.name for op in pairs[1]]:
+        return
+    for one, other in zip(*pairs, strict=True):
+        where = f"{one.name.removeprefix('tfl.').upper()} {node_of(one.location)}"
+        for change in _changes("attributes", one.properties, other.properties):
+            yield change._replace(what=f"{change.what} of {where}")
+
+
+def _operators(module: ModuleOp) -> list[Operation]:
+    return [
+        op
+        for function in module.ops
+        if isinstance(function, FuncOp)
+        for op in function.body.block.ops
+        if isinstance(op, tfl.TFLOp) and not op.op_name.startswith("pseudo_")
+    ]
+
+
+def _changes(section: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Change]:
+    for name in sorted(first.keys() | second.keys()):
+        one, other = first.get(name), second.get(name)
+        if one != other:
+            yield Change(section, name, "" if one is None else str(one), "" if other is None else str(other))
+
+
+def _interfaces(outline: Outline) -> dict[str, str]:
+    return {
+        each.key or "main": f"{', '.join(map(str, each.inputs)) or '()'} -> {', '.join(map(str, each.outputs))}"
+        for each in outline.signatures
+    }
+
+
+def _metadata(outline: Outline) -> dict[str, str]:
+    shown = {name: _shown(content) for name, content in outline.metadata.items()}
+    return {**shown, "description": outline.description}
+
+
+def _shown(content: bytes) -> str:
+    text = content.rstrip(b"\0")
+    if len(text) <= _MAX_SHOWN and text.isascii() and text.decode().isprintable():
+        return text.decode()
+    return f"{len(content)} bytes of CRC {zlib.crc32(content):08x}"
+
+
+_CONSTANTS = frozenset(("tfl.pseudo_const", "tfl.pseudo_qconst"))
+
+
+class Weight(NamedTuple):
+    """A constant: its name, its type as text, its shape, and its op."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    op: Operation
+
+
+class WeightChange(NamedTuple):
+    """Two constants that differ, or one without its like.
+
+    Attributes:
+        name: The name in the first file; in the second, if the first lacks it.
+        first: The type in the first file; empty if it lacks it.
+        second: The type in the second file.
+        shape: The shape.
+        numbers: How many numbers differ.
+        absolute: By how much at most.
+        relative: The same, relative to the largest number.
+    """
+
+    name: str
+    first: str
+    second: str
+    shape: tuple[int, ...]
+    numbers: int = 0
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
+def changed_weights(first: ModuleOp, second: ModuleOp) -> Iterator[WeightChange]:
+    """Yields the constants that differ; those of one name are compared, the others in order of those of one shape."""
+    ours, theirs = list(_weights(first)), list(_weights(second))
+    pairs = _pairs(ours, theirs)
+    known = {id(other.op) for _, other in pairs}
+    paired = {id(one.op) for one, _ in pairs}
+    for one, other in pairs:
+        change = _change(one, other)
+        if change is not None:
+            yield change
+    yield from (WeightChange(one.name, one.type, "", one.shape) for one in ours if id(one.op) not in paired)
+    yield from (WeightChange(each.name, "", each.type, each.shape) for each in theirs if id(each.op) not in known)
+
+
+def _weights(module: ModuleOp) -> Iterator[Weight]:
+    for function in module.ops:
+        if isinstance(function, FuncOp):
+            for op in function.body.block.ops:
+                if op.name in _CONSTANTS and tensor_data.is_constant(op.properties.get("value")):
+                    kind = op.results[0].type
+                    shape = types.shape_of(kind) or ()
+                    yield Weight(node_of(op.location), _text(types.element_of(kind)), tuple(shape), op)
+
+
+def _text(element: Any) -> str:
+    text = str(quant.storage_of(element)).removeprefix("!tf_type.")
+    if not isinstance(element, quant.UniformType):
+        return text
+    scales = element.data.scales
+    return f"{text} (scale {scales[0]:.6g})" if len(scales) == 1 else f"{text} ({len(scales)} scales)"
+
+
+def _pairs(ours: Sequence[Weight], theirs: Sequence[Weight]) -> list[tuple[Weight, Weight]]:
+    """Returns constants that belong together: of one name and shape, then of one shape, in order."""
+    pairs: list[tuple[Weight, Weight]] = []
+    left = list(theirs)
+    rest = []
+    for one in ours:
+        found = next((other for other in left if (other.name, other.shape) == (one.name, one.shape)), None)
+        if found is None:
+            rest.append(one)
+        else:
+            left.remove(found)
+            pairs.append((one, found))
+    for one in rest:
+        found = next((other for other in left if other.shape == one.shape), None)
+        if found is not None:
+            left.remove(found)
+            pairs.append((one, found))
+    return pairs
+
+
+def _change(one: Weight, other: Weight) -> WeightChange | None:
+    first, second = tensor_data.to_array(one.op.properties["value"]), tensor_data.to_array(other.op.properties["value"])
+    kinds = [each.op.results[0].type for each in (one, other)]
+    if kinds[0] == kinds[1] and first.tobytes() == second.tobytes() and first.dtype.kind != "O":
+        return None
+    if first.dtype.kind in "OS" or second.dtype.kind in "OS":
+        count = int(np.count_nonzero(first != second)) if first.shape == second.shape else first.size
+        return WeightChange(one.name, one.type, other.type, one.shape, count) if count else None
+    a, b = _numbers(first, kinds[0]), _numbers(second, kinds[1])
+    distance = np.abs(a - b)
+    largest, scale = float(np.max(distance, initial=0)), float(np.max(np.abs(a), initial=0))
+    count = int(np.count_nonzero(distance))
+    return WeightChange(
+        one.name, one.type, other.type, one.shape, count, largest, largest / scale if scale else largest
+    )
+
+
+def _numbers(stored: Array, kind: Any) -> Array:
+    """Returns the numbers that a constant stands for."""
+    element = types.element_of(kind)
+    numbers = stored.astype(np.complex128 if stored.dtype.kind == "c" else np.float64)
+    if not isinstance(element, quant.UniformType):
+        return numbers
+    uniform = element.data
+    shape = [1] * numbers.ndim
+    if uniform.axis is not None:
+        shape[uniform.axis] = -1
+    scales, zeros = (np.reshape(np.array(each, np.float64), shape) for each in (uniform.scales, uniform.zero_points))
+    return np.asarray((numbers - zeros) * scales)
+
+
+_MAX_INPUTS = 32
 _ROUNDING = float(np.finfo(np.float32).eps)
 _ROUNDS = 3
 
@@ -101,7 +298,7 @@ def diff(
 
 
 def _latency(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> tuple[float, float]:
-    """Returns the least of several medians of each, measured in turns."""
+    """Returns the minimum of several medians of each, measured in turns."""
     rounds = [
         tuple(measure(path, by_operator=False).latency.median for path in (first, second)) for _ in range(_ROUNDS)
     ]
@@ -182,7 +379,7 @@ class _Pair:
 
 
 def _entry(signature: Signature, signatures: Sequence[Signature]) -> Entry:
-    """Returns what a signature takes, with the other keys of the same subgraph."""
+    """Returns the inputs of a signature, with the other keys of the same subgraph."""
     aliases = tuple(each.key for each in signatures if each.subgraph == signature.subgraph and each != signature)
     inputs = tuple(Input(each.name, _dtype(each.type), each.shape) for each in signature.inputs)
     return Entry(signature.key, inputs, aliases)
@@ -190,7 +387,7 @@ def _entry(signature: Signature, signatures: Sequence[Signature]) -> Entry:
 
 def _given(entries: Sequence[Entry], number: int, data: Any) -> Iterator[Sequence[Array]]:
     """Yields the user's inputs for a signature."""
-    yield from islice((each.values for each in read(data, entries, finite=False) if each.entry == number), _MAX)
+    yield from islice((each.values for each in read(data, entries, finite=False) if each.entry == number), _MAX_INPUTS)
 
 
 def _drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:

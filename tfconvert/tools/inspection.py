@@ -1,4 +1,4 @@
-"""Inspects a model: what it holds, and whether it will convert, which is found out by converting it.
+"""Inspects a model: its contents, and whether it converts, which is found by converting it.
 
 Everything of a conversion runs but reading and writing weights: import, all passes, and the tables of the file. What it
 says is therefore what the conversion will say, for the price of the part that doesn't depend on the weights' size.
@@ -7,20 +7,120 @@ says is therefore what the conversion will say, for the price of the part that d
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfconvert import conversion
+from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
 from tfconvert.converter.process.interpreter import with_room
 from tfconvert.importers.saved_model import MetaGraphInfo, graphs_in, is_saved_model
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import tensor_data, tf
+from tfconvert.schema.dialects.tensor_data import TensorData
+from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp
 from tfconvert.schema.files import is_folder
+from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.tflite.operators import needs_registration
 from tfconvert.schema.tflite.reader import read_model
 from tfconvert.settings.options import Options
-from tfconvert.tools.imported import Imported, facts_of, variables_of
-from tfconvert.tools.litert_file import LiteRTFile, describe, read_file
+from tfconvert.tools.litert_file import LiteRTFile, OperatorUse, describe, read_file
+
+_CONTROL_FLOW = frozenset(
+    {
+        "tf.If",
+        "tf.StatelessIf",
+        "tf.IfRegion",
+        "tf.Case",
+        "tf.StatelessCase",
+        "tf.CaseRegion",
+        "tf.While",
+        "tf.StatelessWhile",
+        "tf.WhileRegion",
+        "tf_executor.Switch",
+        "tf_executor._SwitchN",
+        "tf_executor.Merge",
+        "tf_executor.Enter",
+        "tf_executor.Exit",
+        "tfl.if",
+        "tfl.while",
+    }
+)
+_NO_WORK = frozenset({"tf.Const", "tf.NoOp", "tf.VarHandleOp", "tf.ReadVariableOp", "tfl.pseudo_const"})
+
+
+class Imported(NamedTuple):
+    """The contents of a TensorFlow model.
+
+    Attributes:
+        tensorflow_version: The version that wrote it; empty if it doesn't say.
+        signatures: Its signatures; `main` for a graph without.
+        operations: The count of each op, except constants and reads of variables; those of a function count once,
+            however often it is called.
+        control_flow: How many times each kind of conditional or loop occurs, those of TensorFlow 1 as their parts.
+        variables: How many variables are used.
+        variable_bytes: The bytes of their values.
+        assets: The vocabularies and other files that it reads.
+    """
+
+    tensorflow_version: str
+    signatures: tuple[Interface, ...]
+    operations: Mapping[str, int]
+    control_flow: Mapping[str, int]
+    variables: int
+    variable_bytes: int
+    assets: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        return {
+            "tensorflow_version": self.tensorflow_version,
+            "signatures": [interface.to_dict() for interface in self.signatures],
+            "operations": dict(self.operations),
+            "control_flow": dict(self.control_flow),
+            "assets": list(self.assets),
+        }
+
+
+def facts_of(module: ModuleOp) -> Imported:
+    """Returns the contents of an imported module."""
+    names = Counter(op.name for op in module.walk())
+    variables = variables_of(module)
+    version = module.attributes.get(tf.PRODUCER_VERSION)
+    assets = (op.properties.get("filename") for op in module.ops if isinstance(op, AssetOp))
+    return Imported(
+        version.data if isinstance(version, StringAttr) else "",
+        tuple(each._replace(keys=(*each.other_keys, *each.keys)) for each in interfaces(module)),
+        _ranked(
+            {name: count for name, count in names.items() if name.startswith(("tf.", "tfl.")) and name not in _NO_WORK}
+        ),
+        _ranked({name: count for name, count in names.items() if name in _CONTROL_FLOW}),
+        len(variables),
+        sum(map(_nbytes, variables)),
+        tuple(sorted(name.data for name in assets if isinstance(name, StringAttr))),
+    )
+
+
+def variables_of(module: ModuleOp) -> list[GlobalTensorOp]:
+    """Returns the variables of a module that are not constants yet."""
+    return [op for op in module.ops if isinstance(op, GlobalTensorOp)]
+
+
+def _nbytes(variable: GlobalTensorOp) -> int:
+    value = variable.properties.get("value")
+    if isinstance(value, TensorData):
+        return value.nbytes
+    return tensor_data.to_array(value).nbytes if value is not None and tensor_data.is_constant(value) else 0
+
+
+def _ranked(counts: Mapping[str, int]) -> dict[str, int]:
+    """Returns counts without the dialect's prefix, largest first, equal ones by name."""
+    ranking = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {name.partition(".")[2]: count for name, count in ranking}
+
 
 _FREEZE = "freeze-variables"
 _FORMATS = {
@@ -84,7 +184,7 @@ class Inspection(NamedTuple):
 
 @with_room
 def inspect(source: Source, options: Options) -> Inspection:
-    """Returns what is known of a model.
+    """Returns the findings about a model.
 
     Args:
         source: The model, a path.
@@ -111,7 +211,7 @@ def inspect(source: Source, options: Options) -> Inspection:
 
 
 def _tried(known: Inspection, source: Source, options: Options) -> Inspection:
-    """Returns what trying to convert a model adds to what is known of it.
+    """Returns the findings about a model with those of a trial conversion.
 
     Raises:
         ConversionError: It can't be imported.
@@ -132,7 +232,7 @@ def _tried(known: Inspection, source: Source, options: Options) -> Inspection:
 
 
 class _Watch:
-    """Notes what is seen of a module on its way through a conversion.
+    """Records facts about a module on its way through a conversion.
 
     Attributes:
         facts: What was in it after import; `None` before.
@@ -157,7 +257,7 @@ class _Watch:
 
 
 def _size(path: Path) -> int:
-    """Returns the bytes of a model's files: all in a SavedModel's folder, and a MetaGraph's checkpoint."""
+    """Returns the bytes of a model's files: all in a SavedModel's directory, and a MetaGraph's checkpoint."""
     if is_folder(path):
         return sum(_size_of(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)
     if path.suffix == ".meta":
@@ -170,3 +270,152 @@ def _size_of(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
+
+
+# Maximum number of rows of a table without `verbose`.
+_MAX_ROWS = 12
+
+_CONVERTED = "yes: the conversion was run, but for reading and writing weights"
+
+
+def to_text(inspection: Inspection, *, verbose: bool = False) -> str:
+    """Returns the text.
+
+    Args:
+        inspection: What was found out.
+        verbose: Whether to list everything instead of the first few.
+    """
+    most = None if verbose else _MAX_ROWS
+    lines = [_title(inspection)]
+    if inspection.converts is not None:
+        lines += _verdict(inspection)
+    lines += _model_lines(inspection, most)
+    if inspection.litert is not None:
+        lines += _litert(inspection.litert, inspection.converts is None, most)
+    return "\n".join(lines)
+
+
+def _title(inspection: Inspection) -> str:
+    version = inspection.model.tensorflow_version if inspection.model is not None else ""
+    parts = [inspection.format, f"written by TensorFlow {version}" if version else "", _bytes(inspection.size)]
+    return f"{inspection.source}: {', '.join(part for part in parts if part)}"
+
+
+def _verdict(inspection: Inspection) -> list[str]:
+    if inspection.converts:
+        lines = [f"  converts: {_CONVERTED}"]
+    else:
+        count = len(inspection.problems)
+        lines = [f"  converts: no, {count} problem{'s' if count > 1 else ''}:"]
+    for each in (*inspection.problems, *inspection.notes):
+        lines += _diagnostic(each)
+    return lines
+
+
+def _diagnostic(diagnostic: Diagnostic) -> list[str]:
+    first, *rest = f"{diagnostic.severity}: {diagnostic} [{diagnostic.code}]".splitlines()
+    return [f"    {first}", *(f"    {line}" for line in rest)]
+
+
+def _model_lines(inspection: Inspection, most: int | None) -> list[str]:
+    lines = []
+    if inspection.graphs:
+        lines.append("  tags: " + "; ".join(",".join(graph.tags) or "(none)" for graph in inspection.graphs))
+    model = inspection.model
+    if model is None:
+        return lines
+    lines += _signatures(model.signatures)
+    lines += _counts("TensorFlow ops", model.operations, most)
+    lines.append(f"  control flow: {_listed(model.control_flow) or 'none'}")
+    lines.append(f"  variables: {_variables(inspection)}")
+    if model.assets:
+        lines.append(f"  assets: {', '.join(model.assets)}")
+    return lines
+
+
+def _variables(inspection: Inspection) -> str:
+    model, mutable = inspection.model, inspection.mutable_variables
+    if model is None or not model.variables:
+        return "none"
+    text = f"{model.variables}, {_bytes(model.variable_bytes)}"
+    if mutable is None:
+        return text
+    return f"{text}, {model.variables - mutable} frozen, {mutable} mutable" if mutable else f"{text}, all frozen"
+
+
+def _litert(file: LiteRTFile, is_source: bool, most: int | None) -> list[str]:
+    lines = [] if is_source else [f"  result: {_bytes(file.size)}, of which {_bytes(file.constants)} constants"]
+    if is_source:
+        lines.append(f"  written by: {file.description or '(not said)'}")
+        lines += _signatures(file.signatures)
+        lines.append(f"  constants: {_bytes(file.constants)}, {_listed(file.constant_types) or 'none'}")
+        lines.append(f"  computed tensors: {_listed(file.computed_types) or 'none'}")
+        if file.metadata:
+            lines.append("  metadata: " + ", ".join(f"{name} {_bytes(size)}" for name, size in file.metadata.items()))
+    if file.subgraphs > 1:
+        lines.append(f"  subgraphs: {file.subgraphs}")
+    custom = [use.name for use in file.operators if use.is_custom and needs_registration(use.name)]
+    registered = f", with these registered: {', '.join(custom)}" if custom else ""
+    lines.append(f"  runtime: {file.min_runtime_version or 'any'} or later{registered}")
+    lines.append(f"  memory of activations: {_activations(file.activations)}")
+    for note in file.notes if is_source else ():
+        lines += [line.removeprefix("  ") for line in _diagnostic(note)]
+    lines += _table("LiteRT operators", map(_operator, file.operators), sum(use.calls for use in file.operators), most)
+    return lines
+
+
+def _activations(activations: Mapping[str, int]) -> str:
+    sizes = set(activations.values())
+    if len(sizes) == 1:
+        text = _bytes(sizes.pop())
+    else:
+        text = ", ".join(f"{_bytes(size)} for {name}" for name, size in activations.items())
+    return f"at least {text}, where open sizes are 1"
+
+
+def _operator(use: OperatorUse) -> tuple[str, str]:
+    return use.name, f"{use.calls:>5}  version {use.version}{', custom' if use.is_custom else ''}"
+
+
+def _signatures(signatures: Sequence[Interface]) -> list[str]:
+    lines = ["  signatures:"]
+    for each in signatures:
+        lines.append(f"    {', '.join(each.keys) or each.function}")
+        tensors = [*(("in", tensor) for tensor in each.inputs), *(("out", tensor) for tensor in each.outputs)]
+        width = max((len(tensor.name) for _, tensor in tensors), default=0)
+        lines += [f"      {side:<3}  {tensor.name:<{width}}  {_tensor(tensor)}" for side, tensor in tensors]
+    return lines
+
+
+def _tensor(tensor: Tensor) -> str:
+    if tensor.shape is None:
+        dims = "of any rank"
+    else:
+        dims = f"[{', '.join('?' if dim is None else str(dim) for dim in tensor.shape)}]"
+    scale = "" if tensor.scale is None else f", scale {tensor.scale:.6g}, zero point {tensor.zero_point}"
+    return f"{tensor.dtype} {dims}{scale}"
+
+
+def _counts(title: str, counts: Mapping[str, int], most: int | None) -> list[str]:
+    return _table(title, ((name, f"{count:>5}") for name, count in counts.items()), sum(counts.values()), most)
+
+
+def _table(title: str, rows: Iterable[tuple[str, str]], total: int, most: int | None) -> list[str]:
+    rows = list(rows)
+    shown = rows[:most]
+    width = max((len(name) for name, _ in shown), default=0)
+    lines = [f"  {title}: {total}", *(f"    {name:<{width}}  {value}" for name, value in shown)]
+    if len(shown) < len(rows):
+        lines.append(f"    ... and {len(rows) - len(shown)} more kinds (-v shows all)")
+    return lines
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _bytes(size: int) -> str:
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}" if unit > 1000 else f"{size / unit:.1f} {name}"
+    return f"{size} B"

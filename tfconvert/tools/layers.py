@@ -1,4 +1,4 @@
-"""Finds the first operator of a .tflite file whose result is not what the model computes.
+"""Compares the operators of a .tflite file with what the model computes: the first that differs, or a table of layers.
 
 The file runs in LiteRT with every tensor kept, the model in the reference executor as it was imported. A tensor is
 compared with the values of the nodes whose names it bears, that of a fused operator with whichever comes closest; one
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -17,21 +18,24 @@ import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
-from tfconvert.converter.process.child_process import Child, ChildError, Message
+from tfconvert.converter.process.child_process import Child, ChildError
+from tfconvert.converter.targets.litert.quantize.figures import Figures, Step, layers, range_of
 from tfconvert.converter.targets.litert.runtime import failure
+from tfconvert.converter.targets.litert.stored_values import to_floats
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused
-from tfconvert.converter.validation.result_check import Ranges, exported, reference_runs
-from tfconvert.converter.validation.wiring import Wires, Wiring, own_wiring
+from tfconvert.converter.validation.result_check import Ranges, Wires, Wiring, exported, own_wiring, reference_runs
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Operator, Outline, Tensor, outline
-from tfconvert.ops.kernels.call import Array, Results
-from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
+from tfconvert.ops.call import Array, Results
+from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.fidelity import LayerFidelity
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.tools.litert_child import KeptTensors
 
 _NOT_COMPARED = "not compared"
 
@@ -104,8 +108,8 @@ class LayerRuns:
         self.tensors = file.tensors[self._subgraph]
         names = {name for tensor in self.tensors for name in nodes_of(tensor.name)}
         self._names = names | {_base(name) for name in names}
-        self._child = Child("tfconvert.tools.tensors_process")
-        self._is_loaded = False
+        self._child = Child()
+        self._kept: KeptTensors | None = None
 
     def __enter__(self) -> LayerRuns:
         """Returns itself; nothing is started yet."""
@@ -134,7 +138,7 @@ class LayerRuns:
         return found
 
     def candidates(self, tensor: Tensor, expected: Mapping[str, Sequence[Array]]) -> list[tuple[str, Array]]:
-        """Returns the values that a tensor may be, with their nodes, from those that `expected` returns."""
+        """Returns the possible values of a tensor, with their nodes, from those that `expected` returns."""
         names = nodes_of(tensor.name)
         found = [(name, each) for name in names for each in expected.get(name, ())]
         # A constant may have taken the node's name, so that a number was added to that of the result.
@@ -143,22 +147,14 @@ class LayerRuns:
     def got(self, values: Sequence[Array]) -> dict[int, Array]:
         """Returns the tensors of LiteRT's run, as they are stored."""
         wires = self._wires
-        if not self._is_loaded:
-            wanted = sorted({index for operator in self.operators for index in operator.outputs})
-            self._ask({"file": str(self._path), "key": wires.key, "subgraph": self._subgraph, "wanted": wanted})
-            self._is_loaded = True
-        self._ask({"inputs": list(wires.inputs)}, values if wires.key else [values[number] for number in wires.order])
-        answer, arrays = self._ask({"finish": True})
-        return dict(zip(answer["numbers"], arrays, strict=True))
-
-    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> Message:
+        fed = list(values) if wires.key else [values[number] for number in wires.order]
         try:
-            answer, results = self._child.ask(header, arrays)
-        except ChildError as crash:
-            raise failure(crash, "runtime-error", "the layers can't be compared") from crash
-        if answer["problem"]:
-            raise error("runtime-error", f"the layers can't be compared: {answer['problem']}")
-        return answer, results
+            if self._kept is None:
+                wanted = sorted({index for operator in self.operators for index in operator.outputs})
+                self._kept = self._child.call(KeptTensors, str(self._path), wires.key, self._subgraph, wanted)
+            return self._child.call(KeptTensors.run, self._kept, list(wires.inputs), fed)
+        except ChildError as problem:
+            raise failure(problem, "runtime-error", "the layers can't be compared") from problem
 
 
 def _note(runs: LayerRuns, draws: Iterator[Sequence[Array]]) -> Diagnostic:
@@ -245,3 +241,82 @@ def is_alike(value: Array, other: Array) -> bool:
 
 def _share(layer: Layer | None) -> str:
     return f"{layer.difference.relative:.1e}" if layer is not None else _NOT_COMPARED
+
+
+# Maximum number of samples to compare: the reference is slow.
+_MAX_SAMPLES = 8
+
+
+def layer_table(source: Source, content: bytes, data: Any, wiring: Wiring, ranges: Ranges) -> tuple[LayerFidelity, ...]:
+    """Returns the layers of a file, those with the largest loss first.
+
+    Args:
+        source: The model of floats.
+        content: The file's bytes.
+        data: The user's inputs; `None` for random ones.
+        wiring: Which of the file's inputs and outputs are those of the model.
+        ranges: The ranges of random inputs.
+    """
+    rows: list[LayerFidelity] = []
+    for runs, draws in each_function(source, content, data, wiring, ranges):
+        table = _Table(runs)
+        for values in islice(draws, _MAX_SAMPLES):
+            table.add(values)
+        rows += table.rows()
+    return tuple(sorted(rows, key=lambda row: -row.lost))
+
+
+class _Table:
+    """The layers of one function."""
+
+    def __init__(self, runs: LayerRuns) -> None:
+        self._runs = runs
+        self._figures: dict[int, Figures] = {}
+        self._chosen: dict[int, int] = {}
+        self._stored: dict[int, Any] = {}
+        self._nodes: dict[int, str] = {}
+
+    def add(self, values: Sequence[Array]) -> None:
+        """Runs both models on a sample."""
+        expected, got = self._runs.expected(values), self._runs.got(values)
+        for index, stored in got.items():
+            tensor = self._runs.tensors[index]
+            value = to_floats(stored, tensor.scale, tensor.zero_point) if stored.dtype.kind in "iu" else stored
+            candidates = self._runs.candidates(tensor, expected)
+            if value.dtype == np.float32 and candidates:
+                self._stored[index] = stored.dtype
+                self._add(index, value, candidates)
+
+    def _add(self, index: int, value: Array, candidates: Sequence[tuple[str, Array]]) -> None:
+        """Compares a tensor with the value that was closest to it on the first sample."""
+        alike = [number for number, (_, each) in enumerate(candidates) if is_alike(each, value)]
+        if alike and index not in self._chosen:
+            self._chosen[index] = min(alike, key=lambda number: _distance(candidates[number][1], value))
+        if self._chosen.get(index) in alike:
+            self._nodes[index], wanted = candidates[self._chosen[index]]
+            self._figures.setdefault(index, Figures()).add(np.reshape(wanted, value.shape), value)
+
+    def rows(self) -> tuple[LayerFidelity, ...]:
+        """Returns the layers."""
+        measured = {index: found for index, each in self._figures.items() if (found := each.measured()) is not None}
+        tensors = self._runs.tensors
+        known = {
+            index: range_of({"quantization": (tensors[index].scale, tensors[index].zero_point), "dtype": dtype})
+            for index, dtype in self._stored.items()
+        }
+        steps = [
+            Step(
+                next((self._nodes[index] for index in each.outputs if index in self._nodes), ""),
+                each.name,
+                each.inputs,
+                each.outputs,
+            )
+            for each in self._runs.operators
+        ]
+        return layers(steps, measured, {index: each for index, each in known.items() if each is not None})
+
+
+def _distance(value: Array, other: Array) -> float:
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = float(np.square(np.reshape(value, other.shape).astype(np.float64) - other).sum())
+    return found if np.isfinite(found) else np.inf

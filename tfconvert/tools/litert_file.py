@@ -2,18 +2,117 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from tfconvert.converter.ir.interface import Interface, Tensor
 from tfconvert.importers.tflite.buffers import content_of
 from tfconvert.importers.tflite.operators import Code, code
 from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.dialects.types import ELEMENT_TYPES
 from tfconvert.schema.tflite.compiled_model import compiled_model_note
+from tfconvert.schema.tflite.operators import OPTIONS, OPTIONS_2
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.versions import minimum_runtime
-from tfconvert.tools.activations import called_subgraphs, peak_bytes
+
+# Of each tensor in the runtime's arena, in bytes.
+_ALIGNMENT = 64
+
+# The options that name a subgraph.
+_CALLS = (
+    "then_subgraph_index",
+    "else_subgraph_index",
+    "cond_subgraph_index",
+    "body_subgraph_index",
+    "init_subgraph_index",
+    "decomposition_subgraph_index",
+)
+
+# Types of which several elements share a byte.
+_BITS = {"INT4": 4, "UINT4": 4, "INT2": 2}
+
+
+def peak_bytes(subgraph: View, is_constant: Callable[[View], bool]) -> int:
+    """Returns the peak memory of a subgraph's computed tensors, with dynamic sizes as they are stored.
+
+    A tensor is needed from the operator that computes it to the last one that uses it; inputs and outputs are needed
+    all the time. The runtime takes at least as much: its kernels may ask for more, for their own use.
+
+    Args:
+        subgraph: The subgraph.
+        is_constant: Whether a tensor's value is in the file.
+    """
+    tensors: Sequence[View] = subgraph["tensors"] or ()
+    operators: Sequence[View] = subgraph["operators"] or ()
+    last = len(operators)
+    first_use, last_use = _lifetimes(subgraph, operators)
+    changes = [0] * (last + 2)
+    for index, tensor in enumerate(tensors):
+        if index in first_use and not is_constant(tensor):
+            size = _aligned(tensor)
+            changes[first_use[index]] += size
+            changes[last_use[index] + 1] -= size
+    peak = now = 0
+    for change in changes:
+        now += change
+        peak = max(peak, now)
+    return peak
+
+
+def called_subgraphs(subgraph: View) -> set[int]:
+    """Returns the indices of the subgraphs that a subgraph's operators call."""
+    called = set()
+    for operator in subgraph["operators"] or ():
+        for field in (OPTIONS, OPTIONS_2):
+            options = operator[field]
+            if options is not None:
+                called |= {options[name] for name in options.stored() if name in _CALLS}
+    return {index for index in called if index >= 0}
+
+
+def _lifetimes(subgraph: View, operators: Sequence[View]) -> tuple[dict[int, int], dict[int, int]]:
+    """Returns the operators by number at which each computed tensor is first and last needed."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for step, operator in enumerate(operators):
+        for field in ("inputs", "outputs", "intermediates"):
+            for tensor in _indices(operator, field):
+                first.setdefault(tensor, step)
+                last[tensor] = step
+    for field in ("inputs", "outputs"):
+        for tensor in _indices(subgraph, field):
+            if field == "inputs":
+                first[tensor] = 0
+            first.setdefault(tensor, 0)
+            last[tensor] = len(operators)
+    return first, last
+
+
+def _indices(view: View, field: str) -> list[int]:
+    return [index for index in _numbers(view, field) if index >= 0]
+
+
+def _aligned(tensor: View) -> int:
+    if tensor["is_variable"]:
+        return 0  # Its place is apart, since it keeps its value between calls.
+    shape = tensor["shape"]
+    name = tensor.name("type") or ""
+    count = math.prod(max(dim, 0) for dim in shape.tolist()) if shape is not None else 1
+    size = (count * _bits(name) + 7) // 8
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+@cache
+def _bits(type_name: str) -> int:
+    """Returns the bits of an element; 0 if elements have no fixed size."""
+    if type_name in _BITS:
+        return _BITS[type_name]
+    row = next((row for row in ELEMENT_TYPES if row.tflite == type_name), None)
+    return 0 if row is None or row.dtype == object else 8 * row.dtype.itemsize
+
 
 # The metadata entry of the runtime that a file needs.
 _RUNTIME = "min_runtime_version"
@@ -25,7 +124,7 @@ class OperatorUse(NamedTuple):
     Attributes:
         name: Its name, `CONV_2D`; a custom one's own.
         version: The version that the file asks for.
-        calls: How often it is called.
+        calls: How many times it is called.
         is_custom: Whether it is not one of the runtime's builtins.
     """
 
@@ -46,12 +145,12 @@ class LiteRTFile(NamedTuple):
         signatures: Its signatures; the main subgraph if it has none.
         subgraphs: How many there are.
         operators: Its operators, the most frequent first.
-        activations: The least bytes that the runtime needs for computed tensors, for each signature or for `main`,
-            open sizes being taken as they are stored.
+        activations: The minimum bytes that the runtime needs for computed tensors, for each signature or for `main`,
+            dynamic sizes being taken as they are stored.
         constant_types: How many constants there are of each type, `int8 per channel`.
         computed_types: The same of inputs and computed tensors.
         metadata: Sizes of the metadata entries by name.
-        notes: What its users should know; not part of `to_dict`.
+        notes: Notes for its users; not part of `to_dict`.
     """
 
     size: int
@@ -201,12 +300,12 @@ class _Reader:
         return {view["name"] or "": self._size(view["buffer"]) for view in self._model["metadata"] or ()}
 
     def notes(self) -> tuple[Diagnostic, ...]:
-        """Returns what users of the file should know."""
+        """Returns notes for users of the file."""
         note = compiled_model_note(self.subgraphs, [each.custom or each.name.upper() for each in self._codes])
         return () if note is None else (note,)
 
     def runtime(self) -> str | None:
-        """Returns the release that the file says it needs, `None` if it says nothing."""
+        """Returns the release that the file asks for, or `None`."""
         for view in self._model["metadata"] or () if self._is_whole else ():
             if view["name"] == _RUNTIME and view["buffer"] < len(self._buffers):
                 data = self._buffers[view["buffer"]]["data"]

@@ -13,15 +13,14 @@ from tfconvert import conversion
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.process.interpreter import with_room
-from tfconvert.converter.targets.stablehlo.buffers import analysis
-from tfconvert.converter.targets.stablehlo.buffers.analysis import Cost
-from tfconvert.converter.targets.stablehlo.buffers.polynomials import Polynomial
+from tfconvert.converter.targets.stablehlo.buffers.cost import Cost, LibraryCall, cost_of
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
 from tfconvert.converter.targets.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.dim import Dim
 from tfconvert.settings.options import Options
 
 MOST = 8
@@ -34,7 +33,7 @@ class Memory(NamedTuple):
     Attributes:
         function: Its name, that of the signature if there are several.
         inputs: The inputs, with their sizes as they are known.
-        cost: The polynomials.
+        cost: The formulas.
     """
 
     function: str
@@ -66,14 +65,13 @@ class Memory(NamedTuple):
         }
 
 
-def _plain(formula: Polynomial) -> int | str:
-    number = formula.number
-    return str(formula) if number is None else number
+def _plain(size: Dim) -> int | str:
+    return size if isinstance(size, int) else str(size)
 
 
 @with_room
 def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[int]]) -> list[Memory]:
-    """Returns what each of a model's functions takes.
+    """Returns the cost of each of a model's functions.
 
     Args:
         source: The model.
@@ -83,7 +81,7 @@ def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[in
     modules: list[ModuleOp] = []
     conversion.run(source, options._replace(target="stablehlo"), on_import=modules.append)
     (module,) = modules
-    public = [each for each in symbol_table.defined_functions(module).values() if not symbol_table.is_private(each)]
+    public = [each for each in defined_functions(module).values() if not symbol_table.is_private(each)]
     interfaces = [_interface(each) for each in public]
     LegalizeToBuffers().apply(module)
     LowerToLibraryCalls().apply(module)
@@ -94,7 +92,7 @@ def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[in
         sizes = {
             f"{name}.{axis}": size for name in names for axis, size in enumerate(shapes.get(name, ())) if size >= 0
         }
-        cost = analysis.at(analysis.cost_of(module, each.function, names), sizes)
+        cost = cost_of(module, each.function, names).at(sizes)
         inputs = tuple(str(tensor) for tensor in each.inputs)
         found.append(Memory(each.function, inputs, cost))
     return found
@@ -135,7 +133,9 @@ def to_text(source: str, found: Sequence[Memory], *, verbose: bool = False) -> s
         cost = memory.cost
         lines.append(f"{source}: {memory.function}({', '.join(memory.inputs)})")
         lines.append(f"  weights: {cost.weights} bytes")
-        points = sorted(cost.points, key=lambda point: (-(point.bytes.number or 0), str(point.bytes)))
+        points = sorted(
+            cost.points, key=lambda point: (-point.bytes if isinstance(point.bytes, int) else 0, str(point.bytes))
+        )
         lines.append("  memory beside them and the inputs, in bytes" + (", the most of:" if len(points) > 1 else ":"))
         lines += _rows([f"{point.bytes}  at {point.op}{_at(point.location)}" for point in points], verbose)
         lines.append(f"  of which results: {cost.results} bytes")
@@ -150,7 +150,7 @@ def _at(location: str) -> str:
     return f", {location}" if location else ""
 
 
-def _call(call: analysis.LibraryCall) -> str:
+def _call(call: LibraryCall) -> str:
     shapes = ", ".join(f"[{', '.join(map(str, sizes))}]" for sizes in call.sizes)
     return f"{call.routine}({shapes})  {call.operations} operations{_at(call.location)}"
 

@@ -1,4 +1,4 @@
-"""The table of support: what becomes of each of TensorFlow's ops.
+"""The table of support, and its text: what becomes of each of TensorFlow's ops.
 
 It is put together from the tables that conversions use: the entries of legalization, the ops that passes replace before
 it, the kernels that fold constants, and the ops that are refused on sight.
@@ -16,11 +16,11 @@ from tfconvert.converter.pipeline.refusals import reason
 from tfconvert.converter.resource_ops.updates import OPTIMIZERS, PARTS
 from tfconvert.converter.targets.litert.flex.conversion import known_ops
 from tfconvert.converter.targets.litert.fusions.registry import FUSIONS
-from tfconvert.converter.targets.litert.legalize import registry
-from tfconvert.converter.targets.litert.legalize.advice import advice
+from tfconvert.converter.targets.litert.legalize import legalizations
+from tfconvert.converter.targets.litert.legalize.left_over import advice
 from tfconvert.converter.tensor_lists import arrays, lists, stacks
 from tfconvert.importers.graph.legacy_ops import CURRENT
-from tfconvert.ops.kernels.registry import kernel
+from tfconvert.ops.registry import kernel
 from tfconvert.schema.dialects.types import ELEMENT_TYPES
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import DT_VARIANT
@@ -94,7 +94,7 @@ class OpSupport(NamedTuple):
 
 
 class FunctionSupport(NamedTuple):
-    """A function by the name of what it implements, which is converted as a whole.
+    """A function that is converted as a whole, by the name of its interface.
 
     Attributes:
         interface: The name, `*` for any ending.
@@ -115,7 +115,7 @@ def supported_ops() -> tuple[OpSupport, ...]:
 
 
 def supported_functions() -> tuple[FunctionSupport, ...]:
-    """Returns the functions that are recognised by the name of what they implement."""
+    """Returns the functions that are recognised by the name of their interface."""
     return tuple(FunctionSupport(fusion.interface, fusion.summary) for fusion in FUSIONS)
 
 
@@ -135,14 +135,14 @@ def _support(name: str, entries: Mapping[str, tuple[str, Sequence[Way]]], remove
 
 
 def upgraded(name: str, current: OpSupport) -> OpSupport:
-    """Returns what becomes of an op that is read as another one, from what becomes of that."""
+    """Returns the support of an op that is imported as another one."""
     if current.how in ("builtin", "decomposed", "legalized", "rewritten"):
         return OpSupport(name, "rewritten", current.topic, (Way((f"tf.{current.op}",)),), "import")
     return current._replace(op=name)
 
 
 def without_legalization(name: str, removed: Mapping[str, str]) -> OpSupport | None:
-    """Returns what becomes of an op that is refused, or gone when legalization begins; `None` if it is neither."""
+    """Returns the support of an op that is refused, or removed before legalization; else `None`."""
     why = reason(f"tf.{name}")
     if why:
         return OpSupport(name, "refused", reason=why)
@@ -181,7 +181,7 @@ def _is_builtin(way: Way) -> bool:
 def _entries() -> dict[str, tuple[str, list[Way]]]:
     """Returns the ways of legalization by op, with their topic."""
     found: dict[str, tuple[str, list[Way]]] = {}
-    for row in registry.entries():
+    for row in legalizations.entries():
         becomes = tuple(_target(word) for word in row.becomes.split() if word != "nothing")
         found.setdefault(row.op, (row.topic, []))[1].append(Way(becomes, _dtypes(row.types), row.note))
     return found
@@ -208,7 +208,7 @@ def rewritten() -> dict[str, str]:
     return {op: name for op, name in found.items() if op not in _KEPT}
 
 
-# Ops of which passes remove only those that do nothing.
+# Passes remove these only where they do nothing.
 _KEPT = frozenset({"Cast"})
 
 
@@ -223,10 +223,87 @@ def _dtypes(text: str) -> tuple[str, ...]:
 
 
 def matching(pattern: str, ops: Iterable[OpSupport]) -> list[OpSupport]:
-    """Returns the ops whose name has a text in it, or matches it if it has `*` or `?`, in whatever case.
+    """Returns the ops whose name contains a string, or matches a pattern with `*` or `?`; case is ignored.
 
     The op that is called so comes first.
     """
     name = pattern.lower().removeprefix("tf.")
     wanted = name if set(name) & set("*?[") else f"*{name}*"
     return sorted((each for each in ops if fnmatchcase(each.op.lower(), wanted)), key=lambda op: op.op.lower() != name)
+
+
+_HEAD = """\
+# Supported ops
+
+What becomes of each of TensorFlow's ops. Made from the tables that conversions use, by
+`tfconvert ops --markdown > docs/support.md`; `tfconvert ops PATTERN` shows a part of it, and `tfconvert inspect MODEL`
+says whether a model will convert.
+"""
+_HEAD_OF_STABLEHLO = """\
+# Supported ops of StableHLO and IREE
+
+What becomes of each of TensorFlow's ops for `--target iree`; `--target stablehlo` takes also what IREE refuses. Made
+from the tables that conversions use, by `tfconvert ops --target iree --markdown > docs/support_stablehlo.md`. Whether
+IREE compiles an op may depend on its operands: [compiling with IREE](compile.md) tells what is measured.
+"""
+_FUNCTIONS = """\
+## Functions
+
+Functions that declare what they implement (`tf.function(experimental_implements=...)`, or as Keras marks its layers)
+are converted as a whole. See [composites](composites.md).
+"""
+# The kinds of support that the docs list; any other op can only be a custom operator.
+_SHOWN: tuple[How, ...] = ("builtin", "decomposed", "rewritten", "folded", "refused")
+
+
+def op_lines(ops: Sequence[OpSupport], meanings: Mapping[How, str] = MEANINGS) -> list[str]:
+    """Returns a line for each op, and the meaning of the words in it."""
+    width = max((len(each.op) for each in ops), default=0)
+    lines = [f"{each.op:<{width}}  {each.how:<10}  {_told(each)}".rstrip() for each in ops]
+    used = {each.how for each in ops}
+    return [*lines, "", *(f"{how}: {meaning}" for how, meaning in MEANINGS.items() if how in used)]
+
+
+def markdown(ops: Sequence[OpSupport], functions: Sequence[FunctionSupport]) -> str:
+    """Returns the page of the docs about LiteRT."""
+    lines = [_HEAD, *_counts(ops, MEANINGS), *_tables(ops, MEANINGS, _SHOWN), "", _FUNCTIONS]
+    lines += ["| implements | |", "|---|---|", *(f"| `{each.interface}` | {each.summary} |" for each in functions)]
+    return "\n".join(lines) + "\n"
+
+
+def stablehlo_markdown(ops: Sequence[OpSupport], meanings: Mapping[How, str]) -> str:
+    """Returns the page of the docs about StableHLO and IREE."""
+    shown = [how for how in meanings if how != "unknown"]
+    return "\n".join([_HEAD_OF_STABLEHLO, *_counts(ops, meanings), *_tables(ops, meanings, shown)]) + "\n"
+
+
+def _counts(ops: Sequence[OpSupport], meanings: Mapping[How, str]) -> list[str]:
+    rows = [f"| {how} | {sum(each.how == how for each in ops)} | {meaning} |" for how, meaning in meanings.items()]
+    return ["| | ops | |", "|---|---:|---|", *rows]
+
+
+def _tables(ops: Sequence[OpSupport], meanings: Mapping[How, str], shown: Sequence[How]) -> list[str]:
+    lines = []
+    for how in shown:
+        listed = [each for each in ops if each.how == how]
+        lines += ["", f"## {how.capitalize()}: {meanings[how]}", "", "| op | |", "|---|---|"]
+        lines += [f"| `{each.op}` | {_told(each, '`')} |" for each in listed]
+    return lines
+
+
+def _told(op: OpSupport, quote: str = "") -> str:
+    parts = [_way(way, quote) for way in op.ways]
+    if op.how == "legalized":
+        parts = [op.topic]
+    elif op.by == "import":
+        parts = [f"read as {part}" for part in parts] or ["when it is read"]
+    elif op.by:
+        parts = [f"by {quote}{op.by}{quote}"]
+    return "; ".join((*parts, op.reason)) if op.reason else "; ".join(parts)
+
+
+def _way(way: Way, quote: str) -> str:
+    text = " ".join(f"{quote}{name}{quote}" for name in way.becomes) or "its operand"
+    if way.dtypes:
+        text += f" ({', '.join(way.dtypes)})"
+    return f"{text}, {way.note}" if way.note else text

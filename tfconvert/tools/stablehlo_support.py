@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from tfconvert.converter.pipeline.stages import names_of
-from tfconvert.converter.targets.iree.rewrites.registry import REFUSED
-from tfconvert.converter.targets.stablehlo.legalize import control_flow
-from tfconvert.converter.targets.stablehlo.legalize.registry import FAMILIES
+from tfconvert.converter.targets.iree.rewrites.rules import REFUSED
+from tfconvert.converter.targets.stablehlo.legalize import regions
+from tfconvert.converter.targets.stablehlo.legalize.lowerings import FAMILIES
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.importers.graph.legacy_ops import CURRENT
 from tfconvert.schema.tensorflow import op_defs
@@ -39,7 +39,7 @@ _NOTES: Mapping[str, str] = {
 CONTROL_FLOW = "control flow"
 """The family of branches and loops, which become regions."""
 
-# Op of StableHLO -> all ops that become it, of those that IREE refuses whatever their operands are.
+# Op of StableHLO that IREE refuses with any operands -> all ops that it is the lowering of.
 _BECOMES: Mapping[str, str] = {
     "stablehlo.cholesky": "BatchCholesky Cholesky",
     "stablehlo.triangular_solve": "BatchMatrixTriangularSolve MatrixTriangularSolve",
@@ -79,8 +79,8 @@ def _support(
 
 def _families() -> dict[str, str]:
     """Returns the family of each op that has a lowering."""
-    regions = {name.removeprefix("tf."): CONTROL_FLOW for name in control_flow.HANDLED}
-    return regions | {name: family for family, lowerings in FAMILIES.items() for name in lowerings}
+    found = {name.removeprefix("tf."): CONTROL_FLOW for name in regions.HANDLED}
+    return found | {name: family for family, lowerings in FAMILIES.items() for name in lowerings}
 
 
 def _removed() -> dict[str, str]:
@@ -91,5 +91,5 @@ def _removed() -> dict[str, str]:
 
 
 def _refused_by_iree() -> dict[str, str]:
-    """Returns the ops that IREE never compiles, each with what it becomes."""
+    """Returns the ops that IREE never compiles, each with the op of StableHLO."""
     return {op: name for name, ops in _BECOMES.items() for op in ops.split()}

@@ -34,7 +34,7 @@ _NEEDS_FLEX = Diagnostic(
 
 @contextmanager
 def prepared(options: Options) -> Iterator[Options]:
-    """Yields the settings of a conversion that is to be verified: what it finds out, verifying can use again.
+    """Yields the settings of a conversion that is verified afterwards: it keeps samples and ranges for that.
 
     Args:
         options: The settings as the user gave them.
@@ -67,7 +67,7 @@ class _Remembered:
         self._first: list[Any] = []
 
     def __iter__(self) -> Iterator[Any]:
-        """Yields what is remembered, and then what was never read, of which the first is remembered."""
+        """Yields the remembered items, then the rest, the first of which it remembers."""
         yield from tuple(self._first)
         for item in self._items:
             if len(self._first) < quantization_check.MOST:

@@ -17,8 +17,8 @@ from tfconvert.composites import Body, Composite, Fusion
 from tfconvert.converter.composites import fusion_registry
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.targets.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.values import Value
 
 INPUTS = f"tensor<{LSTM[0]}>"

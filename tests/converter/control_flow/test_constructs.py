@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tfconvert.converter.control_flow.constructs import construct
-from tfconvert.converter.ir import symbol_table
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees, rename_callees
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -63,7 +63,7 @@ def _while(condition: str, body: str) -> str:
 )
 def test_an_op_has_the_functions_that_it_names(op: str, kind: Kind, names: list[str]) -> None:
     module, user = _module(op)
-    found = construct(user, symbol_table.functions_of(module))
+    found = construct(user, functions_of(module))
     assert found is not None
     assert (found.kind, [function.sym_name for function in found.functions]) == (kind, names)
     assert list(found.given) == [user.operands[-1]]
@@ -86,7 +86,7 @@ def test_an_op_has_the_functions_that_it_names(op: str, kind: Kind, names: list[
 )
 def test_a_damaged_op_is_no_construct(op: str) -> None:
     module, user = _module(op)
-    assert construct(user, symbol_table.functions_of(module)) is None
+    assert construct(user, functions_of(module)) is None
 
 
 def test_other_functions_can_be_named() -> None:

@@ -114,7 +114,7 @@ def test_nesting_does_not_reach_the_recursion_limit() -> None:
     condition, value = main.args
     for outer, inner in itertools.pairwise([main, *bodies]):
         other = Region(Block([tf.build("Yield", [value], [])]))
-        branch = tf.create("IfRegion", operands=[condition], result_types=[NUMBER], regions=[Region(inner), other])
+        branch = tf.build("IfRegion", operands=[condition], result_types=[NUMBER], regions=[Region(inner), other])
         outer.add_op(branch)
         if outer is not main:
             outer.add_op(tf.build("Yield", branch.results, []))

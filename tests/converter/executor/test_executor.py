@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tfconvert.converter.executor import executor
-from tfconvert.ops import kernels
-from tfconvert.ops.kernels import registry
+from tfconvert.ops import registry
+from tfconvert.ops.call import Call
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
@@ -167,7 +167,7 @@ def test_values_are_dropped_after_their_last_use(monkeypatch: pytest.MonkeyPatch
     made: list[weakref.ref[Any]] = []
     compute = registry.evaluate
 
-    def watched(call: kernels.Call) -> Any:
+    def watched(call: Call) -> Any:
         alive.append(sum(ref() is not None for ref in made))
         results = compute(call)
         made.extend(map(weakref.ref, results))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.converter.targets.litert.optimize.graph import Graph, Operand
-from tests.ops.kernels.comparison import compare
+from tests.ops.comparison import compare
 from tests.support.litert import RunTFLite
 from tests.support.run_text import Array, parse, run_text
 from tfconvert.converter.executor.executor import Executor

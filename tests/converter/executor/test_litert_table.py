@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from tests.converter.executor.litert_cases import CASES, Case
-from tests.ops.kernels.comparison import compare, operand
+from tests.ops.comparison import compare, operand
 from tests.support.litert import RunTFLite
 from tests.support.run_text import Array, parse
 from tfconvert.converter.executor import litert_table
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.exporters.tflite.model import export
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -11,10 +11,10 @@ import pytest
 
 from tests.converter.targets.stablehlo.engine import Program
 from tfconvert.converter.executor.executor import Executor, run
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 TEXT = (Path(__file__).parent / "stablehlo_ops.mlir").read_text("utf-8")

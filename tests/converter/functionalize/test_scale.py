@@ -12,7 +12,7 @@ from tests.converter.functionalize.graphs import functionalize
 from tests.support.run_text import parse
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from tfconvert.importers.graph_def import import_graph_def
-from tfconvert.schema.dialects.verification import verify
+from tfconvert.ops.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfconvert.converter.ir.builder import Builder, TflBuilder
+from tfconvert.converter.ir.tf_builder import TFBuilder, TFLBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.block import Block
@@ -16,9 +16,9 @@ from tfconvert.schema.ir.values import Value
 HERE = NameLoc.get("here")
 
 
-def _builder(*shapes: Shape | None) -> tuple[Builder, Block]:
+def _builder(*shapes: Shape | None) -> tuple[TFBuilder, Block]:
     block = Block(arg_types=[types.tensor(types.F32, shape) for shape in shapes])
-    return Builder.at_block_end(block, HERE), block
+    return TFBuilder.at_block_end(block, HERE), block
 
 
 def _held(value: Value) -> list[int]:
@@ -43,17 +43,19 @@ def test_known_dimensions_are_numbers() -> None:
     assert [op.name for op in block.ops if op.operands] == ["tf.Shape", "tf.StridedSlice"]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("AddV2", 7), ("Sub", 3), ("Mul", 10), ("Maximum", 5), ("Minimum", 2)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("add", 7), ("subtract", 3), ("multiply", 10), ("maximum", 5), ("minimum", 2)]
+)
 def test_scalars_are_folded(name: str, expected: int) -> None:
     insert, block = _builder()
-    assert insert.create_or_fold(name, insert.number(5), 2) == expected
+    assert insert.compute(name, insert.number(5), 2) == expected
     assert [op.name for op in block.ops] == ["tf.Const"]
 
 
 def test_scalars_that_are_not_known_are_computed() -> None:
     insert, _ = _builder()
     unknown = insert.tf("Placeholder", (), types.tensor(types.I32, ()))
-    found = insert.create_or_fold("Mul", unknown, 2)
+    found = insert.compute("multiply", unknown, 2)
     assert isinstance(found, Value)
     assert isinstance(found.owner, Operation)
     assert found.owner.name == "tf.Mul"
@@ -94,7 +96,7 @@ def test_a_single_value_is_not_joined() -> None:
 
 def test_the_other_dialect_has_its_own_constants_and_shapes() -> None:
     _, block = _builder((2, -1))
-    insert = TflBuilder.at_block_end(block)
+    insert = TFLBuilder.at_block_end(block)
     insert.shape(block.args[0])
     insert.scalar(0.5, types.F32)
     assert [op.name for op in block.ops] == ["tfl.shape", "tfl.pseudo_const"]

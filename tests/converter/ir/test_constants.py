@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import (
     constant_array,
     constant_int,
@@ -15,6 +14,7 @@ from tfconvert.converter.ir.constants import (
     constant_number,
     is_enumeration,
 )
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.values import Value
@@ -23,7 +23,7 @@ LARGEST = tensor_data.MAX_READ_BYTES // 4
 
 
 def _constant(value: Any, dtype: Any = np.int32) -> Value:
-    return Builder.at_block_end(Block()).constant(np.array(value, dtype))
+    return TFBuilder.at_block_end(Block()).constant(np.array(value, dtype))
 
 
 def _computed() -> Value:
@@ -61,7 +61,7 @@ def test_a_number_is_an_integer_or_a_float() -> None:
 def test_enumerations_of_any_length_are_seen() -> None:
     assert is_enumeration(_constant(np.arange(2 * LARGEST)))
     assert not is_enumeration(_constant([0, 2]))
-    insert = Builder.at_block_end(Block())
+    insert = TFBuilder.at_block_end(Block())
     size, kind = _computed(), types.tensor(types.I32, (-1,))
     assert is_enumeration(insert.tf("Range", (0, size, 1), kind))
     assert not is_enumeration(insert.tf("Range", (1, size, 1), kind))

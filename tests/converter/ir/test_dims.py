@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfconvert.ops.shapes.rearrange import quotient, reshaped
+from tfconvert.ops.shape import quotient, reshaped
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,

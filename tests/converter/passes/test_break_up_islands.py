@@ -11,9 +11,9 @@ from tests.differential import executor_graphs
 from tests.differential.random_executor_graphs import random_graph
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import NameLoc

@@ -9,8 +9,8 @@ import pytest
 from tests.support.run_text import parse
 from tests.support.work import check_linear
 from tfconvert.converter.passes.cut import Cut
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 

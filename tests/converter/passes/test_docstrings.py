@@ -25,9 +25,9 @@ from tfconvert.converter.target import LITERT
 from tfconvert.converter.targets.iree import passes as iree_passes
 from tfconvert.converter.targets.litert import passes as litert_passes
 from tfconvert.converter.targets.stablehlo import passes as stablehlo_passes
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize

@@ -10,10 +10,10 @@ from google.protobuf import text_format
 from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.passes.executor_to_functional import ExecutorToFunctional
 from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tf_executor
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 GRAPH = """

@@ -13,8 +13,8 @@ from tests.support.run_text import parse
 from tfconvert.converter.executor import executor
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 SWITCHED = """

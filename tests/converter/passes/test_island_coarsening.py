@@ -11,8 +11,8 @@ from tests.differential import executor_graphs
 from tests.differential.random_executor_graphs import random_graph
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
 from tfconvert.converter.passes.island_coarsening import IslandCoarsening
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.tf_executor import IslandOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import NameLoc
 

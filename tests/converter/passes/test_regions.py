@@ -8,9 +8,9 @@ from tests.converter.pass_texts import FileCheck, check_results
 from tfconvert.converter.passes.functional_to_regions import FunctionalToRegions
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.passes.regions_to_functional import RegionsToFunctional
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 
 ALL_FORMS = """
     func.func @main(%p: tensor<i1>, %n: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {

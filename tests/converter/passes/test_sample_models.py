@@ -11,7 +11,7 @@ from tests.support import sample_models
 from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.converter.target import LITERT
 from tfconvert.importers.source import Source
-from tfconvert.schema.dialects.verification import verify
+from tfconvert.ops.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 

@@ -11,12 +11,12 @@ from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.executor.executor import run
 from tfconvert.converter.passes import shape_inference
 from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

@@ -8,8 +8,8 @@ from tests.converter import control_flow_programs as programs
 from tests.converter.pass_texts import FileCheck
 from tests.support.work import check_linear
 from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 

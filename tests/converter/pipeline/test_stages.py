@@ -22,17 +22,17 @@ from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
 from tfconvert.converter.recurrence import unrolled
 from tfconvert.converter.shapes import list_ops
 from tfconvert.converter.target import LITERT, PIPELINES
-from tfconvert.converter.targets.litert.legalize import uncommon as legalize
+from tfconvert.converter.targets.litert.legalize.legalizations import TABLE
 from tfconvert.converter.targets.litert.passes import prepare_control_flow
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeWeights
 from tfconvert.importers.source import Source
-from tfconvert.ops.kernels import uncommon as kernels
+from tfconvert.ops import index
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import call_interfaces, sequences
+from tfconvert.schema.dialects import call_interfaces, tfl
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
@@ -196,7 +196,7 @@ def test_stages_name_what_is_there() -> None:
     ("name", "group", "ops"),
     [
         ("fuse-unrolled-layers", 1, set(unrolled._FINDERS)),
-        ("separate-state", 0, {f"tfl.{name}" for name in sequences.STEPS | sequences.SEQUENCES}),
+        ("separate-state", 0, {f"tfl.{name}" for name in tfl.STEPS | tfl.SEQUENCES}),
         ("decompose-resource-ops", 0, set(decompose_resource_ops._DECOMPOSED)),
         ("functionalize-loops", 0, {op.NAME for op in functionalize_loops._OF_LOOPS}),
         ("functionalize-conditionals", 0, {op.NAME for op in functionalize_conditionals._CONDITIONAL}),
@@ -211,6 +211,10 @@ def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops
     assert ops
     stage = next(stage for stage in LITERT.stages if stage.run == name)
     assert not [op for op in ops if not op.startswith(stage.needs[group])]
+
+
+# `fake_quant` and `special_functions` also hold numbers that passes of every pipeline use.
+FAMILIES = "convolution elementwise fake_quant layout matmul normalization reduction shape special_functions"
 
 
 def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
@@ -228,11 +232,12 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
         "tensor_lists",
         "functionalize",
         "executor",
-        *(f"litert.legalize.{topic.module}" for topic in legalize.TOPICS),
-        *(f"kernels.{name}" for name in kernels.MODULES),
+        *(f"litert.legalize.{module.name}" for module in TABLE.modules if module.ops),
     ]
     assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}." for room in unneeded))]
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
+    families = {module for module in index.MODULES if f"tfconvert.ops.{module}" in loaded}
+    assert families == set(FAMILIES.split())
     assert not loaded & {"dataclasses", "ml_dtypes", "tfconvert.settings.quantization"}
 
 

@@ -15,43 +15,67 @@ import pytest
 from tests.converter.targets.litert import naps
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert.runtime import failure
-
-_NAPS = naps.__name__
-
-
-def test_arrays_come_back() -> None:
-    with Child(_NAPS) as child:
-        header, (array,) = child.ask({"nap": 0}, [np.arange(6, dtype=np.int16).reshape(2, 3)])
-    assert header["nap"] == 0
-    assert array.tolist() == [[0, 1, 2], [3, 4, 5]]
+from tfconvert.schema.diagnostics import ConversionError, error
 
 
-def test_a_hang_ends_in_an_error_and_the_next_request_in_a_new_process() -> None:
-    with Child(_NAPS, seconds=0.5) as child:
+def test_values_come_back() -> None:
+    array = np.arange(6, dtype=np.int16).reshape(2, 3)
+    texts = np.array([[b"a\xff", b""]], object)
+    values = {"x": [array, texts, np.empty((0, 2), np.float32), b"\0\n"], 1: ("y", None, 0.5)}
+    with Child() as child:
+        _, found = child.call(naps.nap, 0, values)
+    assert list(found) == ["x", 1]
+    assert found[1] == ("y", None, 0.5)
+    first, second, third, last = found["x"]
+    assert (first.dtype, first.tolist()) == (array.dtype, array.tolist())
+    assert second.tolist() == texts.tolist()
+    assert (third.dtype, third.shape, last) == (np.float32, (0, 2), b"\0\n")
+
+
+def test_objects_stay_in_the_process() -> None:
+    with Child() as child:
+        one, other = child.call(naps.Counter), child.call(naps.Counter)
+        assert [child.call(naps.Counter.add, one, number) for number in (1, 2)] == [1, 3]
+        assert child.call(naps.Counter.add, other, 5) == 5
+
+
+def test_failures_are_those_of_the_function() -> None:
+    with Child() as child:
+        with pytest.raises(ConversionError) as refused:
+            child.call(naps.fail, "bad-config")
+        assert refused.value.diagnostics == error("bad-config", "told", hint="so").diagnostics
         with pytest.raises(ChildError) as caught:
-            child.ask({"nap": 60})
+            child.call(naps.fail, "")
+        problem = failure(caught.value, "runtime-error", "the model can't be run", "so")
+        assert problem.diagnostics == error("runtime-error", "the model can't be run: told", hint="so").diagnostics
+
+
+def test_a_hang_ends_in_an_error_and_the_next_call_in_a_new_process() -> None:
+    with Child(seconds=0.5) as child:
+        with pytest.raises(ChildError) as caught:
+            child.call(naps.nap, 60)
         problem = failure(caught.value, "runtime-error", "the model can't be run")
         assert problem.code == "litert-timeout"
         assert "within 0.5 s" in problem.diagnostics[0].message
-    with Child(_NAPS) as child:
-        assert child.ask({"nap": 0})[0]["nap"] == 0
+    with Child() as child:
+        assert child.call(naps.nap, 0)[1] is None
 
 
 def test_a_crash_is_an_error() -> None:
-    with Child(_NAPS) as child:
+    with Child() as child:
         with pytest.raises(ChildError) as caught:
-            child.ask({"nap": -1})
+            child.call(naps.nap, -1)
         assert caught.value.status == -signal.SIGKILL
         assert failure(caught.value, "runtime-error", "the model can't be run").code == "runtime-error"
-        assert child.ask({"nap": 0})[0]["nap"] == 0
+        assert child.call(naps.nap, 0)[1] is None
 
 
-_PARENT = f"""
-import os, signal
+_PARENT = """
+from tests.converter.targets.litert import naps
 from tfconvert.converter.process.child_process import Child
-child = Child({_NAPS!r})
-print(child.ask({{"nap": 0}})[0]["pid"], flush=True)
-child.ask({{"nap": 60}})
+child = Child()
+print(child.call(naps.nap, 0)[0], flush=True)
+child.call(naps.nap, 60)
 """
 
 

@@ -1,4 +1,4 @@
-"""No place in the call stack makes calls expensive, and what has room works as before."""
+"""No call depth makes calls expensive, and decorated functions behave as before."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from tfconvert import api
 from tfconvert.converter.process.interpreter import CLAIM, with_room
 
 CALLS = 300
-DEEPEST = 250
-"""In frames; each piece of CPython's stack holds about a hundred small ones."""
+DEEPEST = 250  # in frames; each chunk of CPython's stack holds about a hundred small ones
 
 
 def _leaf() -> None:
     pass
 
 
-# Larger than the frames above it: at some depths those still fit into a piece, and it doesn't.
+# Larger than the frames above it: at some depths those still fit into a chunk, and it doesn't.
 _leaf.__code__ = _leaf.__code__.replace(co_stacksize=100)
 
 
 def _faults_beneath(depth: int) -> int:
-    """Returns how often calls made so deep have touched new memory."""
+    """Returns how often calls at a depth have touched new memory."""
     if depth:
         return _faults_beneath(depth - 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -8,10 +8,10 @@ from typing import Any
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tf, tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import NameLoc

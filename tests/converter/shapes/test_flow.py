@@ -7,9 +7,9 @@ import pytest
 from tests.converter import control_flow_programs as programs
 from tests.support.work import check_linear
 from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 

@@ -7,8 +7,8 @@ import pytest
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists import lists
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.values import Value
 
 T = "tensor<?x4xf32>"

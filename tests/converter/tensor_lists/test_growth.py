@@ -7,7 +7,7 @@ import pytest
 from tests.support.run_text import parse
 from tests.support.work import check_linear
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
-from tfconvert.schema.dialects.verification import verify
+from tfconvert.ops.verification import verify
 
 LIST = "tensor<!tf_type.variant>"
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
 from tfconvert.converter.validation import pass_check
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 
 LIST, ROW, SHAPE = "tensor<!tf_type.variant>", "tensor<2xf32>", "tensor<1xi32>"
 MAX_LENGTH = 6

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfconvert.importers.checkpoint.slices import PartitionedSource, PartOfSource
+from tfconvert.importers.checkpoint.bundle import PartitionedSource, PartOfSource
 from tfconvert.schema.dialects.sources import BufferSource
 
 F32 = np.dtype(np.float32)

@@ -12,11 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.sstable_writer import MAGIC, block, literal, masked, table, varint
-from tfconvert.importers.checkpoint.bundle import Checkpoint
-from tfconvert.importers.checkpoint.slices import slice_key
-from tfconvert.importers.checkpoint.snappy import decompress
-from tfconvert.importers.checkpoint.sstable import read_table
-from tfconvert.importers.checkpoint.wire import MalformedError, read_varint, unmask
+from tfconvert.importers.checkpoint.bundle import Checkpoint, slice_key
+from tfconvert.importers.checkpoint.sstable import MalformedError, decompress, read_table, read_varint, unmask
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -133,8 +130,8 @@ def test_snappy_far_copy() -> None:
     ("data", "message"),
     [
         (varint(1 << 40) + literal(b"a"), "impossible size"),
-        (varint(3) + literal(b"ab"), "has not the size"),
-        (varint(1) + literal(b"ab"), "has not the size"),
+        (varint(3) + literal(b"ab"), "does not have the size"),
+        (varint(1) + literal(b"ab"), "does not have the size"),
         (varint(60) + bytes([59 << 2]) + b"short", "too early"),
         (varint(60) + bytes([60 << 2]), "too early"),
         (varint(8) + literal(b"abcd") + b"\x01", "too early"),

@@ -16,9 +16,9 @@ from tests.importers import v1_graphs
 from tests.importers.v1_graphs import FLOAT, INT, node
 from tests.support.litert import RunTFLite
 from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 

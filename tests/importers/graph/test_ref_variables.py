@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import BOOL, FLOAT, node
 from tfconvert.converter.executor import executor
+from tfconvert.importers.graph.legacy_ops import upgrade_ref_variables
 from tfconvert.importers.graph.node_graph import parse_graph_input
-from tfconvert.importers.graph.ref_variables import upgrade_ref_variables
 from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 

@@ -14,7 +14,7 @@ from tests.importers.v1_graphs import FLOAT, node
 from tests.support.control_flow import control_flow_v1
 from tests.support.litert import RunTFLite
 from tfconvert.importers.checkpoint.bundle import Checkpoint
-from tfconvert.importers.graph.restore_ops import Saved, initial_value, saved_variables
+from tfconvert.importers.graph.variables import Saved, initial_value, saved_variables
 from tfconvert.importers.saved_model import import_saved_model
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types

@@ -11,7 +11,7 @@ import pytest
 import tfconvert
 from tests.importers.tflite.written_files import File, RoundTrip
 from tests.support.litert import RunTFLite
-from tfconvert.exporters.tflite.buffers import packed_bytes
+from tfconvert.exporters.tflite.file import packed_bytes
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError

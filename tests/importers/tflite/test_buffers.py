@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfconvert.exporters.tflite.buffers import packed_bytes
+from tfconvert.exporters.tflite.file import packed_bytes
 from tfconvert.importers.tflite.buffers import PackedSource
 from tfconvert.schema.dialects.sources import BufferSource
 

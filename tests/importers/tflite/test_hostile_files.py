@@ -29,11 +29,11 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "there is no tensor -1": {"outputs": (-1,)},
     "there is no operator code 5": {"operators": [{**CALL, "opcode_index": 5}]},
     "there is no buffer 3": {"tensors": [{"buffer": 3}, {}]},
-    "has a value already": {"inputs": (0, 0)},
+    "already has a value": {"inputs": (0, 0)},
     "t1 has two values": {"operators": [CALL, CALL]},
     "read before it is computed": {"inputs": ()},
     "a buffer of 3 bytes": {"tensors": [{"buffer": 1}, {}], "buffers": [b"abc"], "inputs": ()},
-    "do not lie in its buffer": {
+    "are outside of its buffer": {
         "tensors": [{"type": "STRING", "buffer": 1}, {}],
         "buffers": [struct.pack("<4i", 2, 16, 9, 99)],
         "inputs": (),

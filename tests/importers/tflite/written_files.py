@@ -9,9 +9,9 @@ from typing import Any
 from tests.importers.tflite.meaning import meaning
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.printing import print_module
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 from tfconvert.schema.tflite.tables import TFLITE

@@ -11,9 +11,8 @@ from tfconvert.schema.dialects.attributes import integer
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, NameLoc
-from tfconvert.schema.ir.name_scopes import block_hint, value_hint
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.parser import Parser
+from tfconvert.schema.ir.parser import Parser, block_hint, value_hint
 from tfconvert.schema.ir.printer import text_of
 from tfconvert.schema.ir.types import F32, I32, I64
 
@@ -313,7 +312,7 @@ def test_resources() -> None:
             "Operation has 0 results, but was given 1 to bind.",
             '%x = "toy.a"() : () -> ()',
         ),
-        ('%x:0 = "toy.a"() : () -> ()', "1:4", "expected a name for one result at least", '0 = "toy.a"() : () -> ()'),
+        ('%x:0 = "toy.a"() : () -> ()', "1:4", "expected a name for at least one result", '0 = "toy.a"() : () -> ()'),
         ("%x:a", "1:4", "Expected SSA value tuple size", "a"),
         ("%x, a", "1:5", "Expected result SSA value!", "a"),
         ("%x a", "1:4", "Expected '=' after operation result list", "a"),

@@ -155,7 +155,7 @@ def _typed(parser: AttributeParser) -> Attribute:
             raise VerifyError(f"{after} is a bad type")
         return StringAttr.get(f"{name}: {after}")
 
-    return UntypedAttr.get(complete)
+    return UntypedAttr.intern(complete)
 
 
 def _op(name: str) -> type[Operation] | None:

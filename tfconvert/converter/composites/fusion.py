@@ -12,7 +12,7 @@ import numpy as np
 
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.marks import IMPLEMENTS, plain_name
-from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.process.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl
@@ -36,7 +36,7 @@ class Body:
     def __init__(self, anchor: Operation) -> None:
         block = anchor.parent
         assert block is not None
-        self._builder = Builder(anchor)
+        self._builder = TFBuilder(anchor)
         self.anchor = anchor
         self.arguments: Sequence[Value] = block.args
 

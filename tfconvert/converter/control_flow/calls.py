@@ -10,7 +10,7 @@ from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import dims, types
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, CallInterface, Kind, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -69,9 +69,7 @@ class Calls:
 
     def __init__(self, module: ModuleOp) -> None:
         """Collects the calls of a module."""
-        self.functions: Mapping[str, FuncOp] = {
-            op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks
-        }
+        self.functions: Mapping[str, FuncOp] = defined_functions(module)
         self.of: dict[Operation, tuple[FunctionCall, ...]] = {}
         self.to: dict[Block, list[FunctionCall]] = {}
         for function in self.functions.values():

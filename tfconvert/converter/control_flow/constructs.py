@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
-from tfconvert.ops.kernels.folding import fold
+from tfconvert.converter.ir.tf_builder import TFBuilder
+from tfconvert.ops.folding import fold
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.call_interfaces import IFS, INTERFACES, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
@@ -251,7 +251,7 @@ def _sink(block: Block, index: int, constant: tensor_data.Constant, kept: frozen
     uses = [use for use in block.args[index].uses if use.operation not in kept]
     if not uses:
         return False
-    made = Builder.at_block_begin(block).constant(constant)
+    made = TFBuilder.at_block_begin(block).constant(constant)
     for use in uses:
         use.operation.set_operand(use.index, made)
     return True

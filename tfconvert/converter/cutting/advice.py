@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 
 from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.cutting.spots import TensorNames
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.ir.interface import entry_functions
-from tfconvert.converter.ir.symbol_table import defined_functions, names
+from tfconvert.converter.ir.symbol_table import names
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import CALLS, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, SEMANTICS, port_names
 from tfconvert.schema.dialects.tf_traits import IDENTITIES, SAME_ELEMENTS, full_names
@@ -102,13 +101,13 @@ def _key(function: FuncOp) -> str:
 def _flattened(function: FuncOp, functions: Mapping[str, FuncOp]) -> bool:
     """Inlines all calls in a function, recording them in locations; returns whether that is possible."""
     pending = [(op, 1) for op in function.body.block.ops if op.name in CALLS]
-    count = len(walk(function))
+    count = len(list(function.walk()))
     while pending:
         call, depth = pending.pop()
         callee = functions.get(next(iter(callees(call)), ""))
         if callee is None or depth > len(functions):
             return False
-        count += len(walk(callee))
+        count += len(list(callee.walk()))
         if count > _MAX_OPERATIONS:
             return False
         ops, _ = inline_call(call, callee, is_last=False, note_call=True)
@@ -170,7 +169,7 @@ class _Outside:
             found = False
             while pending and not found:
                 callee = functions.get(pending.pop())
-                for op in walk(callee)[1:] if callee is not None else ():
+                for op in callee.body.walk() if callee is not None else ():
                     found = found or self._fails(op)
                     new = [each for each in names(op) if each not in seen]
                     seen.update(new)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.ir.symbol_table import names
-from tfconvert.importers.graph.cuts import cut_name
+from tfconvert.importers.graph.entry_points import cut_name, tensor_hint
 from tfconvert.importers.graph.node_graph import parse_graph_input
-from tfconvert.importers.graph.suggestions import tensor_hint
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import CALLS, callees

@@ -12,7 +12,7 @@ from tfconvert.converter.executor.resources import Simple
 from tfconvert.converter.executor.stablehlo.elementwise import divide, remainder
 from tfconvert.converter.executor.stablehlo.properties import integer
 from tfconvert.converter.executor.tasks import Machine
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.operation import Operation

@@ -15,15 +15,15 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.library import LIBRARY
 from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.converter.ir import symbol_table
-from tfconvert.ops.kernels.call import Array
-from tfconvert.ops.kernels.integers import COMPARISONS, FOLDS, wrapped
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.arith import operation_of, wrapped
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.dim import DIVISIONS, OPERATIONS
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import MemRefType
 from tfconvert.schema.ir.values import Value
@@ -85,7 +85,7 @@ class _Machine:
     """Runs one function; nested blocks are nested calls, as deep as the text."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self._functions = symbol_table.functions_of(module)
+        self._functions = functions_of(module)
         self._globals = {text(op, "sym_name"): op for op in module.ops if op.name == "memref.global"}
         self._memory: dict[str, Buffer] = {}
         self._executor = Executor(module)
@@ -132,12 +132,12 @@ class _Machine:
         handler = _HANDLERS.get(op.name)
         if handler is not None:
             return handler(self, op, operands, values)
-        name = op.name.removeprefix("arith.")
-        if name in FOLDS and name != op.name:
+        operation = operation_of(op)
+        if operation is not None:
             x, y = map(_index, operands)
-            if y == 0 and name in ("divsi", "remsi", "ceildivsi"):
+            if y == 0 and operation in DIVISIONS:
                 raise bad(op, "a size is divided by zero")
-            return (wrapped(FOLDS[name](x, y), op.results[0].type),)
+            return (wrapped(int(OPERATIONS[operation](x, y)), op.results[0].type),)
         if op.dialect not in ("stablehlo", "chlo", "cf"):
             raise bad(op, "the op has no reference kernel", "no-reference-kernel")
         return self._executor.execute(op, tuple(np.asarray(each) for each in operands))
@@ -284,12 +284,6 @@ def _constant(machine: _Machine, op: Operation, operands: Sequence[Item], values
     return (int(value.value),)
 
 
-def _compare(machine: _Machine, op: Operation, operands: Sequence[Item], values: Values) -> Sequence[Item]:
-    predicate = op.properties["predicate"]
-    assert isinstance(predicate, IntegerAttr)
-    return (int(COMPARISONS[predicate.value](*map(_index, operands))),)
-
-
 def _select(machine: _Machine, op: Operation, operands: Sequence[Item], values: Values) -> Sequence[Item]:
     return (operands[1] if operands[0] else operands[2],)
 
@@ -305,7 +299,6 @@ _Handler = Callable[[_Machine, Operation, Sequence[Item], Values], Sequence[Item
 
 # Op -> its handler; all others are computed by the executor.
 _HANDLERS: Mapping[str, _Handler] = {
-    "arith.cmpi": _compare,
     "arith.constant": _constant,
     "arith.extsi": _cast,
     "arith.extui": _cast,

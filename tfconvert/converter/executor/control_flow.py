@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tfconvert.converter.executor.tasks import Machine, Task, Values, bad, is_true
-from tfconvert.ops.kernels.call import Results
+from tfconvert.ops.call import Results
 from tfconvert.schema.dialects import call_interfaces, tfl
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, symbols
 from tfconvert.schema.ir.operation import Operation

@@ -14,14 +14,13 @@ from tfconvert.converter.executor.graphs import Graph, GraphRun
 from tfconvert.converter.executor.resources import LookupTable, Variable
 from tfconvert.converter.executor.stablehlo import table as stablehlo
 from tfconvert.converter.executor.stablehlo.properties import text
-from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
+from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, run_task
 from tfconvert.converter.ir import symbol_table
-from tfconvert.ops.kernels import registry
-from tfconvert.ops.kernels.call import Array, Results
-from tfconvert.ops.kernels.op_call import call_of
+from tfconvert.ops import registry
+from tfconvert.ops.call import Array, Results, call_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf_executor
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp, SessionInitializerOp
 from tfconvert.schema.ir.attributes import IntegerAttr
@@ -111,7 +110,7 @@ class Executor:
     _first: dict[str, Array | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._functions = {op.sym_name: op for op in self.module.ops if isinstance(op, FuncOp)}
+        self._functions = functions_of(self.module)
         self._tensors = {text(op, "sym_name"): op for op in self.module.ops if op.name in _GLOBALS}
         self._initializers = [
             name for op in self.module.ops if isinstance(op, SessionInitializerOp) for name in symbol_table.names(op)
@@ -124,8 +123,8 @@ class Executor:
             raise ConversionError(problems)
         self.deadline = Deadline()
         while self._initializers:
-            drive(self.begin(self._initializers.pop(0)), self.deadline)
-        return list(drive(self.call(function_name, tuple(inputs)), self.deadline))
+            run_task(self.begin(self._initializers.pop(0)), self.deadline)
+        return list(run_task(self.call(function_name, tuple(inputs)), self.deadline))
 
     def problems(self, function_name: str) -> list[Diagnostic]:
         """Returns why a function can't be run: ops without a kernel or value in it or its callees."""

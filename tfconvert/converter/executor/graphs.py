@@ -11,7 +11,7 @@ import numpy as np
 
 from tfconvert.converter.executor import control_flow
 from tfconvert.converter.executor.tasks import Machine, MaybeDead, Task, Values, bad, is_true
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tf_executor
 from tfconvert.schema.dialects.tf_executor import CONTROL, TOKEN

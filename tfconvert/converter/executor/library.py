@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 
 
 def _gemm(a: Array, b: Array, out: Array) -> None:

@@ -15,12 +15,12 @@ import numpy as np
 from tfconvert.converter.executor import litert_table, resources
 from tfconvert.converter.executor.resources import Simple
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.ops.kernels import recurrent, registry
-from tfconvert.ops.kernels.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
-from tfconvert.ops.kernels.special_functions import erfc
-from tfconvert.ops.kernels.suppression import overlaps_of
+from tfconvert.ops import recurrent, registry
+from tfconvert.ops.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
+from tfconvert.ops.special_functions import erfc
+from tfconvert.ops.suppression import overlaps_of
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -44,7 +44,7 @@ def _dtype(tensor: Attribute) -> np.dtype[np.generic]:
     return types.numpy_dtype(quant.storage_of(types.element_of(tensor)))
 
 
-def _operands(call: Call) -> recurrent.Operands:
+def _operands(call: Call) -> recurrent.OperandsByName:
     """Returns the present operands by name."""
     operator = operators.lookup(call.op)
     assert operator is not None
@@ -142,8 +142,8 @@ def evaluate(op: Operation, inputs: Results) -> Results:
 def _step(machine: Machine, op: Operation, inputs: Results) -> Results:
     """Runs a step, `tfl.lstm`. Its state persists unless the model sets it before each step."""
     operands = list(inputs)
-    for index, value in zip(sequences.state_operands(op), machine.states.get(op, ()), strict=False):
-        if sequences.keeps_state(op, op.operands[index]):
+    for index, value in zip(tfl.state_operands(op), machine.states.get(op, ()), strict=False):
+        if tfl.keeps_state(op, op.operands[index]):
             operands[index] = value
     state = machine.states[op] = _run(_lstm, machine, op, tuple(operands))
     return state[:1]

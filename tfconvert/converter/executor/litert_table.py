@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.ops.kernels import recurrent, registry
-from tfconvert.ops.kernels.call import Array, Call, Function, Kernel, Results, typed
-from tfconvert.ops.kernels.recurrent import ACTIVATIONS
+from tfconvert.ops import recurrent, registry
+from tfconvert.ops.call import Array, Call, Function, Kernel, Results, typed
+from tfconvert.ops.recurrent import ACTIVATIONS
 
 Attributes = dict[str, object]
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.ops.kernels import registry
-from tfconvert.ops.kernels.call import Array, Call, Results, boxed
-from tfconvert.ops.kernels.op_call import call_of
+from tfconvert.ops import registry
+from tfconvert.ops.call import Array, Call, Results, boxed, call_of
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.operation import Operation

@@ -1,16 +1,12 @@
-"""Runs nested regions as generator tasks on an explicit stack.
-
-A body (a function, a region, a graph) is run by a *task*, a generator that yields the tasks of the bodies inside it
-and is sent their results. `drive` keeps them on a stack of its own, so that a model's nesting never reaches Python's
-recursion limit.
-"""
+"""Runs bodies (functions, regions, graphs) as tasks, which wait for the tasks of the bodies inside them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.converter.ir import tasks
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
@@ -21,8 +17,8 @@ from tfconvert.schema.limits import Deadline
 MAX_DEPTH = 2000
 """Maximum nesting of bodies, by calls or by regions, to detect endless recursion."""
 
-Task = Generator["Task", Results, Results]
-"""Runs a body: yields tasks to run first, returns the body's results."""
+Task = tasks.Task[Results]
+"""Runs a body; returns its results."""
 
 Values = dict[Value, Array]
 """The values visible to a body."""
@@ -71,29 +67,20 @@ class Machine(Protocol):
         """Returns the value of a variable before initialization, or `None`."""
 
 
-def drive(task: Task, deadline: Deadline) -> Results:
-    """Runs a task, and the tasks that it yields, to its end.
+def run_task(task: Task, deadline: Deadline) -> Results:
+    """Runs a task, and the tasks that it waits for, to its end.
 
     Raises:
         ConversionError: Bodies are nested deeper than `MAX_DEPTH` (`call-depth`), the time is over (`run-timeout`), or
             what a task raises.
     """
-    stack = [task]
-    results: Results | None = None
-    while True:
+
+    def check(depth: int) -> None:
         deadline.check_time()
-        try:
-            inner = stack[-1].send(results)  # type: ignore[arg-type]  # A task that begins is sent None.
-        except StopIteration as done:
-            stack.pop()
-            results = done.value
-            if not stack:
-                return done.value  # type: ignore[no-any-return]
-            continue
-        if len(stack) == MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise error("call-depth", f"functions and regions are nested more than {MAX_DEPTH} deep")
-        stack.append(inner)
-        results = None
+
+    return tasks.drive(task, check)
 
 
 def bad(op: Operation, message: str, code: str = "bad-operand") -> ConversionError:

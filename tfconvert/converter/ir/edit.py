@@ -1,4 +1,4 @@
-"""Edits of the IR that passes make outside of patterns, and the walk that looks for what to edit."""
+"""Edits of the IR that passes make outside of patterns."""
 
 from __future__ import annotations
 
@@ -64,23 +64,6 @@ def rebuild(
         op.attributes,
         location=location,
     )
-
-
-def walk(op: Operation) -> list[Operation]:
-    """Returns an op and all ops inside it, each before those in its regions.
-
-    The list doesn't change while they are edited.
-    """
-    found: list[Operation] = []
-    pending = [op]
-    while pending:
-        current = pending.pop()
-        found.append(current)
-        if current.regions:
-            for region in reversed(current.regions):
-                for block in reversed(region.blocks):
-                    pending += reversed(block.ops)
-    return found
 
 
 def update_function_type(function: FuncOp) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import quant, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, OTHER_NAMES, port_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
@@ -134,7 +134,7 @@ def interfaces(module: ModuleOp) -> Iterator[Interface]:
 
 def entry_functions(module: ModuleOp) -> list[FuncOp]:
     """Returns the exported functions of a module; of one that names none, what becomes the main one."""
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    functions = list(functions_of(module).values())
     main = [function for function in functions if function.sym_name == "main"] or functions
     return [function for function in functions if ENTRY_FUNCTION in function.attributes] or main[:1]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _STRUCTURE = ("func.", "builtin.", "tf_saved_model.")
@@ -13,7 +12,7 @@ _NO_WORK = frozenset({"tf.Const", "tf.VarHandleOp", "tf.ReadVariableOp", "tf.NoO
 
 def count_operations(module: ModuleOp) -> Counter[str]:
     """Returns how many ops of each name compute something, without their dialect's prefix."""
-    names = Counter([op.name for op in walk(module)])
+    names = Counter([op.name for op in module.walk()])
     return Counter(
         {
             name.partition(".")[2]: count

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.schema.dialects.call_interfaces import REFERRING, symbols
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -15,15 +14,6 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
 
 _PRIVATE = "private"
-
-
-def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
-    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
-
-
-def defined_functions(module: ModuleOp) -> dict[str, FuncOp]:
-    """Returns a module's functions that have bodies by name."""
-    return {name: function for name, function in functions_of(module).items() if not function.is_declaration}
 
 
 def is_private(function: FuncOp) -> bool:
@@ -35,7 +25,7 @@ def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) ->
     """Returns the function with a body that an op names.
 
     Raises:
-        ConversionError: There is none (`missing-function`).
+        ConversionError: It is missing (`missing-function`).
     """
     function = functions.get(name)
     if function is None or not function.body.blocks:
@@ -69,7 +59,7 @@ def names_outside(module: ModuleOp) -> list[str]:
 
 def referring_ops(function: FuncOp) -> list[Operation]:
     """Returns the ops inside a function that refer to functions."""
-    return [op for op in walk(function)[1:] if names(op)]
+    return [op for op in function.body.walk() if names(op)]
 
 
 def callees_first(
@@ -149,7 +139,7 @@ def erase_unreferenced(functions: Mapping[str, FuncOp], outside: Iterable[str] =
     needed = [name for name, function in functions.items() if name in kept or not is_private(function)]
     reached = set(needed)
     while needed:
-        for op in walk(functions[needed.pop()]):
+        for op in list(functions[needed.pop()].walk()):
             for name in names(op):
                 if name in functions and name not in reached:
                     reached.add(name)

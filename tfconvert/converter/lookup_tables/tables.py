@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, replace_op, update_function_type
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.lookup_tables.vocabulary_files import Format, column, read_lines
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.boxes import Array
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.tf_saved_model import AssetOp
 from tfconvert.schema.ir.attribute import Attribute
@@ -87,7 +86,7 @@ def lower_tables(module: ModuleOp, lower: Lower) -> int:
         module: The module.
         lower: Rewrites the lookups in a table.
     """
-    functions = symbol_table.functions_of(module)
+    functions = functions_of(module)
     tables = _tables(functions.values())
     if not tables:
         return 0
@@ -121,7 +120,7 @@ def _lower(table: StaticTable, lower: Lower) -> Callable[[Operation], None] | No
 
 
 def _replace(op: Operation, *values: Array) -> None:
-    insert = Builder(op)
+    insert = TFBuilder(op)
     replace_op(op, [insert.constant(each) for each in values])
 
 

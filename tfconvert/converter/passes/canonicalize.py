@@ -18,22 +18,16 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tfconvert.converter.ir.edit import update_function_types
-from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.rewrite import user_patterns
+from tfconvert.converter.pipeline.greedy_pass import GreedyPass
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.dsl import op, rest
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.rewrite.watched import unused
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -83,31 +77,17 @@ _NOTES: Mapping[str, str] = {
 }
 
 
-class Canonicalize:
-    """Forwards identities and erases what is dead.
+class Canonicalize(GreedyPass):
+    """Forwards identities and erases what is dead."""
 
-    Args:
-        patterns: The user's patterns, of which this pass applies those that start at `tf` ops.
-        allow_custom_ops: Whether they may create custom operators.
-    """
-
-    __slots__ = ("allow_custom_ops", "patterns")
+    __slots__ = ()
 
     name: ClassVar[str] = "canonicalize"
+    dialect: ClassVar[str] = "tf."
+    has_side_effects = staticmethod(tf.has_side_effects)
 
-    def __init__(self, patterns: tuple[Pattern[Any], ...] = (), allow_custom_ops: bool = False) -> None:
-        self.patterns = patterns
-        self.allow_custom_ops = allow_custom_ops
-
-    def apply(self, module: ModuleOp) -> PassResult:
-        applied: Counter[str] = Counter()
-        watched = user_patterns.watched(self.patterns, "tf.", module, allow_custom_ops=self.allow_custom_ops)
-        patterns = user_patterns.joined(PATTERNS, [each.pattern for each in watched])
-        functions = [op for op in module.ops if isinstance(op, FuncOp)]
-        for function in functions:
-            applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
-        update_function_types(functions)
-        return PassResult(applied, [*patterns.notes(applied), *unused(watched, applied)])
+    def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
+        return PATTERNS
 
 
 def _match_forwarding(op: Operation) -> Failure | None:

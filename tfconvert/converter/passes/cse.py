@@ -30,7 +30,7 @@ from typing import ClassVar
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tf_effects, tfl
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -52,7 +52,7 @@ class CommonSubexpressions:
     name: ClassVar[str] = "cse"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        merged = sum(_merge(block) for op in module.ops if isinstance(op, FuncOp) for block in op.body.blocks)
+        merged = sum(_merge(block) for function in functions_of(module).values() for block in function.body.blocks)
         return PassResult.of({_APPLIED: merged})
 
 

@@ -35,14 +35,8 @@ from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.cutting.spots import Spot, TensorNames, chosen
-from tfconvert.converter.ir.edit import erase, erase_dead, update_function_type, walk
-from tfconvert.converter.ir.symbol_table import (
-    defined_functions,
-    erase_unreferenced,
-    functions_of,
-    names,
-    names_outside,
-)
+from tfconvert.converter.ir.edit import erase, erase_dead, update_function_type
+from tfconvert.converter.ir.symbol_table import erase_unreferenced, names, names_outside
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.passes.shape_inference import ShapeInference
@@ -56,7 +50,7 @@ from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.cut import CUT, End, cut_of
 from tfconvert.schema.dialects.cut import Cut as Wanted
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions, functions_of
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.tf_effects import ModuleEffects
 from tfconvert.schema.dialects.tf_saved_model import (
@@ -176,7 +170,7 @@ def erase_unused(module: ModuleOp, function: FuncOp) -> None:
     effects = ModuleEffects(module)
     _prune_initializers(module, effects, states_read(effects, function.body.block.ops))
     erase_unreferenced(functions_of(module), names_outside(module))
-    inside = [op for op in walk(module) if op.name in ("tf.VarHandleOp", "tf.Const")]
+    inside = [op for op in module.walk() if op.name in ("tf.VarHandleOp", "tf.Const")]
     variables = {name.data for op in inside if isinstance(name := op.properties.get("shared_name"), StringAttr)}
     variables |= _bound(module)
     paths = _texts(inside)
@@ -229,9 +223,8 @@ def _bound(module: ModuleOp) -> set[str]:
     """Returns the variables that are arguments of functions."""
     attributes = [
         each.data
-        for op in module.ops
-        if isinstance(op, FuncOp)
-        for each in op.arg_attrs or ()
+        for function in functions_of(module).values()
+        for each in function.arg_attrs or ()
         if isinstance(each, DictionaryAttr)
     ]
     return {symbol.root for each in attributes if isinstance(symbol := each.get(BOUND_INPUT), SymbolRefAttr)}
@@ -269,7 +262,7 @@ class Cut:
             erase(functions.pop(name))
         function = functions[found.function]
         del function.attributes[CUT]
-        before = len(walk(module))
+        before = len(list(module.walk()))
         _expose(function, functions, [*found.inputs, *found.outputs])
         return _Cutting(module, function, marked[found.function], len(found.inputs)).result(before)
 
@@ -302,7 +295,7 @@ def _expose(function: FuncOp, functions: Mapping[str, FuncOp], spots: Sequence[S
     for at, spot in enumerate(spots):
         if not spot.place:
             add(at, results[spot.port] if spot.is_output else function.args[spot.port])
-    references = Counter(name for each in functions.values() for op in walk(each)[1:] for name in names(op))
+    references = Counter(name for each in functions.values() for op in each.body.walk() for name in names(op))
     pending: list[tuple[list[Operation], int, list[int]]] = [
         (list(function.body.block.ops), 0, [at for at, spot in enumerate(spots) if spot.place])
     ]
@@ -324,7 +317,7 @@ def _inlined(call: Operation, functions: Mapping[str, FuncOp], references: Mappi
     """Inlines a call; returns the ops that took its place."""
     callee = functions[callees(call)[0]]
     name = callee.sym_name
-    budget().take_operations(len(walk(callee)), f"the function {name!r}")
+    budget().take_operations(len(list(callee.walk())), f"the function {name!r}")
     return inline_call(call, callee, is_last=False, note_call=references[name] > 1)[0]
 
 
@@ -369,7 +362,8 @@ class _Cutting:
         self._name(input_names, output_names)
         update_function_type(self._function)
         erase_unused(self._module, self._function)
-        return PassResult.of({"operations cut off": max(before - len(walk(self._module)), 0)}, notes)
+        after = len(list(self._module.walk()))
+        return PassResult.of({"operations cut off": max(before - after, 0)}, notes)
 
     def _feed(self) -> None:
         """Replaces the new inputs' values by arguments."""

@@ -54,11 +54,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import replace_op, walk
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.option_map import encode
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, tf, tfl, tfl_regions, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, tfl_spelling, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import FloatAttr
 from tfconvert.schema.ir.block import Region
@@ -78,7 +78,7 @@ class DialectsToTf:
 
     def apply(self, module: ModuleOp) -> PassResult:
         applied: Counter[str] = Counter()
-        for op in walk(module):
+        for op in list(module.walk()):
             rewrite = _REWRITES.get(op.name)
             if rewrite is not None and rewrite(op):
                 applied[op.name] += 1
@@ -147,11 +147,11 @@ def _with_regions(op: Operation) -> bool:
         region.parent = None
         for block in region.blocks:
             last = block.last_op
-            if last is not None and last.name == tfl_regions.YieldOp.NAME:
-                end = tf.create("Yield", operands=last.operands[:], location=last.location)
+            if last is not None and last.name == tfl_spelling.YieldOp.NAME:
+                end = tf.build("Yield", operands=last.operands[:], location=last.location)
                 OpBuilder(last).insert(end)
                 last.erase()
-    new = tf.create(
+    new = tf.build(
         "WhileRegion" if is_loop else "IfRegion",
         operands=op.operands[:],
         result_types=op.result_types,

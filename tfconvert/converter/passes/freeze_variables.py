@@ -26,11 +26,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.edit import erase, update_function_type, walk
+from tfconvert.converter.ir.edit import erase, update_function_type
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.tf_saved_model import BOUND_INPUT, GlobalTensorOp
@@ -60,7 +60,7 @@ class FreezeVariables:
         tensors = {
             op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp) and "sym_name" in op.properties
         }
-        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        functions = list(functions_of(module).values())
         handles = _handles(functions) if tensors else {}
         bound = _bound(functions)
         frozen = 0
@@ -86,7 +86,7 @@ def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
     """Returns the ops that create handles of variables, by the variable's name."""
     handles: dict[str, list[Operation]] = {}
     for function in functions:
-        for op in walk(function):
+        for op in list(function.walk()):
             if op.name == "tf.VarHandleOp" and isinstance(name := op.properties.get("shared_name"), StringAttr):
                 handles.setdefault(name.data, []).append(op)
     return handles
@@ -116,7 +116,7 @@ def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: C
 
 def _freeze(handle: Operation, value: Constant) -> None:
     """Replaces all reads and queries of a handle by constants, one for equal types, and erases it."""
-    insert = Builder(handle)
+    insert = TFBuilder(handle)
     made: dict[tuple[str, Attribute], Value] = {}
     for use in tuple(handle.results[0].uses):
         user = use.operation

@@ -49,14 +49,14 @@ from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.call_interfaces import IFS, INTERFACES, Kind, callees
-from tfconvert.schema.dialects.func import CallOp, FuncOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
@@ -74,7 +74,7 @@ class FunctionalToRegions:
     name: ClassVar[str] = "functional-to-regions"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         ops = [op for op in module.walk() if op.name in INTERFACES and INTERFACES[op.name].region_form]
         for op in ops:
             _replace(op, functions)
@@ -97,9 +97,9 @@ def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:
         if op.name in IFS:
             properties["_then_func_name"], properties["_else_func_name"] = map(attrs.string, names)
             if not is_boolean(operands[0]):
-                operands = [Builder(op).to_bool(operands[0])]
+                operands = [TFBuilder(op).to_bool(operands[0])]
         regions = [Region(_call(op, callee, op.operands[1:])) for callee in called]
-    new = tf.create(
+    new = tf.build(
         interface.region_form.removeprefix("tf."),
         operands=operands,
         result_types=op.result_types,
@@ -116,7 +116,7 @@ def _loop_region(op: Operation, callee: FuncOp, *, decides: bool) -> Region:
     _call(op, callee, block.args, block)
     last = block.last_op
     if decides and last is not None and last.operands and not is_boolean(last.operands[0]):
-        last.set_operands([Builder(last).to_bool(last.operands[0])])
+        last.set_operands([TFBuilder(last).to_bool(last.operands[0])])
     return Region(block)
 
 

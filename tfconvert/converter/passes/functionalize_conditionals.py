@@ -53,7 +53,7 @@ from typing import ClassVar
 from tfconvert.converter.functionalize.conditionals import ConditionalGraph
 from tfconvert.converter.functionalize.slices import Outliner, graphs_with, restore
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -71,7 +71,7 @@ class FunctionalizeConditionals:
         """Rewrites every graph of every function; counts values that are computed although they may be dead."""
         outliner = Outliner(module)
         speculated: Counter[str] = Counter()
-        for function in [op for op in module.ops if isinstance(op, FuncOp)]:
+        for function in functions_of(module).values():
             for graph in graphs_with(function, _CONDITIONAL):
                 work = ConditionalGraph(graph.body, outliner)
                 work.functionalize()

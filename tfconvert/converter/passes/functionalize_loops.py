@@ -58,7 +58,7 @@ from tfconvert.converter.functionalize import loops
 from tfconvert.converter.functionalize.loops import find_frames
 from tfconvert.converter.functionalize.slices import Outliner, graphs_with, restore
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_executor import EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -74,7 +74,7 @@ class FunctionalizeLoops:
 
     def apply(self, module: ModuleOp) -> PassResult:
         outliner = Outliner(module)
-        for function in [op for op in module.ops if isinstance(op, FuncOp)]:
+        for function in functions_of(module).values():
             for graph in graphs_with(function, _OF_LOOPS):
                 block = graph.body
                 frames = find_frames(block)

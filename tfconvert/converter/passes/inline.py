@@ -30,13 +30,13 @@ from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
 from tfconvert.converter.control_flow.calls import inline_call
-from tfconvert.converter.ir.edit import update_function_type, walk
+from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.ir.op_counts import count_operations
-from tfconvert.converter.ir.symbol_table import erase_unreferenced, functions_of, is_private, names, names_outside
+from tfconvert.converter.ir.symbol_table import erase_unreferenced, is_private, names, names_outside
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.call_interfaces import CALLS, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.limits import budget
@@ -52,7 +52,7 @@ class Inline:
     def apply(self, module: ModuleOp) -> PassResult:
         """Inlines calls and erases private functions without uses; returns how many ops of each name are left."""
         functions = functions_of(module)
-        inside = {name: walk(function)[1:] for name, function in functions.items()}
+        inside = {name: list(function.body.walk()) for name, function in functions.items()}
         calls = {name: [op for op in ops if op.name in CALLS] for name, ops in inside.items()}
         if not any(calls.values()) and not any(map(is_private, functions.values())):
             return NOTHING_DONE._replace(operations=count_operations(module))

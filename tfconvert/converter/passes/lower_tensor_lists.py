@@ -51,9 +51,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import Scalar, constant_array, is_enumeration
 from tfconvert.converter.ir.edit import erase, replace_op
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.list_ops import OPS, ListClass
@@ -131,7 +131,7 @@ def _erase_unused(function: Operation) -> int:
 def _lower(op: Operation, found: ListClass) -> tuple[Diagnostic, ...]:
     """Replaces an op of a list; returns why it can't be replaced."""
     try:
-        results = LOWERINGS[op.name](Lowered(op, found, Builder(op)))
+        results = LOWERINGS[op.name](Lowered(op, found, TFBuilder(op)))
     except ConversionError as problem_found:
         return problem_found.diagnostics
     replace_op(op, results)
@@ -173,7 +173,7 @@ def _zeros(op: Operation, found: ListClass, symbols: Symbols | None, positions: 
     if not order:
         return []
     anchor = min(order, key=lambda pair: pair[0])[1]
-    insert = Builder(anchor)
+    insert = TFBuilder(anchor)
     length: Scalar = insert.i32(op.operands[1]) if op.name == "tf.TensorListReserve" else 0
     sizes: list[Scalar] = [length]
     for axis, dim in enumerate(found.shape or ()):
@@ -200,7 +200,7 @@ def _size(
 ) -> Value | None:
     """Returns a dimension of a new list's elements as a scalar before the list is first used."""
     if dim >= 0 or symbols is None:
-        return Builder(anchor).number(dim)
+        return TFBuilder(anchor).number(dim)
     shape = symbols.shape(op.results[0])
     assert shape is not None
     return Sizes(symbols, positions, anchor).scalar(shape[axis + 1])

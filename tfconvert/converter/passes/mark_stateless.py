@@ -51,7 +51,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_effects
 from tfconvert.schema.dialects.call_interfaces import STATEFUL
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
@@ -74,7 +74,7 @@ class MarkStateless:
 
         Functions that only an erased op referred to are erased with it.
         """
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         applied: Counter[str] = Counter()
         if len(functions) < 2:
             return PassResult(applied)  # no calls

@@ -39,12 +39,12 @@ from itertools import islice, zip_longest
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
-from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, referring_ops
+from tfconvert.converter.ir.symbol_table import callees_first, is_private, referring_ops
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.cut import CUT
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, OTHER_NAMES
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, SymbolRefAttr

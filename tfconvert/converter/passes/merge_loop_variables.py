@@ -61,6 +61,7 @@ from tfconvert.converter.control_flow.loop_variables import drop_unused, merge_e
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -73,7 +74,7 @@ class MergeLoopVariables:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every loop whose functions have no other users; returns the number of merged variables."""
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         ops = [op for function in functions.values() for op in function.body.walk() if op.name in KINDS]
         references = Counter(symbol_table.names_outside(module))
         references.update(name for name, function in functions.items() if not symbol_table.is_private(function))

@@ -123,7 +123,7 @@ def _outline(op: Operation, functions: symbol_table.FunctionMaker) -> None:
         ]
     operands = [*op.operands, *captured] if not (is_loop and called) else op.operands[:]
     results = [*op.result_types, *(value.type for value in captured)] if is_loop and not called else op.result_types
-    new = tf.create(
+    new = tf.build(
         REGION_FORMS[op.name].removeprefix("tf."),
         operands=operands,
         result_types=results,

@@ -88,6 +88,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import update_function_types
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes import flow
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -99,7 +100,7 @@ class ShapeInference:
     name: ClassVar[str] = "shape-inference"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         outside = symbol_table.names_outside(module)
         flow.infer(functions, outside)
         update_function_types(list(functions.values()))

@@ -51,8 +51,8 @@ import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir import symbol_table as names
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase_dead
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.loop_dims import pass_dims
 from tfconvert.converter.shapes.symbolic import Symbols
@@ -165,7 +165,7 @@ class _Block:
         shape = self._symbols.known.shapes.get(op.operands[0])
         if not shape or -1 in shape or min(shape) >= UNKNOWN:
             return None
-        insert = Builder(op)
+        insert = TFBuilder(op)
         vector = self._seen.get((types.tensor(types.I32, (len(shape),)), shape)) or self._pack(insert, shape)
         if vector is None:
             return None
@@ -179,9 +179,9 @@ class _Block:
         elements = self._elements(op.results[0]) if op.name == "tf.ConcatV2" else None
         if elements is None or types.element_of(op.results[0].type) != types.I32:
             return None
-        return self._seen.get((op.results[0].type, elements)) or self._pack(Builder(op), elements)
+        return self._seen.get((op.results[0].type, elements)) or self._pack(TFBuilder(op), elements)
 
-    def _pack(self, insert: Builder, elements: Partial) -> Value | None:
+    def _pack(self, insert: TFBuilder, elements: Partial) -> Value | None:
         found = [insert.number(one) if one > UNKNOWN else self._seen.get((_SCALAR, (one,))) for one in elements]
         scalars = [scalar for scalar in found if scalar is not None]
         return insert.pack(scalars) if len(scalars) == len(elements) else None
@@ -197,7 +197,7 @@ class _Block:
         value, axis = origin
         if producer.operands[0] is value:
             return None
-        insert = Builder(op)
+        insert = TFBuilder(op)
         if value not in self._shape_of:
             self._shape_of[value] = insert.shape(value)
         picked = self._seen[_SCALAR, elements] = insert.pick(self._shape_of[value], axis)

@@ -73,7 +73,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.shapes import flow
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -98,7 +98,7 @@ class SimplifyControlFlow:
         outside = symbol_table.names_outside(module)
         applied: Counter[str] = Counter()
         while True:
-            functions = symbol_table.functions_of(module)
+            functions = functions_of(module)
             if len(functions) < 2:
                 return PassResult(applied)  # no control flow
             work = _Work(functions, outside, self)
@@ -111,7 +111,7 @@ class SimplifyControlFlow:
             if not work.applied["decide"] + work.applied["unroll"]:
                 return PassResult(applied)
             # Folding may expose more to fold.
-            flow.infer(symbol_table.functions_of(module), outside)
+            flow.infer(functions_of(module), outside)
 
 
 class _Work:

@@ -47,7 +47,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tf_effects, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.builder import OpBuilder
@@ -71,7 +71,7 @@ class SinkHandles:
 
         Only private functions with one user are changed.
         """
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         if len(functions) < 2:
             return NOTHING_DONE  # no calls
         users: Counter[str] = Counter()

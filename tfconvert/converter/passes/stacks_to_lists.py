@@ -70,7 +70,7 @@ from typing import ClassVar
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.tensor_lists import stacks
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -82,7 +82,7 @@ class StacksToLists:
     name: ClassVar[str] = "stacks-to-lists"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+        functions = list(defined_functions(module).values())
         if any(op.name.startswith(stacks.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)
             stacks.to_lists(calls, stacks.find(calls))

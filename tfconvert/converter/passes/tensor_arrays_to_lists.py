@@ -43,7 +43,7 @@ from typing import ClassVar
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.tensor_lists import arrays
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -55,7 +55,7 @@ class TensorArraysToLists:
     name: ClassVar[str] = "tensor-arrays-to-lists"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+        functions = list(defined_functions(module).values())
         if any(op.name.startswith(arrays.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)
             arrays.to_lists(calls)

@@ -44,7 +44,7 @@ import numpy as np
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tf_saved_model import BOUND_INPUT, AssetOp, GlobalTensorOp
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr, SymbolRefAttr
@@ -69,9 +69,7 @@ class UnbindInputs:
             if isinstance(name := op.properties.get("sym_name"), StringAttr)
         }
         count = sum(
-            _unbind(op, held)
-            for op in module.ops
-            if isinstance(op, FuncOp) and op.arg_attrs is not None and not op.is_declaration
+            _unbind(function, held) for function in defined_functions(module).values() if function.arg_attrs is not None
         )
         return PassResult.of({"bound arguments": count}) if count else NOTHING_DONE
 

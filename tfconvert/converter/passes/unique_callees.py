@@ -54,7 +54,7 @@ from typing import ClassVar
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects.call_interfaces import KINDS, callees, rename_callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
 from tfconvert.schema.ir.attributes import StringAttr
@@ -75,7 +75,7 @@ class UniqueCallees:
     name: ClassVar[str] = "unique-callees"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         users = {name: [op for op in function.body.walk() if op.name in KINDS] for name, function in functions.items()}
         if not any(users.values()):
             return NOTHING_DONE

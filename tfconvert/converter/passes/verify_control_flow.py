@@ -25,12 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, Kind, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -55,7 +54,7 @@ class VerifyControlFlow:
             ConversionError: A function's arguments or results don't match the op that runs it (`bad-call`), or there
                 is no such function (`missing-function`).
         """
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         problems = [problem for op in module.walk() for problem in _problems(op, functions)]
         if problems:
             raise ConversionError(problems)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.converter.pipeline.stage import Instrument, Stage
+from tfconvert.ops.verification import Broken, first_broken
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
-from tfconvert.schema.dialects.verification import Broken, first_broken
 from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:

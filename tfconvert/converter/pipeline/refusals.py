@@ -12,7 +12,7 @@ from tfconvert.converter.composites.marks import IMPLEMENTS
 from tfconvert.converter.ir import symbol_table
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.locations import error_at, place_of
 from tfconvert.schema.dialects.tf_executor import GraphOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
@@ -78,7 +78,7 @@ def check_graphs(module: ModuleOp) -> None:
     Raises:
         ConversionError: There are such ops; one error for all.
     """
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    functions = list(functions_of(module).values())
     if any(function.is_declaration for function in functions):
         _check_declared(module, functions)
         functions = [function for function in functions if not function.is_declaration]

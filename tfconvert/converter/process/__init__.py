@@ -1,1 +1,1 @@
-"""Processes: children, stack room, memory and signals."""
+"""Processes: children, stack space, memory and signals."""

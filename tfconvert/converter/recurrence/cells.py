@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights, width
-from tfconvert.converter.recurrence.decline import Declined, need
+from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import OpResult, Value
 

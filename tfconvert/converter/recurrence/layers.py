@@ -11,8 +11,8 @@ from tfconvert.converter.ir.constants import constant_array, constant_int, is_en
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights
 from tfconvert.converter.recurrence.cells import Cell, LstmCell
-from tfconvert.converter.recurrence.decline import Declined, need
 from tfconvert.converter.recurrence.scan import Extents, Scan, SequenceSteps, convolves, fixed_values, steps_of
+from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt, need
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -42,7 +42,7 @@ class Chain:
 def chains_of(block: Block) -> list[Chain]:
     """Returns the unrolled layers of a block, in the order of their first steps."""
     sums = Sums(lambda value: tensor_data.constant_of(value) is not None)
-    found = [cell for op in block.ops for cell in _cell(op, sums)]
+    found = [cell for op in block.ops if not isinstance(cell := _cell_of(op, sums), Failure)]
     outputs = {cell.output: cell for cell in found}
     states = {cell.state: cell for cell in found if isinstance(cell, LstmCell)}
     following: dict[Value, Cell] = {}
@@ -76,15 +76,13 @@ def inner_ops(chain: Chain) -> set[Operation]:
     return found
 
 
-def _cell(op: Operation, sums: Sums) -> Iterator[Cell]:
-    """Yields the cell whose output an op computes, if any; its products are not checked yet."""
-    try:
-        if op.name == "tf.Mul":
-            yield cells.lstm(op.results[0], sums)
-        elif op.name in cells.ACTIVATIONS:
-            yield cells.simple_rnn(op.results[0], sums)
-    except Declined:
-        return
+def _cell_of(op: Operation, sums: Sums) -> Cell | Failure:
+    """Returns the cell whose output an op computes; its products are not checked yet."""
+    if op.name == "tf.Mul":
+        return attempt(cells.lstm, op.results[0], sums)
+    if op.name in cells.ACTIVATIONS:
+        return attempt(cells.simple_rnn, op.results[0], sums)
+    return Failure("its result is not a cell's output")
 
 
 def _candidates(cell: Cell, outputs: Mapping[Value, Cell], states: Mapping[Value, Cell]) -> Iterator[Cell]:
@@ -101,9 +99,7 @@ def _gates(cell: Cell) -> Mapping[str, Sum]:
 
 def _continues(before: Cell, cell: Cell) -> bool:
     """Returns whether a cell computes the same as another, from the other's output."""
-    try:
-        cells.check(cell)
-    except Declined:
+    if isinstance(attempt(cells.check, cell), Failure):
         return False
     gates, last = _gates(cell), _gates(before)
     if type(before) is not type(cell) or before.activation != cell.activation or gates.keys() != last.keys():
@@ -241,22 +237,27 @@ def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
         Declined: A state doesn't belong to a cell.
     """
     found: dict[int, Cell] = {}
-    problems: dict[int, Declined] = {}
+    failures: dict[int, Failure] = {}
     for index, value in scan.states.items():
-        try:
-            cell = cells.lstm(value, sums) if cells.is_gated(value) else cells.simple_rnn(value, sums)
-            cells.check(cell)
+        cell = attempt(_cell, value, sums)
+        if isinstance(cell, Failure):
+            failures[index] = cell
+        else:
             found[index] = cell
-        except Declined as problem:
-            problems[index] = problem
     inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, LstmCell)}
-    left = [index for index in problems if index not in inner]
+    left = [index for index in failures if index not in inner]
     if left:
         need(not convolves(scan), "its gates are convolutions, not products with matrices")
         # The reason for a state that resembles an LSTM's output is more helpful.
-        raise problems[min(left, key=lambda index: not cells.is_gated(scan.states[index]))]
+        raise Declined(failures[min(left, key=lambda index: not cells.is_gated(scan.states[index]))].reason)
     need(bool(found), "no state goes from one step to the next")
     return found
+
+
+def _cell(value: Value, sums: Sums) -> Cell:
+    cell = cells.lstm(value, sums) if cells.is_gated(value) else cells.simple_rnn(value, sums)
+    cells.check(cell)
+    return cell
 
 
 def _state_of(scan: Scan, cell: LstmCell) -> int:

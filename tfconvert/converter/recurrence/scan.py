@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import Construct, invariants, origin, returned
 from tfconvert.converter.ir.constants import constant_array, constant_int
-from tfconvert.converter.recurrence.decline import need
+from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import tf, tf_effects, types
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import constant_array, constant_int, constant_ints
 from tfconvert.converter.ir.edit import erase_dead, replace_op
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.recurrence.scan import Extents, indexed_axis, widened
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.attribute import Attribute
@@ -155,7 +155,7 @@ def _at_once(apart: Operation, alike: Sequence[Operation]) -> list[Operation]:
     """Replaces ops by one on the whole sequence; returns the ops that unpack its results."""
     block, members, first = apart.parent, set(alike), alike[0]
     assert block is not None
-    insert = Builder(next(op for op in block.ops if op in members))
+    insert = TFBuilder(next(op for op in block.ops if op in members))
     sequence, axis = apart.operands[0], int(tf.get(apart, "axis", 0))
     length = len(alike)
     kinds = [_whole(result.type, axis, length) for result in first.results]
@@ -196,7 +196,7 @@ def join_rows(module: ModuleOp, blocks: Sequence[Block]) -> None:
     extents = Extents(module)
     written = [(op, rows) for block in blocks for op in block.ops if (rows := _written(op, extents)) is not None]
     for op, rows in written:
-        insert = Builder(op)
+        insert = TFBuilder(op)
         replace_op(op, _pack(insert, [_row(insert, row) for row in rows], 0, like=op.results[0]))
     for block in blocks:
         for op in tuple(block.ops):
@@ -237,7 +237,7 @@ def _is_row(row: Value, of: Value, extents: Extents) -> bool:
     return all(one is not None and one == other for one, other in pairs)
 
 
-def _row(insert: Builder, row: Value) -> Value:
+def _row(insert: TFBuilder, row: Value) -> Value:
     """Returns a row without its leading dimension."""
     found = widened(row)
     if found is not None:
@@ -246,7 +246,7 @@ def _row(insert: Builder, row: Value) -> Value:
     return insert.tf("Squeeze", (row,), kind, {"squeeze_dims": (0,)})
 
 
-def _pack(insert: Builder, rows: Sequence[Value], axis: int, like: Value) -> Value:
+def _pack(insert: TFBuilder, rows: Sequence[Value], axis: int, like: Value) -> Value:
     return insert.tf("Pack", rows, like.type, {"axis": axis})
 
 
@@ -262,7 +262,7 @@ def _move_pack(op: Operation) -> None:
         rows.reverse()
     else:
         return
-    replace_op(op, _pack(Builder(op), rows, axis, like=op.results[0]))
+    replace_op(op, _pack(TFBuilder(op), rows, axis, like=op.results[0]))
 
 
 def _swaps(op: Operation) -> bool:
@@ -298,7 +298,7 @@ def _replace_reads(block: Block) -> None:
         steps = {step for _, step in found}
         if len(steps) > max(1, length // 2):
             kinds = [first.results[0].type] * length
-            apart = Builder(first).tf_op("Unpack", (place.sequence,), kinds, {"axis": place.axis})
+            apart = TFBuilder(first).tf_op("Unpack", (place.sequence,), kinds, {"axis": place.axis})
             for op, step in found:
                 replace_op(op, apart.results[step])
 

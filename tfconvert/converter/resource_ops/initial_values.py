@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp, SessionInitializerOp, hide_initializer
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -39,7 +39,7 @@ def take_initializers(module: ModuleOp) -> list[str]:
             found += symbol_table.names(op)
         if isinstance(op, SessionInitializerOp | AssetOp):
             erase(op)
-    functions = symbol_table.functions_of(module) if found else {}
+    functions = functions_of(module) if found else {}
     for name in found:
         if name in functions:
             hide_initializer(functions[name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -15,7 +15,7 @@ from tfconvert.schema.tensorflow import op_defs
 _HANDLE = "tf.VarHandleOp"
 
 
-class Access(Builder):
+class Access(TFBuilder):
     """Inserts ops before an op on variables.
 
     Attributes:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.program import Program
-from tfconvert.converter.rewrite.questions import Ask, Kind, Path, Question, compiled
+from tfconvert.converter.rewrite.questions import Ask, Path, Question, QuestionKind, compiled
 from tfconvert.schema.ir.operation import Operation
 
 Accepted = tuple[int, int, Pattern[Any], Callable[[Operation], Any]]
@@ -97,14 +97,18 @@ def _matcher(pattern: Pattern[Any], program: Program | None) -> Callable[[Operat
 def _words(pattern: Pattern[Any]) -> list[tuple[list[tuple[Question, Iterable[Any]]], Program | None]]:
     """Returns the questions, with the right answers, that each form of a pattern begins with."""
     if pattern.declaration is None:
-        asked = [(Question(Kind.PRODUCER, (index,)), names) for index, names in sorted(pattern.producers.items())]
+        asked = [
+            (Question(QuestionKind.PRODUCER, (index,)), names) for index, names in sorted(pattern.producers.items())
+        ]
         least = max(pattern.producers, default=-1) + 1
-        return [([(Question(Kind.AT_LEAST, (), least), (True,)), *asked] if asked else [], None)]
+        return [([(Question(QuestionKind.AT_LEAST, (), least), (True,)), *asked] if asked else [], None)]
     return [([(asked[0], asked[1]) for asked in program.asked], program) for program in pattern.declaration.programs]
 
 
 def _positions(questions: Iterable[tuple[Question, Any]]) -> list[Path]:
-    return [question.path for question, _ in questions if question.kind in (Kind.PRODUCER, Kind.SAME_OP)]
+    return [
+        question.path for question, _ in questions if question.kind in (QuestionKind.PRODUCER, QuestionKind.SAME_OP)
+    ]
 
 
 def _insert(start: _Node, questions: Iterable[tuple[Question, Iterable[Any]]], accepted: Accepted) -> None:

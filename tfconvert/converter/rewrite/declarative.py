@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.converter.rewrite import materialize, verify
-from tfconvert.converter.rewrite.dsl import Check, Computed, Op, Operand, Term, as_term
+from tfconvert.converter.rewrite.dsl import Check, Computed, Op, Term, TermLike, as_term
 from tfconvert.converter.rewrite.functions import parameters_of
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.program import Bindings, Bound, Program, depth_of, ops_of, programs
@@ -127,10 +127,10 @@ class Rule:
 def rule(
     name: str,
     root: Op,
-    to: Operand | Sequence[Operand] | Callable[..., None],
+    to: TermLike | Sequence[TermLike] | Callable[..., None],
     *,
     where: Sequence[Check | Computed | Callable[..., Any]] = (),
-    also: Mapping[Op, Operand | Sequence[Operand]] | None = None,
+    also: Mapping[Op, TermLike | Sequence[TermLike]] | None = None,
     benefit: int | None = None,
     depth: int = 0,
     note: str = "",

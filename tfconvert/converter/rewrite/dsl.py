@@ -24,7 +24,7 @@ VALUE, CONSTANT, ARRAY, NUMBER, REST = "value", "constant", "array", "number", "
 """Kinds of captures; the builders below document what functions get for each."""
 
 
-class Limits(NamedTuple):
+class ValueLimits(NamedTuple):
     """Constraints on a value.
 
     Attributes:
@@ -44,7 +44,7 @@ class Limits(NamedTuple):
     varies: bool = False
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = ValueLimits()
 
 
 class Term:
@@ -55,7 +55,7 @@ class Term:
         reason: The message if the term doesn't match, instead of a reason derived from the IR; empty for that.
     """
 
-    limits: Limits = NO_LIMITS
+    limits: ValueLimits = NO_LIMITS
     reason: str = ""
 
     def element(self, *dtypes: Any) -> Self:
@@ -211,7 +211,7 @@ class Op(Term):
         """Sets the result types of an op that is created to the types of other values."""
         return self.changed(result_types=values)
 
-    def rebuilt(self, *operands: Operand, **attributes: Any) -> Op:
+    def rebuilt(self, *operands: TermLike, **attributes: Any) -> Op:
         """Returns a term that creates a copy of this op with other operands, and some other attributes."""
         return Op(self.names, tuple(map(as_term, operands)), attributes).changed(copied=self)
 
@@ -224,11 +224,11 @@ class Result(Term):
         self.index = index
 
 
-Operand = Term | float | np.ndarray[Any, np.dtype[Any]]
+TermLike = Term | float | np.ndarray[Any, np.dtype[Any]]
 """The forms in which an operand may be written: numbers and arrays are constants."""
 
 
-def as_term(operand: Operand) -> Term:
+def as_term(operand: TermLike) -> Term:
     """Returns an operand as a term."""
     return operand if isinstance(operand, Term) else Literal(operand)
 
@@ -291,7 +291,7 @@ def check(reason: str, function: Callable[..., Any]) -> Check:
     return Check(function, reason)
 
 
-def op(name: str | tuple[str, ...], *operands: Operand, unregistered: bool = False, **attributes: Any) -> Op:
+def op(name: str | tuple[str, ...], *operands: TermLike, unregistered: bool = False, **attributes: Any) -> Op:
     """Builds the term of an op.
 
     Args:
@@ -305,7 +305,7 @@ def op(name: str | tuple[str, ...], *operands: Operand, unregistered: bool = Fal
     return made.changed(unregistered=True) if unregistered else made
 
 
-def custom(code: str, *operands: Operand, options: Mapping[str, Any] | Computed | None = None) -> Op:
+def custom(code: str, *operands: TermLike, options: Mapping[str, Any] | Computed | None = None) -> Op:
     """Builds the term of a custom operator, which your runtime has a kernel for; needs `allow_custom_ops`.
 
     As the replacement of the root it has the root's result types; any other declares them with `like` or `typed`.
@@ -334,7 +334,7 @@ class Builders:
             raise AttributeError(name)
         full_name = f"{self._dialect}.{name}"
 
-        def build(*operands: Operand, **attributes: Any) -> Op:
+        def build(*operands: TermLike, **attributes: Any) -> Op:
             return op(full_name, *operands, **attributes)
 
         return build

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tfconvert.converter.rewrite.questions import Found, Kind, Path, Question, attribute_of, value_at
+from tfconvert.converter.rewrite.questions import Found, Path, Question, QuestionKind, attribute_of, value_at
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.values import OpResult, Value
@@ -25,7 +25,7 @@ def of(question: Question, expected: frozenset[Any], found: Found, slots: Mappin
         return _OF_OP[kind](found[slots[path]], question, expected)
     where = _place(path, found, slots)
     value = value_at(found, slots, path)
-    if kind is Kind.PRODUCER:
+    if kind is QuestionKind.PRODUCER:
         return f"{where} is {_origin(value)}, not defined by {_either(expected)}"
     text = _OF_VALUE[kind]
     return f"{where} {text(value, question, expected) if callable(text) else text}"
@@ -51,35 +51,35 @@ def _text(answer: Any) -> str:
     return str(answer)
 
 
-_OF_OP: Mapping[Kind, Callable[[Any, Question, frozenset[Any]], str]] = {
-    Kind.ARITY: lambda op, _, expected: f"{op.name} has {len(op.operands)} operands, not {_either(expected)}",
-    Kind.AT_LEAST: lambda op, question, _: f"{op.name} has fewer than {question.argument} operands",
-    Kind.ATTRIBUTE: lambda op, question, expected: (
+_OF_OP: Mapping[QuestionKind, Callable[[Any, Question, frozenset[Any]], str]] = {
+    QuestionKind.ARITY: lambda op, _, expected: f"{op.name} has {len(op.operands)} operands, not {_either(expected)}",
+    QuestionKind.AT_LEAST: lambda op, question, _: f"{op.name} has fewer than {question.argument} operands",
+    QuestionKind.ATTRIBUTE: lambda op, question, expected: (
         f"{question.argument} of {op.name} is {attribute_of(op, str(question.argument))}, not {_either(expected)}"
     ),
-    Kind.SAME_ATTRIBUTE: lambda op, question, _: (
+    QuestionKind.SAME_ATTRIBUTE: lambda op, question, _: (
         f"{question.argument[0]} of {op.name} differs from {question.argument[2]} elsewhere"  # type: ignore[index]
     ),
-    Kind.ALL_ONCE: lambda op, _, __: f"the result of {op.name} is used more than once",
+    QuestionKind.ALL_ONCE: lambda op, _, __: f"the result of {op.name} is used more than once",
 }
 
-_OF_VALUE: Mapping[Kind, str | Callable[[Value, Question, frozenset[Any]], str]] = {
-    Kind.SAME_OP: "is defined by another op than the same result elsewhere",
-    Kind.INDEX: lambda _, __, expected: f"isn't result {_either(expected)} of the op that defines it",
-    Kind.SAME: "isn't the same value as elsewhere in the pattern",
-    Kind.CONSTANT: lambda _, __, expected: "isn't constant" if True in expected else "is constant",
-    Kind.ARRAY: "isn't constant, or too large to look into",
-    Kind.NUMBER: "isn't a constant of one element",
-    Kind.ONCE: "is used more than once",
-    Kind.ELEMENT: lambda value, _, expected: (
+_OF_VALUE: Mapping[QuestionKind, str | Callable[[Value, Question, frozenset[Any]], str]] = {
+    QuestionKind.SAME_OP: "is defined by another op than the same result elsewhere",
+    QuestionKind.INDEX: lambda _, __, expected: f"isn't result {_either(expected)} of the op that defines it",
+    QuestionKind.SAME: "isn't the same value as elsewhere in the pattern",
+    QuestionKind.CONSTANT: lambda _, __, expected: "isn't constant" if True in expected else "is constant",
+    QuestionKind.ARRAY: "isn't constant, or too large to look into",
+    QuestionKind.NUMBER: "isn't a constant of one element",
+    QuestionKind.ONCE: "is used more than once",
+    QuestionKind.ELEMENT: lambda value, _, expected: (
         f"has elements of type {_text(types.element_of(value.type))}, not {_either(expected)}"
     ),
-    Kind.RANK: lambda value, _, expected: (
+    QuestionKind.RANK: lambda value, _, expected: (
         f"has the shape {types.shape_of(value.type)}, not the rank {_either(expected)}"
     ),
-    Kind.DIM: lambda value, question, expected: (
+    QuestionKind.DIM: lambda value, question, expected: (
         f"has the shape {types.shape_of(value.type)}, whose dimension {question.argument} isn't {_either(expected)}"
     ),
-    Kind.STATIC: lambda value, _, __: f"has the shape {types.shape_of(value.type)}, which isn't known",
-    Kind.EQUALS: lambda _, question, __: f"isn't the constant {question.argument}",
+    QuestionKind.STATIC: lambda value, _, __: f"has the shape {types.shape_of(value.type)}, which isn't known",
+    QuestionKind.EQUALS: lambda _, question, __: f"isn't the constant {question.argument}",
 }

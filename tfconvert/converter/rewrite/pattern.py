@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from tfconvert.schema.ir.operation import Operation
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from tfconvert.converter.rewrite.program import Program
     from tfconvert.converter.rewrite.questions import Found
     from tfconvert.converter.rewrite.rewriter import Rewriter
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class PatternError(ValueError):
@@ -32,6 +36,28 @@ class Failure(NamedTuple):
     takes: str = ""
     given: str = ""
     is_special: bool = False
+
+
+class Declined(Exception):  # noqa: N818  # nothing is wrong: the op stays as it is
+    """Carries a `Failure` up from helpers far below a rewrite; `attempt` returns it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.failure = Failure(reason)
+
+
+def need(holds: bool, reason: str) -> None:
+    """Declines unless a condition holds, for a reason that a `Failure` can have."""
+    if not holds:
+        raise Declined(reason)
+
+
+def attempt(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Failure:
+    """Calls a function; returns its result, or the failure if it declines."""
+    try:
+        return function(*args, **kwargs)
+    except Declined as declined:
+        return declined.failure
 
 
 M = TypeVar("M")
@@ -62,7 +88,7 @@ class Pattern(NamedTuple, Generic[M]):
         producers: Names of the ops one of which must define an operand, by the operand's index. A pattern set doesn't
             try the pattern where they don't.
         declaration: The rule that the pattern was created from, if it is declarative.
-        note: A warning for the user where the pattern was applied, as a phrase; empty if there is none.
+        note: A warning for the user where the pattern was applied, as a phrase, or empty.
     """
 
     name: str

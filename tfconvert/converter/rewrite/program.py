@@ -15,14 +15,23 @@ from tfconvert.converter.rewrite.dsl import (
     REST,
     AttributeCapture,
     Capture,
-    Limits,
     Literal,
     OneOf,
     Op,
     Result,
     Term,
+    ValueLimits,
 )
-from tfconvert.converter.rewrite.questions import Ask, Found, Kind, Path, Question, attribute_of, compiled, value_at
+from tfconvert.converter.rewrite.questions import (
+    Ask,
+    Found,
+    Path,
+    Question,
+    QuestionKind,
+    attribute_of,
+    compiled,
+    value_at,
+)
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -192,7 +201,7 @@ def _flatten(root: Op, swapped: set[Op]) -> Program:
         if isinstance(term, Capture):
             _flatten_capture(program, term, path)
         elif isinstance(term, Literal):
-            _ask(program, term, Kind.EQUALS, path, True, argument=float(term.value))
+            _ask(program, term, QuestionKind.EQUALS, path, True, argument=float(term.value))
         else:
             op, index = (term.op, term.index) if isinstance(term, Result) else (term, 0)
             assert isinstance(op, Op), "the pattern has been checked"
@@ -201,9 +210,9 @@ def _flatten(root: Op, swapped: set[Op]) -> Program:
             known = program.ops.get(op)
             program.slots[path] = len(program.slots)
             if path and (index or _has_results(op)):
-                _ask(program, op, Kind.INDEX, path, index)
+                _ask(program, op, QuestionKind.INDEX, path, index)
             if known is not None:
-                _ask(program, op, Kind.SAME_OP, path, True, argument=known)
+                _ask(program, op, QuestionKind.SAME_OP, path, True, argument=known)
                 continue
             program.ops[op] = path
             _flatten_op(program, op, path)
@@ -220,55 +229,55 @@ def _has_results(op: Op) -> bool:
 
 def _flatten_op(program: Program, op: Op, path: Path) -> None:
     if path:
-        _ask(program, op, Kind.PRODUCER, path, *op.names)
+        _ask(program, op, QuestionKind.PRODUCER, path, *op.names)
     if op.label:
         program.labels[op.label] = path
     count = len(op.operands)
     if op.operands and isinstance(last := op.operands[-1], Capture) and last.kind == REST:
         if count > 1:
-            _ask(program, op, Kind.AT_LEAST, path, True, argument=count - 1)
+            _ask(program, op, QuestionKind.AT_LEAST, path, True, argument=count - 1)
     else:
-        _ask(program, op, Kind.ARITY, path, count)
+        _ask(program, op, QuestionKind.ARITY, path, count)
     for name, value in op.attributes.items():
         if isinstance(value, AttributeCapture):
             first = program.attributes.setdefault(value.name, (path, name))
             if first != (path, name):
-                _ask(program, op, Kind.SAME_ATTRIBUTE, path, True, argument=(name, *first))
+                _ask(program, op, QuestionKind.SAME_ATTRIBUTE, path, True, argument=(name, *first))
         else:
             values = value.values if isinstance(value, OneOf) else (value,)
             wanted = [op_info.to_attribute(each, name, value) for each in op.names for value in values]
-            _ask(program, op, Kind.ATTRIBUTE, path, *wanted, argument=name)
+            _ask(program, op, QuestionKind.ATTRIBUTE, path, *wanted, argument=name)
 
 
-_KINDS = {CONSTANT: Kind.CONSTANT, ARRAY: Kind.ARRAY, NUMBER: Kind.NUMBER}
+_KINDS = {CONSTANT: QuestionKind.CONSTANT, ARRAY: QuestionKind.ARRAY, NUMBER: QuestionKind.NUMBER}
 
 
 def _flatten_capture(program: Program, capture: Capture, path: Path) -> None:
     first, _ = program.captures.setdefault(capture.name, (path, capture.kind))
     if first != path:
-        _ask(program, capture, Kind.SAME, path, True, argument=first)
+        _ask(program, capture, QuestionKind.SAME, path, True, argument=first)
     elif capture.kind in _KINDS:
         _ask(program, capture, _KINDS[capture.kind], path, True)
 
 
 def _ask_limits(program: Program, term: Term, path: Path) -> None:
-    limits: Limits = term.limits
+    limits: ValueLimits = term.limits
     if limits.once:
-        _ask(program, term, Kind.ALL_ONCE if isinstance(term, Op) else Kind.ONCE, path, True)
+        _ask(program, term, QuestionKind.ALL_ONCE if isinstance(term, Op) else QuestionKind.ONCE, path, True)
     if limits.varies:
-        _ask(program, term, Kind.CONSTANT, path, False)
+        _ask(program, term, QuestionKind.CONSTANT, path, False)
     if limits.elements:
-        _ask(program, term, Kind.ELEMENT, path, *limits.elements)
+        _ask(program, term, QuestionKind.ELEMENT, path, *limits.elements)
     if limits.rank is not None or limits.dims is not None:
-        _ask(program, term, Kind.RANK, path, limits.rank if limits.dims is None else len(limits.dims))
+        _ask(program, term, QuestionKind.RANK, path, limits.rank if limits.dims is None else len(limits.dims))
     for index, dim in enumerate(limits.dims or ()):
         if dim >= 0:
-            _ask(program, term, Kind.DIM, path, dim, argument=index)
+            _ask(program, term, QuestionKind.DIM, path, dim, argument=index)
     if limits.static:
-        _ask(program, term, Kind.STATIC, path, True)
+        _ask(program, term, QuestionKind.STATIC, path, True)
 
 
-def _ask(program: Program, term: Term, kind: Kind, path: Path, *answers: Any, argument: Any = None) -> None:
+def _ask(program: Program, term: Term, kind: QuestionKind, path: Path, *answers: Any, argument: Any = None) -> None:
     asked = (Question(kind, path, argument), frozenset(answers), term.reason)
     if asked not in program.asked:
         program.asked.append(asked)

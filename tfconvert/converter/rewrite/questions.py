@@ -31,7 +31,7 @@ Ask = Callable[[Found], Hashable]
 _CLOSE = 1e-6
 
 
-class Kind(IntEnum):
+class QuestionKind(IntEnum):
     """Kinds of questions; on a position they are asked in this order."""
 
     PRODUCER = 0
@@ -72,7 +72,7 @@ class Kind(IntEnum):
     """Whether an op's results have one use in all."""
 
 
-STRUCTURE = frozenset((Kind.PRODUCER, Kind.SAME_OP, Kind.ARITY, Kind.AT_LEAST))
+STRUCTURE = frozenset((QuestionKind.PRODUCER, QuestionKind.SAME_OP, QuestionKind.ARITY, QuestionKind.AT_LEAST))
 """The first questions: cheap, and answered by one look-up however many patterns there are."""
 
 
@@ -85,7 +85,7 @@ class Question(NamedTuple):
         argument: Another position, a number, or an attribute's name and default, if the kind needs it.
     """
 
-    kind: Kind
+    kind: QuestionKind
     path: Path
     argument: Hashable = None
 
@@ -112,20 +112,20 @@ def compiled(question: Question, slots: Mapping[Path, int]) -> Ask:
         slots: Slots of the positions that have an op.
     """
     kind, path, argument = question.kind, question.path, question.argument
-    if kind is Kind.PRODUCER:
+    if kind is QuestionKind.PRODUCER:
         return _producer(slots[path[:-1]], path[-1], slots[path])
-    if kind is Kind.SAME_OP:
+    if kind is QuestionKind.SAME_OP:
         return _same_op(slots[path[:-1]], path[-1], slots[path], slots[argument])  # type: ignore[index]
     if kind in _OF_OP:
         return _OF_OP[kind](slots[path], argument, slots)
-    if kind is Kind.SAME:
+    if kind is QuestionKind.SAME:
         other: Any = argument
         return lambda found: value_at(found, slots, path) is value_at(found, slots, other)
     of_value = _OF_VALUE[kind]
     if not path:
         return lambda found: of_value(found[0].results[0], argument)
     slot, index = slots[path[:-1]], path[-1]
-    if kind is Kind.CONSTANT:
+    if kind is QuestionKind.CONSTANT:
         return lambda found: constant_of(found[slot].operands[index]) is not None
     return lambda found: of_value(found[slot].operands[index], argument)
 
@@ -183,12 +183,12 @@ def _uses_once(op: Operation) -> bool:
     return len(used) == 1 and used[0].has_one_use()
 
 
-_OF_OP: Mapping[Kind, Callable[[int, Any, Mapping[Path, int]], Ask]] = {
-    Kind.ARITY: lambda slot, _, __: lambda found: len(found[slot].operands),
-    Kind.AT_LEAST: lambda slot, least, _: lambda found: len(found[slot].operands) >= least,
-    Kind.ATTRIBUTE: _attribute,
-    Kind.SAME_ATTRIBUTE: _same_attribute,
-    Kind.ALL_ONCE: lambda slot, _, __: lambda found: _uses_once(found[slot]),
+_OF_OP: Mapping[QuestionKind, Callable[[int, Any, Mapping[Path, int]], Ask]] = {
+    QuestionKind.ARITY: lambda slot, _, __: lambda found: len(found[slot].operands),
+    QuestionKind.AT_LEAST: lambda slot, least, _: lambda found: len(found[slot].operands) >= least,
+    QuestionKind.ATTRIBUTE: _attribute,
+    QuestionKind.SAME_ATTRIBUTE: _same_attribute,
+    QuestionKind.ALL_ONCE: lambda slot, _, __: lambda found: _uses_once(found[slot]),
 }
 
 
@@ -225,15 +225,15 @@ def _rank(value: Value, _: Any) -> int | None:
     return None if dims is None else len(dims)
 
 
-_OF_VALUE: Mapping[Kind, Callable[[Value, Any], Hashable]] = {
-    Kind.INDEX: lambda value, _: value.index if isinstance(value, OpResult) else None,
-    Kind.CONSTANT: lambda value, _: constant_of(value) is not None,
-    Kind.ARRAY: _is_small,
-    Kind.NUMBER: _is_number,
-    Kind.ONCE: lambda value, _: value.has_one_use(),
-    Kind.ELEMENT: lambda value, _: types.element_of(value.type),
-    Kind.RANK: _rank,
-    Kind.DIM: _dim,
-    Kind.STATIC: lambda value, _: types.is_static(types.shape_of(value.type)),
-    Kind.EQUALS: _equals,
+_OF_VALUE: Mapping[QuestionKind, Callable[[Value, Any], Hashable]] = {
+    QuestionKind.INDEX: lambda value, _: value.index if isinstance(value, OpResult) else None,
+    QuestionKind.CONSTANT: lambda value, _: constant_of(value) is not None,
+    QuestionKind.ARRAY: _is_small,
+    QuestionKind.NUMBER: _is_number,
+    QuestionKind.ONCE: lambda value, _: value.has_one_use(),
+    QuestionKind.ELEMENT: lambda value, _: types.element_of(value.type),
+    QuestionKind.RANK: _rank,
+    QuestionKind.DIM: _dim,
+    QuestionKind.STATIC: lambda value, _: types.is_static(types.shape_of(value.type)),
+    QuestionKind.EQUALS: _equals,
 }

@@ -13,12 +13,12 @@ from tfconvert.converter.rewrite.dsl import (
     Capture,
     Check,
     Computed,
-    Limits,
     Literal,
     OneOf,
     Op,
     Result,
     Term,
+    ValueLimits,
 )
 from tfconvert.converter.rewrite.functions import parameters_of
 from tfconvert.converter.rewrite.pattern import PatternError
@@ -162,7 +162,7 @@ def _check_attribute(name: str, signature: op_info.Signature, attribute: str, va
 def _names_of(root: Op) -> set[str]:
     """Returns the names that functions may read; checks that each is bound once."""
     kinds: dict[str, str] = {ROOT: "op"}
-    limits: dict[str, Limits] = {}
+    limits: dict[str, ValueLimits] = {}
     for op in ops_of(root):
         if op.label:
             if op.label in kinds:
@@ -181,7 +181,7 @@ def _is(term: Term, name: str) -> bool:
     return isinstance(term, Capture) and term.name == name
 
 
-def _captures_of(op: Op) -> Iterator[tuple[str, str, Limits]]:
+def _captures_of(op: Op) -> Iterator[tuple[str, str, ValueLimits]]:
     for term in op.operands:
         if isinstance(term, Capture):
             yield term.name, term.kind, term.limits
@@ -190,14 +190,14 @@ def _captures_of(op: Op) -> Iterator[tuple[str, str, Limits]]:
             yield value.name, "attribute", NO_LIMITS
 
 
-def _joined(name: str, one: Limits, other: Limits) -> Limits:
+def _joined(name: str, one: ValueLimits, other: ValueLimits) -> ValueLimits:
     """Returns the conjunction of two constraints on the same capture."""
     elements = one.elements & other.elements if one.elements and other.elements else one.elements or other.elements
     ranks = {limits.rank if limits.dims is None else len(limits.dims) for limits in (one, other)} - {None}
     dims = zip(one.dims or (), other.dims or (), strict=False)
     if (one.elements and not elements) or len(ranks) > 1 or any(min(a, b) >= 0 and a != b for a, b in dims):
         raise PatternError(f"{name!r} can't satisfy all its constraints")
-    return Limits(elements, one.rank if other.rank is None else other.rank, one.dims or other.dims)
+    return ValueLimits(elements, one.rank if other.rank is None else other.rank, one.dims or other.dims)
 
 
 def _check_function(function: Callable[..., Any], names: set[str], what: str) -> None:

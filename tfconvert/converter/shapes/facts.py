@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.shapes.operands import Known
+from tfconvert.ops.operands import Known
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, merge
 from tfconvert.schema.dialects.tensor_data import Constant

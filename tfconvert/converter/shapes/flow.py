@@ -12,16 +12,18 @@ The arguments of functions with several or unknown callers, and of exported ones
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.control_flow.constructs import Construct, body_of, branch_of, construct, invariants, returned
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase_dead, update_function_type
+from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.shapes.facts import Fact, fact_of, join
 from tfconvert.converter.shapes.sweep import Folded, Sweep
-from tfconvert.ops.shapes.operands import Known
+from tfconvert.ops.operands import Known
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import IFS, KINDS, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
@@ -110,10 +112,6 @@ class _Body:
         )
 
 
-# Analyses a function; yields the functions that must be analysed before it goes on.
-_Task = Generator[_Body, None, None]
-
-
 def infer(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> None:
     """Refines types and folds constants in all functions.
 
@@ -143,27 +141,16 @@ class _Flow:
         """Analyses everything and updates the IR: callers first, then the functions that they run."""
         for body in self._bodies.values():
             if body.is_fixed and body.is_stale:
-                self._look(body, writes=True)
+                drive(self._task(body, writes=True))
         for body in self._entered:
-            self._look(body, writes=True)  # grows as functions are found that others run
+            drive(self._task(body, writes=True))  # grows as functions are found that others run
         for body in self._bodies.values():
             if body.is_stale:
                 body.is_fixed = True
-                self._look(body, writes=True)
+                drive(self._task(body, writes=True))
 
-    def _look(self, body: _Body, *, writes: bool) -> None:
-        """Analyses a function and those that it runs, without recursion."""
-        stack = [(body, self._task(body, writes=writes))]
-        while stack:
-            current, task = stack[-1]
-            needed = next(task, None)
-            if needed is None:
-                current.is_open = False
-                stack.pop()
-            else:
-                stack.append((needed, self._task(needed, writes=needed.is_fixed)))
-
-    def _task(self, body: _Body, *, writes: bool) -> _Task:
+    def _task(self, body: _Body, *, writes: bool) -> Task[Any]:
+        """Analyses a function and those that it runs."""
         body.is_open, body.is_stale = True, False
         sweeps: list[Block] = []
         todo = list(reversed(body.blocks))
@@ -178,8 +165,9 @@ class _Flow:
             for block in reversed(sweeps):
                 erase_dead(block)
             update_function_type(body.function)
+        body.is_open = False
 
-    def _sweep(self, body: _Body, block: Block, inner: list[Block] | None, *, writes: bool) -> _Task:
+    def _sweep(self, body: _Body, block: Block, inner: list[Block] | None, *, writes: bool) -> Task[Any]:
         """Sweeps one block; the blocks in its ops' regions, but for executor graphs, are for later."""
         is_outermost = block in body.blocks
         sweep = Sweep(
@@ -207,7 +195,7 @@ class _Flow:
             for result in op.results:
                 self._known.forget(result)
 
-    def _run_construct(self, found: Construct, sweep: Sweep) -> _Task:
+    def _run_construct(self, found: Construct, sweep: Sweep) -> Task[Any]:
         """Analyses the functions that an op runs, and notes its results."""
         operands = [fact_of(self._known, value) for value in found.given]
         bodies = [self._bodies[function] for function in found.functions]
@@ -228,7 +216,7 @@ class _Flow:
         choice = None if value is None else branch_of(found, value)
         return bodies if choice is None else [bodies[choice]]
 
-    def _loop(self, found: Construct, bodies: list[_Body], operands: list[Fact]) -> Generator[_Body, None, list[Fact]]:
+    def _loop(self, found: Construct, bodies: list[_Body], operands: list[Fact]) -> Task[Any]:
         condition, body = bodies
         constant = body.invariant
         operands = [fact if index in constant else fact.without_elements() for index, fact in enumerate(operands)]
@@ -252,10 +240,10 @@ class _Flow:
             self._entered.append(body)
         body.enter(facts)
 
-    def _settle(self, body: _Body) -> _Task:
+    def _settle(self, body: _Body) -> Task[Any]:
         """Analyses a function if its arguments have changed; one that calls itself is left alone."""
         if body.is_stale and not body.is_open:
-            yield body
+            yield self._task(body, writes=body.is_fixed)
 
 
 def _run_by_one(functions: Mapping[str, FuncOp], outside: Iterable[str]) -> dict[str, Kind]:

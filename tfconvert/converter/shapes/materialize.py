@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.shapes.symbolic import Source, Symbols
-from tfconvert.ops.shapes.registry import shape_function
+from tfconvert.ops.registry import shape_function
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.tf_effects import is_pure
@@ -62,8 +62,8 @@ class Sizes:
     _waiting: set[int] = field(default_factory=set)
 
     @property
-    def _insert(self) -> Builder:
-        return Builder(self.anchor)
+    def _insert(self) -> TFBuilder:
+        return TFBuilder(self.anchor)
 
     def scalar(self, dim: int) -> Value | None:
         """Returns a dimension as a scalar `i32` before the anchor, `None` if it isn't available there."""

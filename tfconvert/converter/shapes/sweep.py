@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.shapes.facts import Fact, agreed, constant_of, fits
-from tfconvert.ops.kernels.folding import fold
-from tfconvert.ops.shapes.operands import Known, Operands
-from tfconvert.ops.shapes.registry import infer_shapes, infer_values
-from tfconvert.ops.shapes.reshape_target import constant_target
+from tfconvert.ops.folding import fold
+from tfconvert.ops.operands import Known, Operands
+from tfconvert.ops.registry import infer_shapes, infer_values
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, tf_effects, types
-from tfconvert.schema.dialects.dims import Partial, without_symbols
+from tfconvert.schema.dialects.dims import Partial, constant_target, without_symbols
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.block import Block

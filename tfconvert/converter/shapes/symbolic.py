@@ -10,18 +10,19 @@ equal those of whatever is set.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tfconvert.converter.control_flow.calls import Calls, FunctionCall
 from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
-from tfconvert.ops.shapes.operands import Known, Operands
-from tfconvert.ops.shapes.registry import infer_shapes, infer_values, shape_function
+from tfconvert.ops.operands import Known, Operands
+from tfconvert.ops.registry import infer_shapes, infer_values, shape_function
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.dims import UNKNOWN, dim_of_element, symbol
+from tfconvert.schema.dialects.dims import UNKNOWN, dim_of_element
 from tfconvert.schema.dialects.types import Shape, shape_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -30,12 +31,7 @@ from tfconvert.schema.ir.values import Value
 # Loops nested deeper are swept once, with every dimension that may change widened.
 _DEPTH = 4
 
-# Symbols from here on are for dimensions that several others are broadcast to.
-_FIRST_BROADCAST = 1 << 40
-
 _BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
-
-_Task = Generator[Any, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +89,21 @@ class Symbols:
             if block not in calls.to:
                 for argument in block.args:
                     self._note(argument, shape_of(argument.type))
-                _drive(self._sweep(block))
+                drive(self._sweep(block))
 
     def find(self, dim: int) -> int:
         """Returns what a dimension is known to be: a number, or the symbol that represents all that equal it."""
         while (other := self._equal.get(dim)) is not None:
             dim = other
         return dim
+
+    def equate(self, one: int, other: int) -> None:
+        """Notes that two dimensions are equal; a symbol is represented by the second one if possible."""
+        one, other = self.find(one), self.find(other)
+        if one != other and one < UNKNOWN:
+            self._equal[one] = other
+        elif one != other and other < UNKNOWN:
+            self._equal[other] = one
 
     def shape(self, value: Value) -> Shape | None:
         """Returns a value's shape with symbols; that of a list is the shape of the tensor that it becomes."""
@@ -134,13 +138,8 @@ class Symbols:
         self.known.note(value, shape)
 
     def _equate(self, one: Shape | None, other: Shape | None) -> None:
-        if one is None or other is None:
-            return
-        for first, second in zip(map(self.find, one), map(self.find, other), strict=False):
-            if first != second and first < UNKNOWN:
-                self._equal[first] = second
-            elif first != second and second < UNKNOWN:
-                self._equal[second] = first
+        for first, second in zip(one or (), other or (), strict=False):
+            self.equate(first, second)
 
     def _join(self, values: Sequence[Value], declared: Shape | None) -> Shape | None:
         """Returns the facts of a value that is one of several and has a declared shape."""
@@ -156,7 +155,7 @@ class Symbols:
             joined = [dim if own < 0 else own for dim, own in zip(joined, declared, strict=True)]
         return tuple(joined)
 
-    def _sweep(self, block: Block) -> _Task:
+    def _sweep(self, block: Block) -> Task[Any]:
         for op in block.ops:
             if op.name == "tf.Const":
                 constant = tensor_data.constant_of(op.results[0])
@@ -233,7 +232,7 @@ class Symbols:
         if len(whole) == 1:
             return next(iter(whole))
         if whole not in self._met:
-            self._met[whole] = symbol(_FIRST_BROADCAST + len(self._met))
+            self._met[whole] = self.known.fresh()
             self.broadcasts[self._met[whole]] = whole
         return self._met[whole]
 
@@ -281,7 +280,7 @@ class Symbols:
         else:
             self._note(result, (-1, *shape[2:]))
 
-    def _call(self, op: Operation, calls: tuple[FunctionCall, ...]) -> _Task:
+    def _call(self, op: Operation, calls: tuple[FunctionCall, ...]) -> Task[Any]:
         if calls[0].is_loop:
             yield self._loop(op, calls)
             return
@@ -307,7 +306,7 @@ class Symbols:
         if operand in self.known.partials:
             self.known.partials[argument] = self.known.partials[operand]
 
-    def _loop(self, op: Operation, calls: tuple[FunctionCall, ...]) -> _Task:
+    def _loop(self, op: Operation, calls: tuple[FunctionCall, ...]) -> Task[Any]:
         """Sweeps a loop until the shapes of its variables are the same before and after the body.
 
         First with the initial shapes. What the body broadcasts to something else stays so after that; what it
@@ -357,7 +356,7 @@ class Symbols:
             dims.append(one if is_same else two)
         return tuple(dims)
 
-    def _attempt(self, calls: tuple[FunctionCall, ...], failed: list[bool]) -> _Task:
+    def _attempt(self, calls: tuple[FunctionCall, ...], failed: list[bool]) -> Task[Any]:
         for call in calls:
             try:
                 yield self._sweep(call.block)
@@ -378,22 +377,3 @@ class Symbols:
     def _leave(self, op: Operation, shapes: list[Shape | None]) -> None:
         for result, shape in zip(op.results, shapes, strict=False):
             self._note(result, self._joined([shape], shape_of(result.type)))
-
-
-def _drive(task: _Task) -> None:
-    """Runs a task and those that it waits for, without recursion; exceptions propagate to the task that waits."""
-    stack, problem = [task], None
-    while stack:
-        try:
-            inner = stack[-1].send(None) if problem is None else stack[-1].throw(problem)
-        except StopIteration:
-            stack.pop()
-            problem = None
-        except ConversionError as raised:
-            stack.pop()
-            problem = raised
-        else:
-            problem = None
-            stack.append(inner)
-    if problem is not None:
-        raise problem

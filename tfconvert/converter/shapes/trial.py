@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tfconvert.converter.shapes.facts import Fact
 from tfconvert.converter.shapes.sweep import Sweep
-from tfconvert.ops.shapes.operands import Known
+from tfconvert.ops.operands import Known
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import KINDS

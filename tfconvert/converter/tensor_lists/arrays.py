@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.tensor_lists.lists import groups_of, merged_shape
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, types
@@ -78,7 +78,7 @@ class Made:
 
     op: Operation
     array: Array
-    insert: Builder
+    insert: TFBuilder
 
     def shape(self, shape: Shape | None) -> Value:
         """Returns an element's shape as an operand of ops of lists."""
@@ -192,7 +192,7 @@ def to_lists(calls: Calls) -> None:
     flows.retype({flows.find(value) for op in ops for value in _flows(op)}, LIST_TYPE)
     handles.retype(arrays, HANDLE_TYPE)
     for op in ops:
-        replace_op(op, OPS[op.name].becomes(Made(op, array_of[op], Builder(op))))
+        replace_op(op, OPS[op.name].becomes(Made(op, array_of[op], TFBuilder(op))))
 
 
 def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:

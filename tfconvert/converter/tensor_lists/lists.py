@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import Scalar, constant_array, constant_int, is_enumeration
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, ListOp, changes_length
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -295,7 +295,7 @@ class Lowered:
 
     op: Operation
     of: ListClass
-    insert: Builder
+    insert: TFBuilder
 
     @property
     def element(self) -> Attribute:
@@ -357,7 +357,7 @@ def _gather(one: Lowered) -> Results:
 def _set_item(one: Lowered) -> Results:
     value, index, item = one.op.operands[0], one.scalar(1), one.op.operands[2]
     if tf.get(one.op, "resize_if_index_out_of_bounds", False):
-        value = _grown(one, value, one.insert.create_or_fold("AddV2", index, 1))
+        value = _grown(one, value, one.insert.compute("add", index, 1))
     row = one.insert.tf("ExpandDims", (item, 0), one.tensor(1))
     if one.of.length == 1:
         return [row]
@@ -367,7 +367,7 @@ def _set_item(one: Lowered) -> Results:
     if types.numpy_dtype(one.element).kind != "O":
         return [_chosen(one, value, index, row)]
     before = one.part(value, 0, index)
-    after = one.part(value, one.insert.create_or_fold("AddV2", index, 1), -1)
+    after = one.part(value, one.insert.compute("add", index, 1), -1)
     return [one.insert.concat([before, row, after], (one.of.length, *one.shape))]
 
 
@@ -385,8 +385,8 @@ def _chosen(one: Lowered, value: Value, index: Value, row: Value) -> Value:
 
 def _grown(one: Lowered, value: Value, length: Scalar) -> Value:
     """Returns a list padded with zeros to a minimum length."""
-    missing = one.insert.create_or_fold("Sub", length, one.insert.size(value, 0))
-    count = one.insert.create_or_fold("Maximum", missing, 0)
+    missing = one.insert.compute("subtract", length, one.insert.size(value, 0))
+    count = one.insert.compute("maximum", missing, 0)
     return one.insert.concat([value, one.padding(value, count)], (-1, *one.shape))
 
 
@@ -397,14 +397,14 @@ def _push_back(one: Lowered) -> Results:
         # LiteRT's loops fail on a variable that is empty at first and then has a static shape, so the number of rows,
         # which is 1, is computed at run time.
         count = one.insert.size(value, 0)
-        rows = one.insert.create_or_fold("Sub", one.insert.create_or_fold("AddV2", count, 1), count)
+        rows = one.insert.compute("subtract", one.insert.compute("add", count, 1), count)
         row = one.insert.tf("Tile", (row, one.insert.pack([rows, *[1] * len(one.shape)])), one.tensor(-1))
     return [one.insert.concat([value, row], (-1, *one.shape))]
 
 
 def _pop_back(one: Lowered) -> Results:
     value = one.op.operands[0]
-    last = one.insert.create_or_fold("Sub", one.insert.size(value, 0), 1)
+    last = one.insert.compute("subtract", one.insert.size(value, 0), 1)
     return [one.part(value, 0, last), one.take(value, last)]
 
 
@@ -415,7 +415,7 @@ def _resize(one: Lowered) -> Results:
         if wanted <= own:
             return [value if wanted == own else one.part(value, 0, length)]
         return [one.insert.concat([value, one.padding(value, (wanted - own))], (wanted, *one.shape))]
-    kept = one.part(value, 0, one.insert.create_or_fold("Minimum", length, one.insert.size(value, 0)))
+    kept = one.part(value, 0, one.insert.compute("minimum", length, one.insert.size(value, 0)))
     return [_grown(one, kept, length)]
 
 
@@ -442,7 +442,7 @@ def _concat(one: Lowered) -> Results:
     if not one.shape:
         raise error_at(one.op, "list-elements-differ", "scalars can't be joined")
     count, (first, *inner) = one.insert.size(value, 0), one.sizes(value)
-    rows = one.insert.create_or_fold("Mul", count, first)
+    rows = one.insert.compute("multiply", count, first)
     lengths = (one.of.length, one.shape[0])
     known = -1 if -1 in lengths else lengths[0] * lengths[1]
     target = one.insert.ints([known, *one.shape[1:]]) if known >= 0 and types.is_static(one.shape[1:]) else None
@@ -509,8 +509,8 @@ def _scatter_into(one: Lowered) -> Results:
         lengths = (one.of.length, (types.shape_of(tensor.type) or (-1,))[0])
         if -1 not in lengths and lengths[0] <= lengths[1]:
             return [tensor]
-        left = one.insert.create_or_fold("Sub", one.insert.size(value, 0), count)
-        rest = one.part(value, count, one.insert.create_or_fold("Maximum", left, 0))
+        left = one.insert.compute("subtract", one.insert.size(value, 0), count)
+        rest = one.part(value, count, one.insert.compute("maximum", left, 0))
         return [one.insert.concat([tensor, rest], (one.of.length, *one.shape))]
     order, rows = constant_array(indices), (types.shape_of(tensor.type) or (-1,))[0]
     if order is not None and one.of.length >= 0 and rows >= 0 and np.all((order >= 0) & (order < one.of.length)):

@@ -9,9 +9,9 @@ import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import change_signature
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.symbol_table import is_private
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.tensor_lists.arrays import HANDLE_TYPE, LIST_TYPE
 from tfconvert.converter.tensor_lists.lists import ValueSets, groups_of, merged_shape
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -266,7 +266,7 @@ def _pad_attributes(block: Block, arguments: int, results: int) -> None:
 
 
 def _new(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
-    insert = Builder(op)
+    insert = TFBuilder(op)
     handle = insert.constant(np.array(0, np.int32))
     kind = types.list_of(types.tensor(stack.element, stack.shape))
     lists[stack] = insert.tf("EmptyTensorList", (_shape(insert, stack), insert.number(-1)), kind)
@@ -274,12 +274,12 @@ def _new(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
 
 
 def _push(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
-    lists[stack] = Builder(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
+    lists[stack] = TFBuilder(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
     return [op.operands[1]]
 
 
 def _pop(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
-    insert = Builder(op)
+    insert = TFBuilder(op)
     operands = (lists[stack], _shape(insert, stack))
     made = insert.tf_op("TensorListPopBack", operands, [LIST_TYPE, types.tensor(stack.element, stack.shape)])
     lists[stack] = made.results[0]
@@ -299,6 +299,6 @@ _OPS: Mapping[str, Callable[[Operation, TensorStack, Lists], Sequence[Value]]] =
 }
 
 
-def _shape(insert: Builder, stack: TensorStack) -> Value:
+def _shape(insert: TFBuilder, stack: TensorStack) -> Value:
     """Returns the elements' shape as an operand of ops of lists."""
     return insert.constant(np.array(-1 if stack.shape is None else stack.shape, np.int32))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 
 _TOLERANCE: Mapping[str, float] = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-6, "complex128": 1e-6}
 # Largest difference, relative to a result's largest value, that rounding explains: sums may be in another order.

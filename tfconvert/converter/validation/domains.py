@@ -1,6 +1,6 @@
 """Which values an op takes for an operand that is an index, a partition, a split, an axis, a size or the like.
 
-The limits come from what the other operands are while the op runs, so open sizes don't matter.
+The limits come from what the other operands are while the op runs, so dynamic sizes don't matter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.resources import LookupTable
-from tfconvert.ops.kernels.call import Array, Call
+from tfconvert.ops.call import Array, Call
 from tfconvert.schema.dialects import types
 
 INDEX = "index"

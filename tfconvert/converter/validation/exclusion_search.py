@@ -22,7 +22,7 @@ class Trial(NamedTuple):
     Attributes:
         fidelity: How near it is.
         nodes: The nodes that are integers.
-        layers: Returns its layers, those where most is lost first; seldom called, as that takes long.
+        layers: Returns its layers, those where most is lost first; rarely called, as that takes long.
     """
 
     fidelity: Fidelity
@@ -56,7 +56,7 @@ class Search:
         self._trials = 0
 
     def run(self, first: Trial) -> Exclusions:
-        """Returns what to exclude.
+        """Returns the layers to exclude.
 
         Args:
             first: The model as it is.

@@ -18,11 +18,10 @@ from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.targets.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
 from tfconvert.converter.targets.litert.runtime_process import Runtime
-from tfconvert.converter.validation import samples
 from tfconvert.converter.validation.comparison import compare, is_equal
-from tfconvert.converter.validation.samples import REFUSED_INPUT
+from tfconvert.converter.validation.inputs import REFUSED_INPUT, draws
 from tfconvert.exporters.tflite.model import export
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -36,7 +35,7 @@ MAX_ITERATIONS = 2000
 
 
 def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> list[Diagnostic]:
-    """Compares what the exported functions of a module compute before and after a pass.
+    """Compares the results of a module's exported functions before and after a pass.
 
     Args:
         before: The module before the pass.
@@ -171,10 +170,10 @@ def _compare_function(one: _Side, other: _Side, name: str, pass_name: str, seed:
     arguments = [list(side.functions[name].body.block.args) for side in (one, other)]
     known = [types.most_specific(*map(_tensor, (a.type, b.type))) for a, b in zip(*arguments, strict=True)]
     refusals: list[ConversionError] = []
-    draws = list(samples.draws(known, [str(index) for index in range(len(known))], seed))
-    if not draws:
+    drawn = list(draws(known, [str(index) for index in range(len(known))], seed))
+    if not drawn:
         return _Compared([_unchecked(pass_name, name, "no random value exists for a handle")])
-    for inputs in draws:
+    for inputs in drawn:
         try:
             problems = list(_differences(one.run(name, inputs), other, name, pass_name, inputs))
         except ConversionError as problem:
@@ -184,7 +183,7 @@ def _compare_function(one: _Side, other: _Side, name: str, pass_name: str, seed:
             continue
         if problems:
             return _Compared(problems=problems)
-    if len(refusals) == len(draws):
+    if len(refusals) == len(drawn):
         reason = f"random inputs don't suit it: {refusals[0].diagnostics[0]}"
         return _Compared([_unchecked(pass_name, name, reason)])
     return _Compared()

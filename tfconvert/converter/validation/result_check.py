@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,16 +26,68 @@ from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.converter.validation import inputs
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused, Run
-from tfconvert.converter.validation.output_error import OutputError
 from tfconvert.converter.validation.stability import unexplained
-from tfconvert.converter.validation.wiring import FileEngine, Wiring, own_wiring
 from tfconvert.importers.source import Source
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
-from tfconvert.schema.fidelity import Fidelity, Limits, OutputFidelity
+from tfconvert.schema.fidelity import Fidelity, Limits, OutputError, OutputFidelity
 from tfconvert.schema.ir.builtin import ModuleOp
+
+
+class FileEngine(Protocol):
+    """A runtime of converted models."""
+
+    name: str
+    """Its name in diagnostics."""
+
+    def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        """Runs one of a file's signatures; as that of `litert.runtime_process.Runtime`."""
+
+
+class Wires(NamedTuple):
+    """How one function of a model is run in a file.
+
+    Attributes:
+        key: The signature; empty for the first subgraph.
+        inputs: The signature's names of the model's inputs, in the model's order.
+        outputs: The signature's names of the model's outputs, in the model's order.
+        order: The first subgraph only: the model's input that each of its inputs is.
+        picked: The first subgraph only: its output that each of the model's outputs is.
+    """
+
+    key: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    order: Sequence[int] = ()
+    picked: Sequence[int] = ()
+
+    def run(self, engine: FileEngine, content: bytes, values: Sequence[Array]) -> list[Array]:
+        """Runs the file; returns the outputs in the model's order.
+
+        Args:
+            engine: What runs it.
+            content: The file's bytes.
+            values: The inputs in the model's order.
+        """
+        if self.key:
+            return engine.run_file(content, self.key, dict(zip(self.inputs, values, strict=True)), self.outputs)
+        fed = {str(place): values[number] for place, number in enumerate(self.order)}
+        results = engine.run_file(content, "", fed, self.outputs)
+        return [results[place] for place in self.picked]
+
+
+Wiring = Callable[[Interface], Wires]
+"""Returns how a function of a model is run in a file."""
+
+
+def own_wiring(interface: Interface) -> Wires:
+    """Returns the wires of a file that was converted from the model: the same names, in the same order."""
+    inputs, outputs = ([tensor.name for tensor in side] for side in (interface.inputs, interface.outputs))
+    key = interface.keys[0] if interface.keys else ""
+    return Wires(key, inputs, outputs, range(len(inputs)), range(len(outputs)))
+
 
 MOST = 32
 """How many of the user's samples are compared for each signature: the reference is slow."""
@@ -123,7 +175,7 @@ class Quantized(NamedTuple):
 def compared(
     source: Source, content: bytes, data: Any = None, wiring: Wiring | None = None, quantized: Quantized | None = None
 ) -> Verification:
-    """Returns how a file compares with a model; as `verify`, but what differs is returned.
+    """Returns how a file compares with a model; as `verify`, but differences are returned, not raised.
 
     Args:
         source: The model.
@@ -173,7 +225,7 @@ def checked(
     name: str = "the executor",
     quantized: Quantized | None = None,
 ) -> Verification:
-    """Returns how what an engine computes compares with a model.
+    """Returns how the results of an engine compare with a model.
 
     Args:
         module: The model.
@@ -250,7 +302,7 @@ def reference_runs(
 
 
 def samples_of(data: Any, entries: Sequence[Entry], number: int) -> Iterator[Sequence[Array]]:
-    """Yields the user's inputs for one function; those of others are not touched, as they may be read only once.
+    """Yields the user's inputs for one function; those of others are not read, since that may be possible only once.
 
     Args:
         data: The user's inputs.
@@ -362,7 +414,7 @@ class _Check:
             self._judge(run, got, wrong)
 
     def fidelity(self) -> list[OutputFidelity]:
-        """Returns how near the outputs are, if that is what is judged."""
+        """Returns the fidelity of a quantized file's outputs, or `None`."""
         return []
 
     def _judge(self, run: Run, got: Sequence[Array], wrong: dict[int, Difference]) -> None:

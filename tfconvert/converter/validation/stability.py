@@ -6,24 +6,29 @@ Of integers, truth values and texts it has to give the very same; of floats, an 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.validation.comparison import tolerance
 from tfconvert.converter.validation.inputs import Run
-from tfconvert.converter.validation.probe import Shaken
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+
+# Ops whose results are not computed.
+_NOT_COMPUTED = frozenset(("tf.Const", "tf.ReadVariableOp"))
 
 # The errors of the runs, in turn: those of sums in another order, and of longer sums.
 _SHARES = (1e-6, 1e-5)
 
-_RUNS = 24
-# How many runs there are at most, and how many that explain nothing more are enough.
+_MAX_RUNS = 24
+# Maximum number of runs in a row that explain nothing more.
 _PATIENCE = 4
 
-# How many times the error that a disturbance made an error may be: few runs don't find the largest.
+# Maximum error, relative to that of disturbed runs: few runs don't find the largest.
 _MARGIN = 10.0
 
 
@@ -53,7 +58,7 @@ def unexplained(
 
 
 def _disturbed(module: ModuleOp, function: str, values: Sequence[Array]) -> Iterator[Sequence[Array]]:
-    for seed in range(_RUNS):
+    for seed in range(_MAX_RUNS):
         shaken = Shaken(module, share=_SHARES[seed % len(_SHARES)], random=np.random.default_rng(seed))
         try:
             yield shaken.run(function, values)
@@ -109,3 +114,29 @@ def _distance(one: Array, other: Array) -> Array:
 
 def _wide(value: Array) -> Array:
     return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+
+
+@dataclass(slots=True)
+class Shaken(Executor):
+    """Rounds in another way: every number that is computed is off by a random few units in its last place.
+
+    What comes out different is what rounding decides: which of two nearly equal numbers is the greater, small
+    differences of large numbers, and all that follows from them.
+
+    Attributes:
+        share: The largest relative error, for 32-bit floats.
+        random: Where the errors come from.
+    """
+
+    share: float = 1e-6
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def execute(self, op: Operation, inputs: Results) -> Results:
+        results = Executor.execute(self, op, inputs)
+        return results if op.name in _NOT_COMPUTED else tuple(map(self._off, results))
+
+    def _off(self, value: Array) -> Array:
+        if value.dtype.kind != "f":
+            return value
+        share = max(self.share, 2 * float(np.finfo(value.dtype).eps)) if value.dtype.itemsize < 4 else self.share
+        return np.asarray(value * (1 + share * self.random.uniform(-1, 1, value.shape)), value.dtype)

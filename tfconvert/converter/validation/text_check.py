@@ -1,4 +1,4 @@
-"""Compares a text of StableHLO with the model that it was made of: the reference executor runs both, at several sizes.
+"""Compares StableHLO text with the model that it was made of: the reference executor runs both, at several sizes.
 
 It runs the text as it is written, weights and all. What the model computes and the text refuses is a defect.
 """
@@ -12,15 +12,14 @@ from typing import Any
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX
+from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Engine, Verification
 from tfconvert.importers.source import Source
-from tfconvert.ops.kernels.call import Array
+from tfconvert.ops.call import Array
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.mlir_ports import STATE, WEIGHT
+from tfconvert.schema.dialects.func import STATE, WEIGHT, FuncOp, defined_functions
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
@@ -83,7 +82,7 @@ def _held(attributes: ArrayAttr | None) -> dict[int, str]:
 
 def _function_of(text: ModuleOp, interface: Interface) -> FuncOp:
     """Returns the function of a text that has an interface: the only one, or that of its signature's name."""
-    defined = symbol_table.defined_functions(text)
+    defined = defined_functions(text)
     sizes = {name + SUFFIX for name in defined}
     functions = [each for name, each in defined.items() if name not in sizes and not symbol_table.is_private(each)]
     named = {each.sym_name: each for each in functions}

@@ -1,34 +1,233 @@
-"""The finished file: tables that are ready, and buffers that are streamed behind them when it is written.
-
-Where everything lies is known before the first buffer is read, so the tables are complete and the size is certain. A
-file beyond the reach of the format's 32-bit offsets keeps its buffers outside of the flatbuffer and states their
-position from the start of the file.
-"""
+"""The finished file: tables that are ready, and buffers that are streamed behind them when it is written."""
 
 from __future__ import annotations
 
 import io
+import math
 import os
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from tfconvert.exporters.output_file import Parts, write_whole
-from tfconvert.exporters.tflite.buffers import Buffer
-from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.diagnostics import Diagnostic, error
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.expressions import Handle
+from tfconvert.schema.dialects.sources import BLOCK
+from tfconvert.schema.dialects.tensor_data import Array, Constant, Deferred, SplatSource, TensorData
+from tfconvert.schema.limits import budget
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.writer import Encoded, Later, encode
 
+PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
+"""Types of which several elements share a byte, and how many."""
+
+# Values derived from stored ones by casts and layouts cost no budget up to this multiple of the stored size.
+_REUSED = 16
+
+
+class Buffer:
+    """The bytes of one buffer.
+
+    Attributes:
+        size: Their number.
+        blocks: Yields them in pieces; the memory of each is released when the next one is requested.
+    """
+
+    __slots__ = ("blocks", "size")
+
+    def __init__(self, size: int, blocks: Callable[[], Iterable[bytes | memoryview]]) -> None:
+        self.size = size
+        self.blocks = blocks
+
+    @staticmethod
+    def of_bytes(data: bytes) -> Buffer:
+        """Returns the buffer of bytes in memory."""
+        return Buffer(len(data), lambda: (data,))
+
+
+def string_bytes(values: Array) -> bytes:
+    """Returns the runtime's encoding of a tensor of strings.
+
+    It holds the number of strings, the offset of each and of the end, and then the strings without gaps.
+    """
+    texts = [bytes(value) if isinstance(value, bytes) else str(value).encode() for value in values.ravel().tolist()]
+    ends = np.cumsum([4 * (len(texts) + 2), *map(len, texts)], dtype=np.int64)
+    return struct.pack(f"<{len(ends) + 1}i", len(texts), *ends.tolist()) + b"".join(texts)
+
+
+def _repeated_text(text: bytes, count: int) -> Buffer:
+    """Returns the buffer of a tensor that repeats one string, encoded as by `string_bytes`.
+
+    Raises:
+        ConversionError: The offsets, of 32 bits, don't reach to its end (`absurd-shape`).
+    """
+    size = 4 * (count + 2) + len(text) * count
+    if size >= 1 << 31:
+        raise error("absurd-shape", f"{count} strings are beyond LiteRT")
+
+    def blocks() -> Iterator[bytes]:
+        yield struct.pack("<i", count)
+        number = max(1, BLOCK // max(8, len(text)))
+        for start in range(0, count + 1, number):
+            places = np.arange(start, min(start + number, count + 1), dtype=np.int64)
+            yield (4 * (count + 2) + len(text) * places).astype("<i4").tobytes()
+        for start in range(0, count, number):
+            yield text * min(number, count - start)
+
+    return Buffer(size, blocks)
+
+
+def packed_bytes(values: Array, per_byte: int) -> bytes:
+    """Packs narrow integers, given one a byte, several in a byte, the first in the lowest bits."""
+    width = 8 // per_byte
+    flat = values.reshape(-1).view(np.uint8)
+    packed: Array = np.zeros(-(-flat.size // per_byte), np.uint8)
+    for place in range(per_byte):
+        part = flat[place::per_byte] & ((1 << width) - 1)
+        packed[: part.size] |= part << (place * width)
+    return packed.tobytes()
+
+
+def _packed_blocks(handle: TensorData, per_byte: int) -> Iterator[bytes]:
+    """Yields narrow integers packed several in a byte; a rest that fills no byte goes into the next block."""
+    left = np.zeros(0, np.uint8)
+    for block in handle.blocks():
+        values = block.reshape(-1).view(np.uint8)
+        if left.size:
+            values = np.concatenate((left, values))
+        whole = values.size // per_byte * per_byte
+        left = values[whole:].copy()
+        yield packed_bytes(values[:whole], per_byte)
+        del block, values  # before the next one is made
+    if left.size:
+        yield packed_bytes(left, per_byte)
+
+
+def _blocks(handle: TensorData, per_byte: int) -> Iterator[bytes | memoryview]:
+    if per_byte > 1:
+        yield from _packed_blocks(handle, per_byte)
+        return
+    for block in handle.blocks():
+        yield block.reshape(-1).view(np.uint8).data
+        del block  # before the next one is made
+
+
+def _size_of(handle: Handle) -> int:
+    return math.prod(handle.shape) * handle.dtype.itemsize
+
+
+class Buffers:
+    """All buffers of a model; computed tensors have the empty buffer 0.
+
+    Attributes:
+        entries: The buffers from index 1 on.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Buffer] = []
+        self._small: dict[bytes, int] = {}
+        self._large: dict[tuple[int, Hashable], list[tuple[TensorData, int]]] = {}
+        self._texts: dict[tuple[bytes, int], int] = {}
+        self._free = 0
+        self._read: set[int] = set()  # the ids of sources of derived values, which constants keep alive
+
+    def add_bytes(self, data: bytes) -> int:
+        """Adds bytes, unless they are there; returns the buffer's index."""
+        index = self._small.get(data)
+        if index is None:
+            index = self._small[data] = self._append(Buffer.of_bytes(data))
+        return index
+
+    def add(self, constant: Constant, type_name: str) -> int:
+        """Adds a constant, unless an equal one is there; returns the buffer's index.
+
+        Args:
+            constant: The value.
+            type_name: Enumerator of `TensorType`, which decides on the form of strings and 4-bit integers.
+        """
+        if type_name == "STRING":
+            return self._add_strings(constant)
+        per_byte = PACKED.get(type_name, 1)
+        if isinstance(constant, TensorData):
+            return self._add_handle(constant, per_byte)
+        value = tensor_data.to_array(constant)
+        return self.add_bytes(packed_bytes(value, per_byte) if per_byte > 1 else value.tobytes())
+
+    def _add_strings(self, constant: Constant) -> int:
+        source = constant.source if isinstance(constant, TensorData) else None
+        if not isinstance(source, SplatSource):
+            return self.add_bytes(string_bytes(tensor_data.to_array(constant)))
+        count = math.prod(constant.shape)
+        known = self._texts.get((source.value.item(), count))
+        if known is None:
+            buffer = _repeated_text(source.value.item(), count)
+            budget().take_bytes(buffer.size, f"a constant of the shape {list(constant.shape)}")
+            known = self._texts[source.value.item(), count] = self._append(buffer)
+        return known
+
+    def _add_handle(self, handle: TensorData, per_byte: int) -> int:
+        candidates = self._large.setdefault((per_byte, handle.source.fingerprint()), [])
+        for other, index in candidates:
+            if other.source is handle.source or _equal(other, handle):
+                return index
+        size = -(-handle.nbytes // per_byte)
+        self._pay(handle, size)
+        index = self._append(Buffer(size, lambda: _blocks(handle, per_byte)))
+        candidates.append((handle, index))
+        return index
+
+    def _pay(self, handle: TensorData, size: int) -> None:
+        """Takes a constant's bytes from the conversion's budget, except for those stored in the model."""
+        pending = [(handle.source, handle.nbytes)]
+        while pending:
+            source, length = pending.pop()
+            if id(source) in self._read:
+                continue
+            self._read.add(id(source))
+            if isinstance(source, Deferred):
+                pending += [(argument.source, _size_of(argument)) for argument in source.arguments]
+            elif not isinstance(source, SplatSource):
+                self._free += length * _REUSED
+        paid = max(0, size - self._free)
+        self._free -= size - paid
+        budget().take_bytes(paid, f"a constant of the shape {list(handle.shape)}")
+
+    def _append(self, buffer: Buffer) -> int:
+        self.entries.append(buffer)
+        return len(self.entries)
+
+
+def _equal(first: TensorData, second: TensorData) -> bool:
+    """Compares bytes: a checksum in common makes it likely that they are equal, but not certain."""
+    if first.nbytes != second.nbytes:
+        return False
+    blocks = [_blocks(handle, 1) for handle in (first, second)]
+    pieces: list[bytes | memoryview] = [b"", b""]
+    left = first.nbytes
+    while left:
+        pieces = [piece or next(source) for piece, source in zip(pieces, blocks, strict=True)]
+        length = min(map(len, pieces))
+        one, other = (np.frombuffer(piece[:length], np.uint8) for piece in pieces)
+        if not np.array_equal(one, other):
+            return False
+        pieces = [piece[length:] for piece in pieces]
+        left -= length
+    return True
+
+
 ALIGNMENT = 16
-"""Of every buffer's bytes, from the start of the file."""
+"""Alignment in bytes of every buffer from the start of the file."""
 
 LARGE = 2**31 - 2**20
-"""Files of this size and more have the form for large files; readers verify offsets as signed 32-bit numbers."""
+"""Files from this size on have the large form; readers verify offsets as signed 32-bit numbers."""
 
 INLINE = 16
-"""In large files, buffers up to this size stay in the tables: readers take sizes 0 and 1 for no buffer at all."""
+"""In large files, buffers up to this size stay in the tables: readers treat sizes 0 and 1 as no buffer."""
 
 _LENGTH = struct.Struct("<I")
 
@@ -39,18 +238,18 @@ class TFLiteFile:
     Attributes:
         size: Size of the file in bytes.
         signatures: Keys of its signatures.
-        operators: How often each operator is called, custom ones by their own name.
+        operators: Number of calls of each operator, custom ones by their own name.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
         versions: The version of each operator.
-        custom_operators: How often each custom operator is called that the app must register.
+        custom_operators: Number of calls of each custom operator that the app must register.
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
-        notes: What its users should know.
+        notes: Notes for its users.
 
     Args:
         model: The tables without the buffers.
         buffers: The buffers.
         large: Size in bytes from which on the file has the form for large files.
-        appendix: Returns what follows the file, by its size.
+        appendix: Returns the bytes that follow the file, by its size.
     """
 
     def __init__(
@@ -87,14 +286,14 @@ class TFLiteFile:
 
     @property
     def tables(self) -> bytes | bytearray:
-        """The flatbuffer without what is streamed behind it: all of the file but its constants."""
+        """The flatbuffer without the constants that are streamed after it."""
         return self._tables
 
     def write(self, stream: BinaryIO) -> None:
-        """Writes the file; weights are read a block at a time, and given back when written.
+        """Writes the file; weights are read a block at a time and released when written.
 
         Raises:
-            ValueError: A buffer has not as many bytes as was said when the tables were made.
+            ValueError: A buffer has another size than when the tables were built.
         """
         stream.write(self._tables)
         position = len(self._tables)
@@ -123,7 +322,7 @@ class TFLiteFile:
         return stream.getvalue()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file beside its place and moves it there, so that there is never a half-written one."""
+        """Writes the file atomically."""
         write_whole(path, self.write)
 
 
@@ -143,7 +342,7 @@ def _arrange(start: int, buffers: list[Buffer], head: int) -> tuple[list[int], i
 
 
 def _marked(model: Mapping[str, Any], buffers: list[Buffer]) -> tuple[Mapping[str, Any], list[Buffer]]:
-    """Adds the metadata entry by which tools know a large file."""
+    """Adds the metadata entry that marks a large file for tools."""
     text = b"outside flatbuffers"
     entry = {"name": "buffer_location", "buffer": len(buffers) + 1}
     marker = Buffer.of_bytes(text)

@@ -8,32 +8,77 @@ function has the names of its tensors in its attributes (`tf.entry_function`) an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite.file import LARGE, TFLiteFile
-from tfconvert.exporters.tflite.metadata import (
-    CONVERSION,
-    MIN_RUNTIME_VERSION,
-    REDUCED_PRECISION,
-    Origin,
-    conversion_entry,
-    runtime_entry,
-)
-from tfconvert.exporters.tflite.names import USERS, Names, Naming
 from tfconvert.exporters.tflite.operators import OperatorCodes
-from tfconvert.exporters.tflite.subgraph import Shared, Subgraph, symbol_name
+from tfconvert.exporters.tflite.subgraph import USERS, Names, Naming, Shared, Subgraph, symbol_name
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl_file
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, entry_names, index_path
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.compiled_model import compiled_model_note
+from tfconvert.schema.tflite.tables import CONVERSION_METADATA
 from tfconvert.schema.tflite.versions import minimum_runtime
+from tfconvert.schema.tflite.writer import encode
+
+MIN_RUNTIME_VERSION = "min_runtime_version"
+CONVERSION = "CONVERSION_METADATA"
+REDUCED_PRECISION = "reduced_precision_support"
+
+API_VERSION = 2
+
+
+class Origin(NamedTuple):
+    """The origin of a model and the options of its conversion.
+
+    Attributes:
+        model_type: Enumerator of `ModelType`: the converter's input.
+        tensorflow_version: The version of TensorFlow that created the model; empty if unknown.
+        optimizations: Enumerators of `ModelOptimizationMode` that were applied.
+        allow_custom_ops: Whether custom operators were allowed.
+        enable_select_tf_ops: Whether TensorFlow's own kernels were allowed.
+        force_select_tf_ops: Whether no other operators were allowed.
+        api_version: The generation of the converter's interface.
+    """
+
+    model_type: str = "TF_SAVED_MODEL"
+    tensorflow_version: str = ""
+    optimizations: tuple[str, ...] = ()
+    allow_custom_ops: bool = False
+    enable_select_tf_ops: bool = False
+    force_select_tf_ops: bool = False
+    api_version: int = API_VERSION
+
+
+def runtime_entry(uses: Iterable[tuple[str, int]]) -> bytes:
+    """Returns the metadata entry of the runtime that a model requires, 16 bytes.
+
+    Args:
+        uses: Operators with their versions.
+    """
+    return minimum_runtime(uses).encode().ljust(16, b"\0")
+
+
+def conversion_entry(origin: Origin) -> bytes:
+    """Returns the metadata entry of how a model was created, a flatbuffer of its own."""
+    environment: dict[str, Any] = {"api_version": origin.api_version, "model_type": origin.model_type}
+    if origin.tensorflow_version:
+        environment["tensorflow_version"] = origin.tensorflow_version
+    options = {
+        "model_optimization_modes": origin.optimizations,
+        "allow_custom_ops": origin.allow_custom_ops,
+        "enable_select_tf_ops": origin.enable_select_tf_ops,
+        "force_select_tf_ops": origin.force_select_tf_ops,
+    }
+    return bytes(encode(CONVERSION_METADATA, {"environment": environment, "options": options}).data)
+
 
 __all__ = ["TFLiteFile", "export"]
 
@@ -73,11 +118,12 @@ class Ports(NamedTuple):
 
 
 Describe = Callable[[Sequence[Ports]], tuple[bytes, Callable[[int], bytes]]]
-"""Returns the metadata entry that describes subgraphs, and what gives the bytes that follow a file of a size."""
+"""Returns the metadata entry that describes subgraphs, and a function from the file's size to the bytes that follow
+it."""
 
 
 class Place(NamedTuple):
-    """Where a value is in a file.
+    """The location of a value in a file.
 
     Attributes:
         subgraph: Index of the subgraph.
@@ -91,10 +137,10 @@ class Place(NamedTuple):
 
 
 class _Exporter:
-    """Turns functions into subgraphs as they are met."""
+    """Assigns subgraphs to functions as they are encountered."""
 
     def __init__(self, module: ModuleOp, *, restate: bool, target: str, naming: Naming) -> None:
-        self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
+        self.functions = functions_of(module)
         self.exact = tfl_file.is_image(module)
         versions = tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS))
         self.shared = Shared(versions, are_least=restate, target=target, naming=naming)
@@ -146,7 +192,7 @@ class _Exporter:
         return index
 
     def build(self) -> None:
-        """Fills all subgraphs; those that are called join the list while it is worked through.
+        """Fills all subgraphs; called ones join the list as it is processed.
 
         Raises:
             ConversionError: The module holds something that the file can't, or that the target doesn't have.
@@ -175,13 +221,13 @@ class _Exporter:
 
 
 def _check_depth(function: FuncOp, caller: Subgraph | None) -> None:
-    """Raises an error if a function is recursive."""
+    """Checks that no function is recursive."""
     while caller is not None:
         if caller.function is function:
             raise error(
                 "recursive-function",
                 f"the function {symbol_name(function)!r} calls itself",
-                hint="LiteRT has no recursion; write it as a loop",
+                hint="LiteRT does not support recursion; write it as a loop",
             )
         caller = caller.caller
 
@@ -247,7 +293,7 @@ def _description(module: ModuleOp) -> str:
 
 
 def _metadata(module: ModuleOp, codes: OperatorCodes, origin: Origin | None, restate: bool) -> dict[str, bytes]:
-    """Returns the metadata entries: those of the file that a module is the image of, else new ones."""
+    """Returns the metadata entries: those of the file that the module represents, else new ones."""
     if tfl_file.is_image(module):
         carried = module.attributes.get(tfl_file.METADATA)
         items = carried.data.items() if isinstance(carried, DictionaryAttr) else ()
@@ -284,11 +330,12 @@ def export(
         origin: How the model was created, for its metadata; `None` leaves that entry out.
         metadata: Further entries.
         large: Size in bytes from which on the file has the form for large files.
-        places: Takes the tensor that each value is in.
-        restate: Whether operators of a file that was read get the versions that their calls need, if it has lower ones.
-        describe: Returns the metadata entry of what the inputs and outputs mean, and what follows the file.
-        target_runtime: The release of the runtime that is to run the file; any if empty.
-        naming: How tensors are called.
+        places: Records the tensor of each value.
+        restate: Whether operators of an imported file get the versions that their calls require if it states lower
+            ones.
+        describe: Returns the metadata entry that describes inputs and outputs, and the bytes that follow the file.
+        target_runtime: The release of the runtime that has to run the file; any if empty.
+        naming: How tensors are named.
     """
     exporter = _Exporter(module, restate=restate, target=target_runtime, naming=naming)
     entries = exporter.entries()

@@ -1,4 +1,4 @@
-"""The meaning of inputs and outputs: a metadata entry of the file, and the archive of label files behind it."""
+"""Metadata of inputs and outputs: an entry of the file, and an archive of label files after it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class TensorCard(NamedTuple):
     """The metadata of an input or output.
 
     Attributes:
-        name: A name for people; empty for the port's.
-        description: What it is.
+        name: A readable name; empty for the port's.
+        description: Its description.
         labels: Name and content of the file of labels; `None` without labels.
-        mean: What is taken from each channel before the model is fed.
-        std: What each channel is divided by then.
+        mean: The value to subtract from each channel before the model is fed.
+        std: The value to divide each channel by after that.
         minimum: The smallest value, by channel.
         maximum: The largest one.
-        content: `image` or `feature`; empty for what the shape and the other fields suggest.
+        content: `image` or `feature`; if empty, the shape and the other fields decide.
     """
 
     name: str = ""
@@ -58,9 +58,9 @@ class Card(NamedTuple):
     """The metadata of a model.
 
     Attributes:
-        texts: Name, description, version, author and license, as far as they are known.
-        inputs: What is known about inputs, by name.
-        outputs: What is known about outputs, by name.
+        texts: Name, description, version, author and license, those that are known.
+        inputs: Metadata of inputs, by name.
+        outputs: Metadata of outputs, by name.
     """
 
     texts: Mapping[str, str]
@@ -72,7 +72,7 @@ def model_metadata(card: Card, subgraphs: Sequence[Ports]) -> bytes:
     """Returns the metadata entry.
 
     Args:
-        card: What is known about the model.
+        card: The model's metadata.
         subgraphs: The subgraphs that are called from outside, the file's first ones.
     """
     trees = [
@@ -87,7 +87,7 @@ def model_metadata(card: Card, subgraphs: Sequence[Ports]) -> bytes:
 
 
 def is_class_number(port: Port) -> bool:
-    """Returns whether a port's values are numbers of classes, rather than one score for each class."""
+    """Returns whether a port's values are class numbers, rather than a score for each class."""
     return port.type in ("INT32", "INT64")
 
 
@@ -119,7 +119,7 @@ def _content(port: Port, card: TensorCard) -> dict[str, Any]:
 
 
 class _Behind(io.BytesIO):
-    """A file in memory that counts its positions from the end of what it will follow."""
+    """A file in memory that counts positions from the start of the file that it will be appended to."""
 
     def __init__(self, start: int) -> None:
         super().__init__()
@@ -133,14 +133,14 @@ class _Behind(io.BytesIO):
 
 
 def archive(files: Mapping[str, bytes], start: int) -> bytes:
-    """Returns files as an archive that follows other bytes: readers find it from its end, and take it as it lies there.
+    """Returns files as an archive to append to other bytes: readers locate it from its end.
 
     Args:
         files: The contents by name.
-        start: How many bytes precede it.
+        start: The number of preceding bytes.
     """
     stream = _Behind(start)
-    # Readers on devices map the files where they lie, so nothing is compressed.
+    # Readers on devices map the files into memory, so nothing is compressed.
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as target:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, _NO_DATE)

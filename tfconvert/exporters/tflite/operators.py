@@ -14,7 +14,7 @@ from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import TFLITE
-from tfconvert.schema.tflite.versions import RULES, Call, Operand, first_release, operator_version, parse_release
+from tfconvert.schema.tflite.versions import Call, Operand, first_release, operator_version, parse_release, rules
 
 _PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES"]
 _CUSTOM = TFLITE.enums["BuiltinOperator"]["CUSTOM"]
@@ -38,12 +38,12 @@ class OperatorCodes:
     """The operators that a model uses, in the order of their first use.
 
     Attributes:
-        calls: How often each is used, custom ones by their own name.
+        calls: The number of uses of each, custom ones by their own name.
 
     Args:
         fixed: The versions that some have regardless of their calls, by name.
-        are_least: Whether they are higher if a call needs that.
-        target: The release of the runtime that is to run the model; any if empty.
+        are_least: Whether they are only minimum versions, which calls may raise.
+        target: The release of the runtime that has to run the model; any if empty.
     """
 
     def __init__(self, fixed: Mapping[str, int] | None = None, *, are_least: bool = False, target: str = "") -> None:
@@ -56,7 +56,7 @@ class OperatorCodes:
         self._forms: dict[tuple[object, ...], tuple[dict[str, Any], int, tuple[object, ...]]] = {}
 
     def use(self, name: str, number: int, version: int, custom: str = "") -> int:
-        """Notes a use of an operator and returns its index.
+        """Records a use of an operator and returns its index.
 
         Args:
             name: Enumerator of `BuiltinOperator`.
@@ -94,29 +94,29 @@ class OperatorCodes:
             subgraph: Finds the subgraphs that the op calls.
         """
         inputs, outputs = ([operand for _, operand in each] for each in (operands, results))
-        # Networks repeat their calls. By identity: types and attributes are interned, and are held here.
+        # Networks repeat their calls. The key is by identity: types and attributes are interned, and kept alive here.
         held = (*op.properties.values(), *inputs, *outputs)
         key = (name, len(inputs), *op.properties, *map(id, held))
         known = self._forms.get(key)
         if known is None:
             fields = options(op, subgraph)
-            version = operator_version(name, Call(tuple(inputs), tuple(outputs), fields)) if name in RULES else 1
+            version = operator_version(name, Call(tuple(inputs), tuple(outputs), fields)) if name in rules() else 1
             known = (fields, version, held)
             if op.op_name not in tfl.SUBGRAPHS:
                 self._forms[key] = known
         return known[0], known[1]
 
     def uses(self) -> list[tuple[str, int]]:
-        """Returns the builtin operators with the versions that they must have."""
+        """Returns the builtin operators with their required versions."""
         return [(name, code.version) for (name, custom), code in self._codes.items() if not custom]
 
     def to_register(self) -> Counter[str]:
-        """Returns how often custom operators are called that the app must register."""
+        """Returns the number of calls of custom operators that the app must register."""
         names = [custom for _, custom in self._codes if custom and operators.needs_registration(custom)]
         return Counter({name: self.calls[name] for name in names})
 
     def note(self, name: str, version: int, op: Operation) -> None:
-        """Notes the op that a version of an operator is for, if the target doesn't have it."""
+        """Records the op that requires a version of an operator, if the target doesn't have it."""
         if self._target and self._is_newer(name, version):
             self._newer.setdefault((name, version), []).append(op)
 
@@ -126,13 +126,13 @@ class OperatorCodes:
         return known is None or target is None or known > target
 
     def newer(self) -> Iterator[Diagnostic]:
-        """Yields an error for each version of an operator that the target doesn't have, with the first op it is for."""
+        """Yields an error for each version of an operator that the target doesn't have, with the first such op."""
         versions = {name: version for name, version in self.uses() if self._target and self._is_newer(name, version)}
         for (name, version), ops in self._newer.items():
             versions.pop(name, None)
             also = f" (and {len(ops) - 1} more)" if len(ops) > 1 else ""
             yield found_at(ops[0], _NEWER, f"{self._needed(name, version)}{also}", _OLDER)
-        # A file that was read states versions that its calls may not need.
+        # An imported file states versions that its calls may not require.
         for name, version in versions.items():
             yield Diagnostic(_NEWER, self._needed(name, version), hint=_OLDER)
 
@@ -159,7 +159,7 @@ class OperatorCodes:
 SubgraphIndex = Callable[[str, bool], int]
 """Returns the index of the subgraph that a function becomes, or of one that nothing else calls."""
 
-# Operators that leave their subgraphs in the shapes of one call: no other may call the same.
+# Operators that leave their subgraphs resized for one call: no other may call the same.
 _ALONE = frozenset({"while"})
 
 
@@ -200,29 +200,19 @@ def tree(
         results: Indices and types of the results' tensors.
         subgraph: Finds the subgraphs that the op calls.
     """
-    result = _tree(op, codes, operands, results, subgraph)
+    if op.op_name == tfl.CUSTOM:
+        result = _custom(op, codes, operands, results)
+    else:
+        operator = operators.lookup(op.op_name)
+        assert operator is not None
+        name = operator.name.upper()
+        fields, version = codes.form(op, name, operands, results, subgraph)
+        codes.note(name, version, op)
+        result = _call(codes.use(name, operator.code, version), operands, results)
+        if operator.options:
+            result[operator.union] = (operator.options, fields)
     if tfl_file.OPERATOR in op.attributes:
         result.update(tfl_file.from_dictionary("Operator", op.attributes[tfl_file.OPERATOR]))
-    return result
-
-
-def _tree(
-    op: tfl.TFLOp,
-    codes: OperatorCodes,
-    operands: Sequence[tuple[int, Operand]],
-    results: Sequence[tuple[int, Operand]],
-    subgraph: SubgraphIndex,
-) -> dict[str, Any]:
-    if op.op_name == tfl.CUSTOM:
-        return _custom(op, codes, operands, results)
-    operator = operators.lookup(op.op_name)
-    assert operator is not None
-    name = operator.name.upper()
-    fields, version = codes.form(op, name, operands, results, subgraph)
-    codes.note(name, version, op)
-    result = _call(codes.use(name, operator.code, version), operands, results)
-    if operator.options:
-        result[operator.union] = (operator.options, fields)
     return result
 
 

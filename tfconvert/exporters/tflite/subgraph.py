@@ -1,25 +1,126 @@
-"""One function as a subgraph: its tensors and operators."""
+"""One function as a subgraph: its tensors, their names, and its operators."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite import operators
-from tfconvert.exporters.tflite.buffers import Buffers
-from tfconvert.exporters.tflite.names import USERS, Naming
+from tfconvert.exporters.tflite.file import Buffers
 from tfconvert.exporters.tflite.operators import OperatorCodes, SubgraphIndex
 from tfconvert.schema.diagnostics import Diagnostic
-from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.dialects.locations import error_at, node_of, nodes_of
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, entry_names, port_names
+from tfconvert.schema.dialects.tfl import TFLOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import ABSENT, Operand
+
+_QUANTIZE = "quantize"
+_CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
+_ACTIVATION = "fused_activation_function"
+
+# Which operands of an operator are its filter and its bias.
+_WEIGHTS = {"conv_2d": (1, 2), "depthwise_conv_2d": (1, 2), "fully_connected": (1, 2), "transpose_conv": (1, 3)}
+
+
+class Naming(NamedTuple):
+    """Names of tensors.
+
+    Attributes:
+        is_official: Whether as TensorFlow's converter names them, which scripts look for: inputs and outputs by the
+            graph's tensors (`serving_default_x:0`, `StatefulPartitionedCall:0`), fused operators by all that is in
+            them. Otherwise inputs and outputs have their names in the signature, and operators are named after their
+            last node.
+    """
+
+    is_official: bool = False
+
+    def ports(self, function: FuncOp, which: str) -> list[str]:
+        """Returns names of a function's inputs or outputs; there may be too few.
+
+        Args:
+            function: The function.
+            which: `inputs` or `outputs`.
+        """
+        if EXPORTED_NAMES not in function.attributes:
+            names = entry_names(function, which)
+            return [name.removesuffix(":0") for name in names] if self.is_official else names
+        is_named = ENTRY_FUNCTION in function.attributes and self.is_official
+        return entry_names(function, which) if is_named else port_names(function, which)
+
+    def operator(self, op: TFLOp) -> str:
+        """Returns the name of an operator's result."""
+        if self.is_official and op.op_name == _QUANTIZE:
+            return op.name  # It has no node: the quantizer has inserted it.
+        return self.node(op.location) or op.op_name
+
+    def constant(self, location: Attribute, op: TFLOp | None = None, position: int = 0) -> str:
+        """Returns the name of a constant.
+
+        Args:
+            location: Its location.
+            op: The operator that is the first to use it.
+            position: The operand's index.
+        """
+        weights = _WEIGHTS.get(op.op_name) if op is not None and self.is_official else None
+        if op is not None and weights is not None and position in weights:
+            nodes = list(dict.fromkeys(nodes_of(op.location)))
+            # A filter has the name of the node that multiplies, and so has a bias that only the kernel requires. Others
+            # have the names of all fused nodes.
+            if position == weights[1]:
+                has_activation = tfl.attribute(op, _ACTIVATION) not in (None, "NONE")
+                return ";".join(nodes if len(nodes) > 1 + has_activation else nodes[-1:]) or "constant"
+            if nodes and nodes[-1] not in nodes_of(location):
+                return nodes[-1]
+        return self.node(location) or "constant"
+
+    def node(self, location: Attribute) -> str:
+        """Returns the name of a location; empty if it has none."""
+        return ";".join(dict.fromkeys(nodes_of(location))) if self.is_official else node_of(location)
+
+    def operands(self, op: TFLOp) -> Iterator[tuple[int, Value]]:
+        """Yields the operands in the order in which they are named, each with its position."""
+        found = list(enumerate(op.operands))
+        # TensorFlow's converter names the bias of a convolution before its filter: the filter gets the number.
+        return reversed(found) if self.is_official and op.op_name in _CONVOLUTIONS else iter(found)
+
+    def empty(self) -> Names:
+        """Returns no names, for a subgraph or a file."""
+        return Names("" if self.is_official else "_")
+
+
+USERS = Naming()
+"""The names that the user knows."""
+
+
+class Names:
+    """The names that are taken in a subgraph, or in a file.
+
+    Args:
+        joint: The text between a name and the number that makes it unique.
+    """
+
+    def __init__(self, joint: str = "_") -> None:
+        self._joint = joint
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def unique(self, wanted: str) -> str:
+        """Returns a name, with a number appended if it is taken, and reserves it."""
+        name = wanted
+        while name in self._taken:
+            number = self._next[wanted] = self._next.get(wanted, 0) + 1
+            name = f"{wanted}{self._joint}{number}"
+        self._taken.add(name)
+        return name
+
 
 _ABSENT = (-1, ABSENT)
 
@@ -33,15 +134,15 @@ class Shared:
         buffers: The constants.
         codes: The operators in use.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
-        naming: How tensors are called.
+        naming: Names of tensors.
         names: The names of tensors that are taken in the file.
         problems: Why the model can't be exported.
 
     Args:
         versions: The versions that some operators have regardless of their calls.
-        are_least: Whether they are higher if a call needs that.
+        are_least: Whether they are only minimum versions, which calls may raise.
         target: The release of the runtime that is to run the model; any if empty.
-        naming: How tensors are called.
+        naming: Names of tensors.
     """
 
     def __init__(
@@ -70,7 +171,7 @@ class Shared:
             self.problems.append(Diagnostic("unsupported-type", f"LiteRT has no tensors of {value_type}"))
             return ABSENT, {}
         shape = types.shape_of(value_type)
-        # Readers take for granted that there is a shape; without a rank it is empty.
+        # Readers expect a shape; without a rank it is empty.
         fields: dict[str, Any] = {"type": row.tflite, "shape": ()}
         if shape is not None:
             if max(shape, default=0) > _MAX_DIMENSION:
@@ -247,10 +348,10 @@ class Subgraph:
                 entry = self._constant(value, name, op, position)
             operands[position] = entry
         if op.op_name == "transpose_conv":
-            # Its kernel determines by the number of operands whether there is a bias.
+            # Its kernel decides by the number of operands whether there is a bias.
             operands = operands[:3] if operands[3:] == [_ABSENT] else operands
         elif op.op_name == "fully_connected" and not self._exact:
-            # Tools that read files take it for granted that a bias is named, even if it is absent.
+            # Tools expect an entry for the bias even if it is absent.
             operands += [_ABSENT] * (3 - len(operands))
         wanted = self._shared.naming.operator(op)
         results = []
@@ -266,10 +367,10 @@ class Subgraph:
         self._operators.append(tree)
 
     def _is_new_state(self, value: Value) -> bool:
-        """Returns whether a state must be marked: a file's own are as it has them, but passes may create others."""
+        """Returns whether a state must be marked: those of a file stay as they are, but passes may create others."""
         if tfl.is_absent(value) or tfl_file.is_variable(value):
             return False
-        return not self._exact or sequences.is_own_state(value)
+        return not self._exact or tfl.is_own_state(value)
 
     def _state(self, op: tfl.TFLOp, value: Value, known: tuple[int, Operand] | None) -> tuple[int, Operand]:
         """Marks the tensor of an operator's state as a variable.
@@ -282,16 +383,16 @@ class Subgraph:
             known: The tensor of the value, `None` if it has none yet.
 
         Raises:
-            ConversionError: Others may see the state, or its memory may not be large enough (`shared-state`).
+            ConversionError: Other ops may see the state, or its memory may be too small (`shared-state`).
         """
-        if sequences.keeps_state(op, value):
+        if tfl.keeps_state(op, value):
             state = self._add(value, self._unique(self._name_of(value)), 0)
             # Others that use the value don't mean the state, which the operator changes.
             if known is None:
                 del self._index[value]
             else:
                 self._index[value] = known
-        elif known is not None and sequences.is_own_state(value):
+        elif known is not None and tfl.is_own_state(value):
             state = known
         else:
             raise error_at(
@@ -304,7 +405,7 @@ class Subgraph:
         return state
 
     def _intermediates(self, op: tfl.TFLOp) -> tuple[int, ...]:
-        """Adds the tensors that a kernel has for itself; returns their indices."""
+        """Adds the internal tensors of a kernel; returns their indices."""
         indices = []
         for item in tfl_file.dictionaries(op.attributes[tfl_file.INTERMEDIATES]):
             value_type = item.data.get("tensor") if isinstance(item, DictionaryAttr) else None
@@ -358,7 +459,7 @@ class Subgraph:
         if constant is None:
             entry = self._index.get(value)
             return entry[0] if entry is not None else self._constant(value, "func.return")[0]
-        # A constant that is returned has a tensor of its own, under the name that the output has.
+        # A returned constant has a tensor of its own, with the output's name.
         name = self._unique(name or self._name_of(value))
         return self._add(value, name, self._buffer(constant, value, "func.return"))[0]
 
@@ -372,7 +473,7 @@ class Subgraph:
         return self._shared.naming.constant(owner.location) if isinstance(owner, Operation) else "constant"
 
     def signature_name(self, index: int) -> str:
-        """Returns a tensor's name in signatures: its name, as unique as the subgraph alone requires."""
+        """Returns a tensor's name in signatures, which is unique in the subgraph only."""
         name = str(self._tensors[index]["name"])
         return self._own_names.get(name, name)
 
@@ -415,12 +516,12 @@ def _without_value(op: Operation | object, user: str) -> Diagnostic:
     if isinstance(op, tfl.TFLOp) and op.op_name in tfl.HELD:
         return Diagnostic(
             "missing-value",
-            "the constant's value was left out of the text",
+            "the constant's value is missing from the text",
             op.name,
             node_of(op.location),
             hint="include all constants in the text",
         )
-    return Diagnostic("invalid-module", "a value is used that nothing computes", op=user)
+    return Diagnostic("invalid-module", "it uses a value that no op computes", op=user)
 
 
 def _carried(op: Operation, position: int) -> Attribute | None:

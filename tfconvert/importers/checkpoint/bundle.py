@@ -1,6 +1,6 @@
 """Reads TensorFlow's checkpoints ("tensor bundles"): an index of tensors, and shards that hold their data.
 
-`Checkpoint(prefix)` reads `<prefix>.index`, an SSTable of `BundleEntryProto`s by tensor name, and looks at the sizes of
+`Checkpoint(prefix)` reads `<prefix>.index`, an SSTable of `BundleEntryProto`s by tensor name, and checks the sizes of
 the shards `<prefix>.data-00000-of-0000N`; no tensor's data is read. `read` returns a tensor as a source for a
 `TensorData` handle: a slice of the shard, whose checksum is verified when it is first used.
 
@@ -10,23 +10,23 @@ May import: `schema`, protobuf, numpy, google_crc32c.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import google_crc32c
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from tfconvert.importers.checkpoint.slices import WHOLE, Extent, PartitionedSource, PartOfSource, slice_key
-from tfconvert.importers.checkpoint.sstable import read_table
-from tfconvert.importers.checkpoint.string_tensor import decode_strings
-from tfconvert.importers.checkpoint.wire import MalformedError, unmask
+from tfconvert.importers.checkpoint.sstable import MalformedError, read_table, read_varint, unmask
 from tfconvert.importers.containment import Folder
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import boxes, types
+from tfconvert.schema.dialects.boxes import Array, Box
 from tfconvert.schema.dialects.sources import BufferSource, FileSlice, Source, bytes_of
+from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.files import InputFile, is_file
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import (
     DT_STRING,
@@ -37,6 +37,197 @@ from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import (
     TrackableObjectGraph,
 )
 
+_CHECKSUM_SIZE = 4
+
+
+def decode_strings(data: memoryview, count: int, crc32c: int) -> np.ndarray[Any, np.dtype[Any]]:
+    """Returns the strings of a tensor as a flat array of `bytes`.
+
+    Args:
+        data: The tensor's bytes in the shard.
+        count: Number of strings.
+        crc32c: The checksum that the index has, unmasked.
+
+    Raises:
+        MalformedError: The data is damaged.
+    """
+    lengths, position = _lengths(data, count)
+    # The checksums cover the lengths at a fixed width, not as they are stored.
+    fixed = b"".join(length.to_bytes(4 if length < 1 << 32 else 8, "little") for length in lengths)
+    running = google_crc32c.value(fixed)
+    stored = bytes(data[position : position + _CHECKSUM_SIZE])
+    position += _CHECKSUM_SIZE
+    if running != unmask(int.from_bytes(stored, "little")):
+        raise MalformedError("the lengths of its strings are damaged: their checksum is wrong", "bad-checksum")
+    if position + sum(lengths) != len(data):
+        raise MalformedError("its strings don't fill their space")
+    text = bytes(data[position:])
+    if google_crc32c.extend(google_crc32c.extend(running, stored), text) != crc32c:
+        raise MalformedError("its strings are damaged: their checksum is wrong", "bad-checksum")
+    result = np.empty(count, object)
+    position = 0
+    for index, length in enumerate(lengths):
+        result[index] = text[position : position + length]
+        position += length
+    return result
+
+
+def _lengths(data: memoryview, count: int) -> tuple[list[int], int]:
+    """Returns the strings' lengths and the position after them."""
+    lengths = []
+    position = 0
+    for _ in range(count):
+        length, position = read_varint(data, position)
+        lengths.append(length)
+    return lengths, position
+
+
+Extent = tuple[int, int]
+"""Start and length of a slice in one dimension; the length -1 is the whole dimension."""
+
+WHOLE = -1
+
+_FIRST_SIGNED_BYTES = (0x80, 0xC0, 0xE0, 0xF0, 0xF8, 0xFC, 0xFE, 0xFF, 0xFF, 0xFF)
+_SECOND_SIGNED_BYTES = (0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0xC0)
+
+
+def slice_key(name: str, extents: Sequence[Extent]) -> bytes:
+    """Returns the key that a slice has in the index.
+
+    Args:
+        name: Key of the whole tensor.
+        extents: The slice's place.
+    """
+    text = name.encode().replace(b"\x00", b"\x00\xff")  # the encoding escapes byte 255 too, but no name has it
+    key = _unsigned(0) + text + b"\x00\x01" + _unsigned(len(extents))
+    return key + b"".join(_signed(start) + _signed(length) for start, length in extents)
+
+
+def _unsigned(value: int) -> bytes:
+    """Encodes a number so that encodings sort as numbers do: the count of its bytes, then its bytes."""
+    size = (value.bit_length() + 7) // 8
+    return bytes([size]) + value.to_bytes(size, "big")
+
+
+def _signed(value: int) -> bytes:
+    """Encodes a number so that encodings sort as numbers do: a unary count of bytes is mixed into the leading bits."""
+    size = (value if value >= 0 else ~value).bit_length() // 7 + 1
+    code = bytearray(value.to_bytes(size, "big", signed=True))
+    code[0] ^= _FIRST_SIGNED_BYTES[size - 1]
+    if size > 1:
+        code[1] ^= _SECOND_SIGNED_BYTES[size - 1]
+    return bytes(code)
+
+
+class PartitionedSource(Source):
+    """A tensor whose slices are tensors of their own; it is assembled as it is read, and not cached.
+
+    Attributes:
+        parts: The place in the whole, the shape and the source of each slice.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[tuple[tuple[slice, ...], Shape, Source], ...]) -> None:
+        self.parts = parts
+
+    @classmethod
+    def checked(cls, shape: Shape, slices: Sequence[tuple[Sequence[Extent], Shape, Source]]) -> PartitionedSource:
+        """Returns the source of a tensor after a check that its slices cover it exactly.
+
+        Args:
+            shape: The whole's shape.
+            slices: Place, shape and source of each slice.
+
+        Raises:
+            MalformedError: A slice isn't where it claims to be, two overlap, or something is missing.
+        """
+        if sum(prod(part_shape) for _, part_shape, _ in slices) != prod(shape):
+            raise MalformedError("they don't have as many elements as the tensor")
+        parts = [(_place(shape, extents, part_shape), part_shape, source) for extents, part_shape, source in slices]
+        if len(parts) > 1:
+            _check_disjoint(shape, [place for place, _, _ in parts])
+        return cls(tuple(parts))
+
+    def part(self, dtype: np.dtype[Any], shape: Shape, box: Box) -> Array:
+        result = np.empty(boxes.extent(box), dtype)
+        for place, part_shape, source in self.parts:
+            overlap = boxes.common(place, box)
+            if overlap is not None:
+                own = source.part(dtype, part_shape, boxes.relative(overlap, place))
+                result[boxes.relative(overlap, box)] = own
+        return result
+
+    def release(self) -> None:
+        for _, _, source in self.parts:
+            source.release()
+
+    def fingerprint(self) -> Hashable:
+        places = (tuple((part.start, part.stop) for part in place) for place, _, _ in self.parts)
+        return ("parts", *zip(places, (source.fingerprint() for _, _, source in self.parts), strict=True))
+
+
+class PartOfSource(Source):
+    """A slice of a tensor.
+
+    Attributes:
+        whole: The tensor's source.
+        shape: The tensor's shape.
+        place: Where in it the slice is.
+    """
+
+    __slots__ = ("place", "shape", "whole")
+
+    def __init__(self, whole: Source, shape: Shape, place: tuple[slice, ...]) -> None:
+        self.whole = whole
+        self.shape = shape
+        self.place = place
+
+    @classmethod
+    def checked(cls, whole: Source, shape: Shape, extents: Sequence[Extent]) -> PartOfSource:
+        """Returns the source of a slice after a check that it lies within the tensor."""
+        lengths = tuple(dim if length == WHOLE else length for dim, (_, length) in zip(shape, extents, strict=False))
+        return cls(whole, shape, _place(shape, extents, lengths))
+
+    @property
+    def part_shape(self) -> Shape:
+        """The slice's shape."""
+        return tuple(part.stop - part.start for part in self.place)
+
+    def part(self, dtype: np.dtype[Any], shape: Shape, box: Box) -> Array:
+        moved = zip(box, self.place, strict=True)
+        inside = tuple(slice(part.start + by.start, part.stop + by.start) for part, by in moved)
+        return self.whole.part(dtype, self.shape, inside)
+
+    def release(self) -> None:
+        self.whole.release()
+
+    def fingerprint(self) -> Hashable:
+        return ("part", self.shape, tuple((part.start, part.stop) for part in self.place), self.whole.fingerprint())
+
+
+def _place(shape: Shape, extents: Sequence[Extent], part_shape: Shape) -> tuple[slice, ...]:
+    """Returns the index expression of a slice after a check of its bounds and its shape."""
+    if not len(shape) == len(extents) == len(part_shape):
+        raise MalformedError("one has another rank than the tensor")
+    place = []
+    for dim, (start, length), part_dim in zip(shape, extents, part_shape, strict=True):
+        start, length = (0, dim) if length == WHOLE else (start, length)
+        if start < 0 or length != part_dim or start + length > dim:
+            raise MalformedError("one lies outside of the tensor, or isn't as long as it should be")
+        place.append(slice(start, start + length))
+    return tuple(place)
+
+
+def _check_disjoint(shape: Shape, places: Sequence[tuple[slice, ...]]) -> None:
+    """Checks that no two slices overlap; since they have as many elements as the whole, they then cover it."""
+    taken = np.zeros(shape, np.bool_)
+    for place in places:
+        if taken[place].any():
+            raise MalformedError("two of them overlap")
+        taken[place] = True
+
+
 OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 # The prefix of a slice's key; no tensor's own key has it.
@@ -44,8 +235,8 @@ _SLICE_MARK = b"\0"
 
 _NEWEST_VERSION = 1
 
-# Shards of a checkpoint that stay open until the conversion is over; those of one with more are opened anew each time,
-# since a process may have some hundred open files only.
+# Maximum number of shards that stay open during the conversion; if there are more, each is opened for every read, since
+# a process may only have some hundred open files.
 _MAX_OPEN = 64
 
 _DAMAGE = frozenset({"bad-checksum", "bad-index", "truncated-index"})
@@ -196,7 +387,7 @@ class Checkpoint:
                 self._slices[key] = entry
 
     def _check_place(self, entry: Entry, shards: int) -> None:
-        """Checks that the entry's data is where its shard has data."""
+        """Checks that the entry's data lies within its shard."""
         file = self._shards.get(entry.shard_id)
         if file is None:
             if not 0 <= entry.shard_id < shards:
@@ -206,7 +397,7 @@ class Checkpoint:
             self._shards[entry.shard_id] = file
         if entry.offset + entry.size > file.size:
             needed = entry.offset + entry.size
-            message = f"{file.path} is cut off: it has {file.size} bytes, the index speaks of {needed} and more"
+            message = f"{file.path} is truncated: it has {file.size} bytes, the index refers to {needed} or more"
             raise error("truncated-shard", message, hint=_DAMAGE_HINT)
 
     def _parts(self, key: str, entry: Entry) -> list[tuple[tuple[Extent, ...], Entry]]:
@@ -220,7 +411,7 @@ class Checkpoint:
                 raise MalformedError("one has another element type than the tensor")
             parts.append((extents, part))
         if sum(part.size for _, part in parts) > sum(file.size for file in self._shards.values()):
-            raise MalformedError("they have more bytes than there are")
+            raise MalformedError("they have more bytes than their shards")
         return parts
 
     def _source(self, key: str, entry: Entry) -> Source:
@@ -253,7 +444,7 @@ def _read_index(prefix: str, folder: Folder) -> bytes:
         return folder.read(path)
     except FileNotFoundError as problem:
         legacy = is_file(prefix)
-        hint = "it seems to be a checkpoint of the old format V1; save the model anew" if legacy else _DAMAGE_HINT
+        hint = "it seems to be a checkpoint of the old format V1; save the model again" if legacy else _DAMAGE_HINT
         raise error("missing-index", f"the checkpoint's index {path} doesn't exist", hint=hint) from problem
     except OSError as problem:
         raise error("unreadable-file", f"{path} can't be read: {problem.strerror}") from problem
@@ -285,7 +476,7 @@ def _parse_header(value: bytes) -> int:
 
 
 def _parse_entry(value: bytes) -> Entry:
-    """Returns an entry that is consistent in itself."""
+    """Returns an entry after a check that it is consistent."""
     try:
         proto = BundleEntryProto.FromString(value)
     except DecodeError as problem:
@@ -309,11 +500,11 @@ def _extents(part: TensorSliceProto) -> tuple[Extent, ...]:
 
 
 def _check_size(entry: Entry) -> None:
-    """Compares an entry's size with its shape, as far as the element type has a width."""
+    """Compares an entry's size with its shape, if the element type has a fixed width."""
     count = prod(entry.shape)
     row = types.from_number(entry.dtype)
     if entry.dtype == DT_STRING:
-        # Each string takes a byte at least, for its length.
+        # Each string takes at least one byte for its length.
         fits = count <= entry.size
     else:
         fits = row is None or row.dtype.kind == "O" or count * row.dtype.itemsize == entry.size

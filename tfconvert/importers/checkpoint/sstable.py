@@ -2,15 +2,140 @@
 
 A file is a sequence of blocks and a footer. The footer points to the index block, with pointers to the data blocks. A
 block is a run of entries, whose keys omit their common prefix with the key before, and then restart points that only a
-search needs; after each block are its compression and its checksum.
+search needs; after each block are its compression and its checksum. Compressed blocks are snappy's.
+
+The readers of binary formats don't know the file that their bytes come from. They raise `MalformedError`, and the
+caller that opened the file converts it to a `ConversionError` that names the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfconvert.importers.checkpoint.snappy import decompress
-from tfconvert.importers.checkpoint.wire import MalformedError, check, read_varint
+import google_crc32c
+
+# The maximum number of bytes of a 64-bit number.
+_LONGEST = 10
+
+_MASK_DELTA = 0xA282EAD8
+
+
+class MalformedError(Exception):
+    """Bytes that don't follow their format.
+
+    Attributes:
+        code: The diagnostic code of the kind of damage.
+    """
+
+    def __init__(self, message: str, code: str = "bad-index") -> None:
+        # The message follows a file's name and a colon.
+        super().__init__(message)
+        self.code = code
+
+
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """Reads a number of seven bits a byte, the lowest first.
+
+    Returns:
+        The number and the position after it.
+
+    Raises:
+        MalformedError: The data ends within the number, or it has more than 64 bits.
+    """
+    if position < len(data) and data[position] < 0x80:
+        return data[position], position + 1  # most numbers
+    value = shift = 0
+    for index in range(position, min(position + _LONGEST, len(data))):
+        byte = data[index]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return value, index + 1
+        shift += 7
+    raise MalformedError("a number has no end or is too large")
+
+
+def unmask(stored: int) -> int:
+    """Returns the CRC-32C of a stored (masked) one, which is rotated and shifted."""
+    rotated = (stored - _MASK_DELTA) & 0xFFFFFFFF
+    return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
+
+
+def check(data: bytes, stored: int, what: str) -> None:
+    """Compares bytes with their stored (masked) checksum.
+
+    Raises:
+        MalformedError: They differ (`bad-checksum`).
+    """
+    if google_crc32c.value(data) != unmask(stored):
+        raise MalformedError(f"{what} is damaged: its checksum is wrong", "bad-checksum")
+
+
+# No element of the format expands to more than 64 bytes, so data that states a larger size is rejected.
+_MAX_SNAPPY_RATIO = 64
+
+
+def decompress(data: bytes) -> bytes:
+    """Returns the contents of a snappy block.
+
+    Raises:
+        MalformedError: The data is not a snappy block.
+    """
+    size, position = read_varint(data, 0)
+    if size > len(data) * _MAX_SNAPPY_RATIO:
+        raise MalformedError("a compressed block states an impossible size")
+    result = bytearray()
+    while position < len(data):
+        if data[position] & 3:
+            length, offset, position = _copy_element(data, position)
+            _append_copy(result, length, offset)
+        else:
+            length, position = _literal_element(data, position)
+            result += data[position : position + length]
+            position += length
+        if len(result) > size:
+            break
+    if len(result) != size:
+        raise MalformedError("a compressed block does not have the size that it states")
+    return bytes(result)
+
+
+def _literal_element(data: bytes, position: int) -> tuple[int, int]:
+    """Returns a literal's length and the position of its bytes."""
+    length = data[position] >> 2
+    position += 1
+    if length >= 60:  # the length doesn't fit the tag: 1 to 4 bytes of it follow
+        count = length - 59
+        length = int.from_bytes(data[position : position + count], "little")
+        position += count
+    length += 1
+    if position + length > len(data):
+        raise MalformedError("a compressed block ends too early")
+    return length, position
+
+
+def _copy_element(data: bytes, position: int) -> tuple[int, int, int]:
+    """Returns a back reference's length and offset, and the position after it."""
+    tag = data[position]
+    count = (0, 1, 2, 4)[tag & 3]
+    offset = int.from_bytes(data[position + 1 : position + 1 + count], "little")
+    position += 1 + count
+    if position > len(data):
+        raise MalformedError("a compressed block ends too early")
+    if count == 1:
+        return 4 + (tag >> 2 & 7), offset | tag >> 5 << 8, position
+    return 1 + (tag >> 2), offset, position
+
+
+def _append_copy(result: bytearray, length: int, offset: int) -> None:
+    """Appends `length` bytes from `offset` bytes back; the two ranges may overlap and then repeat."""
+    if not 0 < offset <= len(result):
+        raise MalformedError("a compressed block refers to before its start")
+    start = len(result) - offset
+    chunk = result[start : start + length]
+    result += (chunk * (length // offset + 1))[:length]
+
 
 _MAGIC = 0xDB4775248B80FB57.to_bytes(8, "little")
 _FOOTER_SIZE = 48
@@ -37,7 +162,7 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     if len(data) < _FOOTER_SIZE:
         raise MalformedError("the file is too short to be a checkpoint's index", "truncated-index")
     if not data.endswith(_MAGIC):
-        raise MalformedError("the file doesn't end as a checkpoint's index does; it is cut off, or something else")
+        raise MalformedError("the file doesn't end like a checkpoint's index; it is truncated or of another format")
     footer = data[-_FOOTER_SIZE:]
     _, _, position = _handle(footer, 0)  # the block of meta data, which checkpoints don't use
     last: bytes | None = None
@@ -48,7 +173,7 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
                 raise MalformedError("the keys are not in order")
             budget -= len(key)
             if budget < 0:
-                raise MalformedError("the keys claim an impossible size")
+                raise MalformedError("the keys have an impossible size")
             last = key
             yield key, value
 

@@ -1,18 +1,226 @@
-"""AttrValues of NodeDefs and FunctionDefs to attributes, as TensorFlow's MLIR dialects have them."""
+"""AttrValues and TensorProtos of NodeDefs and FunctionDefs to attributes and constants, and the checks of an OpDef."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from tfconvert.importers.graph.tensor_proto import import_tensor, shape_of
-from tfconvert.schema.diagnostics import error
+import numpy as np
+
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, DictionaryAttr
 from tfconvert.schema.ir.types import NONE
+from tfconvert.schema.limits import budget
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+MAX_BYTES = 1 << 33
+"""Maximum size of a constant: a hostile file can state any shape in a few bytes."""
+
+_MAX_RANK = 64
+# The limits of numpy; the second even where one dimension is 0.
+_MAX_ELEMENTS = 1 << 58
+
+# `DataType` number -> the TensorProto field that holds its elements one by one.
+_FIELDS: dict[int, str] = {
+    1: "float_val",
+    2: "double_val",
+    3: "int_val",
+    4: "int_val",
+    5: "int_val",
+    6: "int_val",
+    7: "string_val",
+    8: "scomplex_val",
+    9: "int64_val",
+    10: "bool_val",
+    11: "int_val",
+    12: "int_val",
+    13: "int_val",
+    14: "half_val",
+    15: "int_val",
+    16: "int_val",
+    17: "int_val",
+    18: "dcomplex_val",
+    19: "half_val",
+    22: "uint32_val",
+    23: "uint64_val",
+    24: "float8_val",
+    25: "float8_val",
+    29: "int_val",
+    30: "int_val",
+}
+
+
+def shape_of(shape: pb.TensorShapeProto) -> types.Shape | None:
+    """Returns a shape proto's dimensions, -1 where unknown; `None` if the rank is unknown."""
+    return None if shape.unknown_rank else tuple([max(dim.size, -1) for dim in shape.dim])
+
+
+def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:
+    """Returns the constant that a TensorProto holds.
+
+    Args:
+        tensor: The proto; `tensor_content`, or one of the `_val` fields whose last element repeats.
+        node: The node whose attribute it is, for error messages.
+
+    Raises:
+        ConversionError: Unknown dtype, a shape that is not static or absurd, or contents that don't fill the shape.
+    """
+    row = types.from_number(tensor.dtype)
+    if row is None or (tensor.dtype not in _FIELDS):
+        raise _bad(node, f"has element type {tensor.dtype}, which can't be a constant")
+    shape = shape_of(tensor.tensor_shape)
+    if not types.is_static(shape):
+        raise _bad(node, "has a shape that is not static")
+    assert shape is not None
+    elements, most = 1, 1
+    for dim in shape:
+        elements *= dim
+        most *= dim or 1
+    if len(shape) > _MAX_RANK or most > _MAX_ELEMENTS or elements * max(row.dtype.itemsize, 1) > MAX_BYTES:
+        raise _bad(node, f"states the absurd shape {list(shape)}")
+    if tensor.tensor_content and row.dtype != object:
+        content = tensor.tensor_content
+        if len(content) != elements * row.dtype.itemsize:
+            raise _bad(
+                node, f"holds {len(content)} bytes, but its shape {list(shape)} needs {elements * row.dtype.itemsize}"
+            )
+        return tensor_data.of_array(np.frombuffer(content, row.dtype).reshape(shape), row.mlir)
+    return _from_values(tensor, row, shape, elements, node)
+
+
+def _from_values(
+    tensor: pb.TensorProto, row: types.ElementType, shape: types.Shape, elements: int, node: str
+) -> tensor_data.Constant:
+    field: Any = getattr(tensor, _FIELDS[row.number])
+    values = _decode(field, row)
+    if len(values) > elements:
+        raise _bad(node, f"holds {len(values)} values for {elements} elements")
+    if len(values) == elements:
+        return tensor_data.of_array(values.reshape(shape), row.mlir)
+    last = values[-1:] if len(values) else np.array([b""] if row.dtype == object else [0], row.dtype)
+    if len(values) <= 1:
+        return tensor_data.of_array(np.broadcast_to(last.reshape(()), shape), row.mlir)
+    rest = np.broadcast_to(last, elements - len(values))
+    if row.dtype == object or elements * row.dtype.itemsize <= tensor_data.MAX_READ_BYTES:
+        # Each string takes a pointer; short lists are read as they are.
+        budget().take_bytes(elements * row.dtype.itemsize, f"the constant of the node {node!r}")
+        return tensor_data.of_array(np.concatenate((values, rest)).reshape(shape), row.mlir)
+    pieces = tuple(tensor_data.of_array(piece, row.mlir) for piece in (values, rest))
+    whole = tensor_data.defer("concat", pieces, (elements,), 0)
+    return tensor_data.defer("reshape", (whole,), shape, shape)
+
+
+def _decode(field: Any, row: types.ElementType) -> tensor_data.Array:
+    if row.name in ("half", "bfloat16"):
+        return np.array(field, np.uint16).view(row.dtype)
+    if row.name.startswith("float8"):
+        return np.frombuffer(field, row.dtype)
+    if row.name.startswith("complex"):
+        return np.array(field, np.float64 if row.name == "complex128" else np.float32).view(row.dtype)
+    if row.dtype == object:
+        values = np.empty(len(field), object)
+        values[:] = list(field)
+        return values
+    if row.dtype.kind in "iu" and row.dtype.itemsize < 4:
+        return np.array(field, np.int64).astype(row.dtype)
+    return np.array(field, row.dtype)
+
+
+def _bad(node: str, what: str) -> ConversionError:
+    return error("bad-tensor", f"the tensor {what}", op="tf.Const", node=node, hint="the model file is damaged")
+
+
+def of_type(number: pb.DataType) -> pb.AttrValue:
+    """Returns the AttrValue of an element type."""
+    return pb.AttrValue(type=number)
+
+
+def integers(name: str, *values: int) -> pb.NodeDef:
+    """Returns a constant node: a scalar of one value, a vector of more."""
+    tensor = pb.TensorProto(dtype=pb.DT_INT32, int_val=values)
+    if len(values) > 1:
+        tensor.tensor_shape.dim.add(size=len(values))
+    return pb.NodeDef(name=name, op="Const", attr={"dtype": of_type(pb.DT_INT32), "value": pb.AttrValue(tensor=tensor)})
+
+
+KINDS = {
+    "string": "s",
+    "int": "i",
+    "float": "f",
+    "bool": "b",
+    "type": "type",
+    "shape": "shape",
+    "tensor": "tensor",
+    "func": "func",
+}
+"""An OpDef attribute's type -> the AttrValue field that holds it; all others are lists."""
+
+_LISTS = ("s", "i", "f", "b", "type", "shape", "tensor", "func")
+
+
+class AttributeRule(NamedTuple):
+    """The constraints on an attribute.
+
+    Attributes:
+        field: The AttrValue field that must hold the value.
+        is_required: Whether there is no default.
+        items: The field of a list's items, or of the value itself where it is not a list.
+        allowed: The allowed values, every item of a list; empty if there is no limit.
+        minimum: The minimum value, or length of a list; `None` if there is no limit.
+        is_limited: Whether a value of the right kind can be invalid.
+    """
+
+    field: str
+    is_required: bool
+    items: str
+    allowed: frozenset[bytes | int]
+    minimum: int | None
+    is_limited: bool
+
+    @classmethod
+    def of(cls, attr: pb.OpDef.AttrDef) -> AttributeRule:
+        """Returns the constraints of an OpDef's attribute."""
+        listed = attr.type.removeprefix("list(").removesuffix(")")
+        values = attr.allowed_values.list
+        return cls(
+            KINDS.get(attr.type, "list"),
+            not attr.HasField("default_value"),
+            KINDS.get(listed, ""),
+            frozenset([*values.s, *values.type]),
+            attr.minimum if attr.has_minimum else None,
+            attr.has_minimum or attr.HasField("allowed_values"),
+        )
+
+    def problem(self, value: pb.AttrValue) -> str:
+        """Returns the reason why a value is invalid, empty if it is valid."""
+        there = value.WhichOneof("value")
+        if there == "placeholder" or (there is None and not self.is_required):
+            return ""
+        if there != self.field:
+            return f"holds {there or 'nothing'!r} instead of {self.field!r}"
+        return self._limit_problem(value) if self.is_limited else ""
+
+    def _limit_problem(self, value: pb.AttrValue) -> str:
+        is_list = self.field == "list"
+        if self.minimum is not None:
+            size = max(len(getattr(value.list, field)) for field in _LISTS) if is_list else value.i
+            if size < self.minimum:
+                return f"{'has the length' if is_list else 'is'} {size}, which must be at least {self.minimum}"
+        if self.allowed:
+            items = getattr(value.list, self.items) if is_list else (getattr(value, self.items),)
+            wrong = [item for item in items if item not in self.allowed]
+            if wrong:
+                return f"is {_shown(wrong[0])}, which must be one of {', '.join(sorted(map(_shown, self.allowed)))}"
+        return ""
+
+
+def _shown(value: bytes | int) -> str:
+    if isinstance(value, bytes):
+        return repr(value.decode(errors="replace"))
+    return str(types.element_type(value) or value)
 
 
 def _string(value: bytes) -> Attribute:
@@ -67,7 +275,7 @@ def import_attribute(value: pb.AttrValue, node: str) -> Attribute:
 
     Args:
         value: The proto.
-        node: Whose attribute it is, for error messages.
+        node: The owner of the attribute, for error messages.
     """
     kind = value.WhichOneof("value")
     if kind is None:

@@ -13,26 +13,26 @@ from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, Location
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 SourceOf = Callable[[str], Location]
-"""From a node's full name (`node@function`) to its source location; `UNKNOWN_LOC` if unknown."""
+"""Returns the source location of a node by its full name (`node@function`); `UNKNOWN_LOC` if unknown."""
 
 # Frames of installed packages are less useful than the user's own.
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 
 
 def no_source(name: str) -> Location:
-    """Returns that nothing is known, for models without debug info."""
+    """Returns the unknown location, for models without debug info."""
     return UNKNOWN_LOC
 
 
 DEBUG_INFO = Path("debug", "saved_model_debug_info.pb")
-"""Where a SavedModel's folder has debug info."""
+"""The path of debug info in a SavedModel's folder."""
 
 
 def load_debug_info(folder: Folder) -> SourceOf:
-    """Returns how to find the source line of a SavedModel's node.
+    """Returns a function that finds the source line of a SavedModel's node.
 
     Raises:
-        ConversionError: There is debug info, but it can't be read (`damaged-debug-info`) or lies elsewhere
+        ConversionError: The debug info can't be read (`damaged-debug-info`) or lies elsewhere
             (`outside-model`).
     """
     file = folder.path / DEBUG_INFO

@@ -29,7 +29,6 @@ class FunctionLibrary:
         self._instances: dict[tuple[str, tuple[tuple[str, bytes], ...]], str] = {}
 
     def __contains__(self, name: str) -> bool:
-        """Returns whether there is a function of a name."""
         return name in self._definitions
 
     def definition(self, name: str) -> pb.FunctionDef | None:
@@ -53,7 +52,7 @@ class FunctionLibrary:
         instance = self._instances.get(key)
         if instance is None:
             if len(self._instances) == _MAX_INSTANCES:
-                raise _bad(name, "is used with ever new attributes")
+                raise _bad(name, "is called with new attributes again and again")
             instance = self._instances[key] = self._unused(name)
             self._definitions[instance] = _instantiate(definition, instance, bound)
         return instance
@@ -95,7 +94,7 @@ class FunctionLibrary:
 
 
 def _functions(value: pb.AttrValue) -> list[pb.NameAttrList]:
-    """Returns the functions that an attribute names, to be changed in place."""
+    """Returns the functions that an attribute names; callers may change them."""
     kind = value.WhichOneof("value")
     return [value.func] if kind == "func" else list(value.list.func) if kind == "list" else []
 

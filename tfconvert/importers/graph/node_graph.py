@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from tfconvert.importers.graph import executor_ops, op_forms
+from tfconvert.importers.graph import op_forms
 from tfconvert.importers.graph.attributes import import_attribute
 from tfconvert.importers.graph.debug_info import SourceOf, no_source
 from tfconvert.importers.graph.function_instances import FunctionLibrary
@@ -29,13 +29,13 @@ from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
-# Of a cycle so many nodes are named.
+# Maximum number of nodes of a cycle in the message.
 _SHOWN_NODES = 8
 
-# The op whose attributes are large and seldom equal.
+# The op whose attributes are large and rarely equal.
 _CONSTANT = "Const"
 
-# So many forms of nodes are remembered: most models have fewer, some tell apart each node by a private attribute.
+# Cache size of forms of nodes: most models have fewer; in some each node has a private attribute of its own.
 _MAX_FORMS = 4096
 
 # Private attributes that are in the types, or that are only hints to TensorFlow's executor.
@@ -75,7 +75,7 @@ def parse_function_input(text: str) -> TensorName:
 
 
 def _is_index(text: str) -> bool:
-    """Returns whether a text is the number of an output: none has more of them than nine digits tell."""
+    """Returns whether a text is the number of an output; no op has more outputs than nine digits can count."""
     return text.isascii() and text.isdecimal() and len(text) <= 9
 
 
@@ -112,11 +112,11 @@ class ImportContext:
     Attributes:
         registry: The source of op definitions.
         library: The model's functions.
-        source_of: From a node's full name to its source location.
+        source_of: Returns the source location of a node by its full name.
         is_raw: Whether graphs are imported as they are, legacy nodes included.
         is_functional: Whether graphs that need no executor are imported as plain ops.
         callees: Functions that the imported nodes name, each with the first such node.
-        forms: The forms of nodes that were met, by op, device and attributes.
+        forms: The forms of nodes seen so far, by op, device and attributes.
     """
 
     __slots__ = ("callees", "forms", "is_functional", "is_raw", "library", "registry", "source_of")
@@ -194,12 +194,12 @@ class NodeGraphImporter:
         self._has_islands = True
 
     def import_into(self, block: Block, fetches: Sequence[TensorName], controls: Iterable[str]) -> Sequence[Value]:
-        """Adds what computes some values and runs some nodes to a block: a graph, or plain ops; returns the values.
+        """Adds the ops that compute values and run nodes to a block, as a graph or as plain ops; returns the values.
 
         Args:
             block: The block, whose arguments are among the feeds.
             fetches: The values, in order.
-            controls: Nodes that must have run, yielding nothing.
+            controls: Nodes that must run, without a value.
         """
         controls = list(controls)
         roots = [tensor.node for tensor in fetches if not self._is_fed(tensor)] + controls
@@ -207,13 +207,13 @@ class NodeGraphImporter:
         self._feed_frames()
         self._fed_nodes = {name for name, _ in self.feeds}
         order = self._topological_order(roots)
-        self._has_islands = not self.context.is_functional or any(node.op in executor_ops.OPS for node in order)
+        self._has_islands = not self.context.is_functional or any(node.op in op_forms.OPS for node in order)
         if not self._has_islands:
             self._block = block
         for node in order:
             self._done[node.name] = self._import_node(node)
         for node in order:
-            if node.op in executor_ops.NEXT_ITERATION:
+            if node.op in op_forms.NEXT_ITERATION:
                 self._close_loop(node)
         operands = [
             value if value is not None else self._resolve(tensor, "the graph's fetch")
@@ -231,7 +231,7 @@ class NodeGraphImporter:
         """Replaces a feed of an Enter's output by one of its input, so that the value still enters the frame."""
         for name, index in list(self.feeds):
             node = self.nodes.get(name)
-            if node is not None and node.op in executor_ops.ENTER:
+            if node is not None and node.op in op_forms.ENTER:
                 self._entered[name] = self.feeds.pop((name, index))
 
     def _is_fed(self, tensor: TensorName) -> bool:
@@ -246,7 +246,7 @@ class NodeGraphImporter:
         done: set[str] = set()
         open_nodes: set[str] = set()
         later: list[str] = []
-        # A name with its node is one whose inputs have been put on the stack after it.
+        # If the node stands beside its name, its inputs have been pushed after it.
         stack: list[tuple[str, pb.NodeDef | None]] = [(root, None) for root in reversed(roots)]
         while stack or later:
             if not stack:
@@ -262,7 +262,7 @@ class NodeGraphImporter:
                 continue
             node = self._node(name)
             needed = self._needed(node)
-            if node.op in executor_ops.NEXT_ITERATION:
+            if node.op in op_forms.NEXT_ITERATION:
                 later += needed
                 done.add(name)
                 order.append(node)
@@ -312,12 +312,12 @@ class NodeGraphImporter:
                 f"{user} uses output {tensor.argument or tensor.position!s}, which the op doesn't have",
                 op=f"tf.{self.nodes[tensor.node].op}",
                 node=tensor.node,
-                hint="if you named it, name another one; if not, the model file is damaged",
+                hint="if you named it, name another output; otherwise the model file is damaged",
             )
         return value
 
     def _import_node(self, node: pb.NodeDef) -> _Imported:
-        """Adds a node's op to the block; of a NextIteration the source; of a function's name the call."""
+        """Adds a node's op to the block: the source of a NextIteration, the call if the op is a function's name."""
         if node.op not in self.context.library:
             return self._import_op(node)
         call, places = self.context.library.call(node)
@@ -335,12 +335,12 @@ class NodeGraphImporter:
         attr = {key: values[key] for key in values}
         types_of_node, properties, attributes = self._form(node, attr, signature)
         op: Operation
-        if op_name in executor_ops.OPS:
-            resolved = executor_ops.ExecutorNode(op_name, types_of_node.outputs, attr, properties, attributes, location)
-            if op_name in executor_ops.NEXT_ITERATION:
-                op = executor_ops.build_source(resolved)
+        if op_name in op_forms.OPS:
+            resolved = op_forms.ExecutorNode(op_name, types_of_node.outputs, attr, properties, attributes, location)
+            if op_name in op_forms.NEXT_ITERATION:
+                op = op_forms.build_source(resolved)
             else:
-                op = executor_ops.build(resolved, *self._operands(node, types_of_node))
+                op = op_forms.build_executor_op(resolved, *self._operands(node, types_of_node))
         else:
             operands, tokens = self._operands(node, types_of_node)
             op = op_forms.build(node, attr, types_of_node, operands, properties, attributes, location)
@@ -364,7 +364,7 @@ class NodeGraphImporter:
         return form
 
     def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[Value], list[Value]]:
-        """Returns a node's data and control operands, as many and of such element types as its op declares."""
+        """Returns a node's data and control operands, after a check of their number and element types."""
         name = node.name
         tensors, controls = self._inputs[name]
         operands = [self._resolve(tensor, name) for tensor in tensors]
@@ -377,11 +377,11 @@ class NodeGraphImporter:
         """Adds the sink of a NextIteration."""
         imported = self._done[node.name]
         (value,), tokens = self._operands(node, imported.types)
-        self._block.add_op(executor_ops.build_sink(imported.op, value, tokens))
+        self._block.add_op(op_forms.build_sink(imported.op, value, tokens))
 
 
 def _cycle(name: str, path: list[str]) -> ConversionError:
-    """Returns the error of a node that depends on itself, with the nodes between; `path` leads to it, users first."""
+    """Returns the error of a node that depends on itself, with the cycle; `path` leads to it, users first."""
     between = path[path.index(name) :]
     shown = " <- ".join([*between[:_SHOWN_NODES], *(["..."] if len(between) > _SHOWN_NODES else []), name])
     return error("cyclic-graph", f"the node depends on itself: {shown}", node=name, hint="the model file is damaged")

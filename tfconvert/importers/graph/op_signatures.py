@@ -1,6 +1,6 @@
 """The inputs and outputs of an op's OpDef, preprocessed for resolving thousands of nodes.
 
-The bundled registry comes first: all of the converter relies on what TensorFlow's ops are, as TensorFlow itself does.
+The bundled registry comes first: the converter relies on TensorFlow's own definitions of its ops, as TensorFlow does.
 The model's own (stripped) op list comes second, for custom ops.
 """
 
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
-from tfconvert.importers.graph.attribute_rules import KINDS, AttributeRule
-from tfconvert.importers.graph.attributes import import_attribute
+from tfconvert.importers.graph.attributes import KINDS, AttributeRule, import_attribute
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_verify, types
@@ -99,14 +98,14 @@ class NodeTypes(NamedTuple):
 
 
 class OpSignature:
-    """An OpDef, digested.
+    """A preprocessed OpDef.
 
     Attributes:
         inputs: The input arguments.
         outputs: The output arguments.
         derived: Attributes that follow from operands and results, each with the AttrValue field that holds it.
-        dropped: Those of them that are not kept on IR ops.
-        rules: The constraints on each attribute that the OpDef declares; others are a node's private ones.
+        dropped: Derived attributes that are not kept on IR ops.
+        rules: The constraints on each attribute that the OpDef declares; others are private to a node.
         defaults: Default values of the declared attributes that are kept, as IR attributes.
         default_protos: The same for the derived ones, as protos.
         functions: Attributes that name functions.
@@ -196,9 +195,9 @@ class OpSignature:
         return NodeTypes(_elements(node, inputs), _elements(node, outputs), places, segments)
 
     def check_attributes(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> None:
-        """Checks that a node has the attributes that it must have, and that each is as the op demands.
+        """Checks that a node has all required attributes, and that each satisfies the op's constraints.
 
-        Those that determine types are checked where they are resolved, which is seldom.
+        Those that determine types are checked where they are resolved, which is rare.
 
         Raises:
             ConversionError: It is not (`bad-attribute`).
@@ -233,7 +232,7 @@ def _bad_attribute(node: pb.NodeDef, what: str) -> ConversionError:
 
 
 class OpRegistry:
-    """Looks ops up by name, preprocesses each once."""
+    """Looks ops up by name and preprocesses each once."""
 
     def __init__(self, stripped_op_list: Iterable[pb.OpDef] = ()) -> None:
         self._own = {op_def.name: op_def for op_def in stripped_op_list}

@@ -1,13 +1,17 @@
-"""Protobuf messages from files that may hold anything, in binary or as text, and from other packages."""
+"""Protobuf messages from untrusted files, in binary or as text, and from other packages."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.files import read_file
 from tfconvert.schema.limits import check_size
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -15,7 +19,7 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 def parse_proto(data: bytes, kind: type[AnyMessage], *, is_text: bool) -> AnyMessage:
-    """Returns the message that a file holds; a file may be called text and be binary, or the other way round.
+    """Returns the message in a file; binary contents may have a text file's name, and vice versa.
 
     Args:
         data: The contents of the file.
@@ -23,7 +27,7 @@ def parse_proto(data: bytes, kind: type[AnyMessage], *, is_text: bool) -> AnyMes
         is_text: Whether it should be text.
 
     Raises:
-        DecodeError: It is neither; the error is that of the format that its name states.
+        DecodeError: It is neither; the error is that of the format of its name.
         ConversionError: It is larger than the conversion's limits allow (`too-large-text`, `too-large-file`).
     """
     check_size(len(data), "text_bytes" if is_text else "proto_bytes")
@@ -78,3 +82,36 @@ def _text(data: bytes, kind: type[AnyMessage]) -> AnyMessage:
         raise DecodeError("its messages are nested too deep") from None
     except (UnicodeDecodeError, text_format.ParseError) as problem:
         raise DecodeError(str(problem)) from None
+
+
+_HINT = 'give an OpList: `op { name: "MyOp" input_arg { name: "x" type: DT_FLOAT } ... }` as text, or binary'
+
+
+def read_op_defs(source: object) -> Sequence[pb.OpDef]:
+    """Returns the op definitions of a file, or of a message in memory.
+
+    Args:
+        source: A path, or an OpList, TensorFlow's own or this package's; `None` holds none.
+
+    Raises:
+        ConversionError: The file can't be read (`unreadable-file`) or isn't an OpList (`bad-op-list`).
+    """
+    if source is None:
+        return ()
+    if isinstance(source, Message) and source.DESCRIPTOR.name == pb.OpList.DESCRIPTOR.name:
+        return pb.OpList.FromString(source.SerializeToString()).op
+    if not isinstance(source, str | os.PathLike):
+        raise error("bad-op-list", f"a {type(source).__name__} is neither a path nor an OpList", hint=_HINT)
+    path = Path(source)
+    try:
+        data = read_file(path)
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from None
+    try:
+        ops = parse_proto(data, pb.OpList, is_text=path.suffix in (".pbtxt", ".prototxt", ".txt")).op
+    except DecodeError as problem:
+        raise error("bad-op-list", f"{path} is not an OpList: {problem}", hint=_HINT) from None
+    nameless = any(not op_def.name for op_def in ops)
+    if not ops or nameless:
+        raise error("bad-op-list", f"{path} {'has an op without a name' if nameless else 'holds no ops'}", hint=_HINT)
+    return ops

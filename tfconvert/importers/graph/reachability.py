@@ -14,7 +14,7 @@ def needed_nodes(
     """Returns the targets and the nodes that they depend on through data or control inputs.
 
     Args:
-        nodes: The graph's nodes by name. Names that are missing there are passed over.
+        nodes: The graph's nodes by name. Missing names are ignored.
         targets: Tensors, or nodes as tensors of index 0.
         fed: Tensors as (node, index) at which the traversal stops.
     """
@@ -34,7 +34,7 @@ def needed_nodes(
 
 
 def dependent_nodes(nodes: Mapping[str, pb.NodeDef], sources: Iterable[str]) -> set[str]:
-    """Returns the names of the nodes that data of sources reaches, the sources themselves among them."""
+    """Returns the names of the nodes that data of sources reaches, including the sources."""
     users: dict[str, list[str]] = {}
     for node in nodes.values():
         for text in node.input:
@@ -51,7 +51,7 @@ def dependent_nodes(nodes: Mapping[str, pb.NodeDef], sources: Iterable[str]) -> 
 
 
 def unused_nodes(nodes: Mapping[str, pb.NodeDef]) -> list[str]:
-    """Returns the names of the nodes that no node uses and that could be meant as results, in the graph's order.
+    """Returns the names of unused nodes that could be results, in the graph's order.
 
     The pivots of a condition are excluded: a branch without pivots does not use them.
     """

@@ -1,23 +1,44 @@
-"""Variables of a SavedModel: the checkpoint key of each variable node.
+"""The initial state of a model: the checkpoint key of each variable, and the nodes that fill tables.
 
 TensorFlow 2: a called function's bound inputs name objects of the saved object graph; the checkpoint has an object
-graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: the restore op's
-assignments determine the key of each variable (`tfconvert/importers/graph/restore_ops.py`).
+graph of its own, whose edges have the same names, and whose nodes know their keys.
+
+TensorFlow 1: the restore op's assignments, `Assign(variable, RestoreV2(prefix, names, slices)[i])`, determine the key
+of each variable. A variable that is not saved may have its value from the model's initialisation, as long as that is a
+constant.
+
+Tables are filled by a part of the init op. TensorFlow 2 calls a function for each table, TensorFlow 1 has the nodes in
+the main graph. Vocabulary files are assets: the MetaGraph states which tensor holds a file's path, and the nodes that
+forward the path are replaced by it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
-from tfconvert.importers.checkpoint.bundle import Checkpoint
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from tfconvert.importers.checkpoint.bundle import WHOLE, Checkpoint, Extent
 from tfconvert.importers.containment import Folder
-from tfconvert.importers.graph.ref_variables import HANDLE
-from tfconvert.importers.graph.restore_ops import Saved, initial_value, saved_variables
+from tfconvert.importers.graph.attributes import import_tensor, shape_of
+from tfconvert.importers.graph.entry_points import EntryPoint, import_entries
+from tfconvert.importers.graph.legacy_ops import HANDLE, TEMPORARY
+from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf, tf_executor, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.dialects.tf_saved_model import (
+    ENTRY_FUNCTION,
+    AssetOp,
+    GlobalTensorOp,
+    SessionInitializerOp,
+    export_initializer,
+)
 from tfconvert.schema.files import is_missing
 from tfconvert.schema.ir.attributes import SymbolRefAttr
 from tfconvert.schema.ir.locations import NameLoc
@@ -25,9 +46,170 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+_ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
+# Collections of the ops that run once when a model is loaded.
+_INITIALIZERS = ("saved_model_main_op", "legacy_init_op", "main_op")
+
+_SLICE = re.compile(r"(?P<start>[0-9]{1,18}),(?P<length>[0-9]{1,18})|-")
+
+
+class Saved(NamedTuple):
+    """A value in a checkpoint.
+
+    Attributes:
+        key: The tensor's key.
+        extents: Start and length of the part of the tensor in each dimension; `None` for all of it.
+    """
+
+    key: str
+    extents: tuple[Extent, ...] | None = None
+
+
+def saved_variables(
+    meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef], keys: Collection[str]
+) -> dict[str, Saved]:
+    """Returns the place of each variable node's value.
+
+    Args:
+        meta_graph: The MetaGraph, whose saver names its restore op; without one, values are under variables' names.
+        nodes: The graph's nodes by name.
+        keys: The keys of the checkpoint.
+
+    Raises:
+        ConversionError: The restore nodes are damaged (`bad-slice`, `bad-tensor`).
+    """
+    saver = meta_graph.saver_def
+    if not saver.restore_op_name:
+        return {name: Saved(name) for name in nodes if name in keys}
+    if saver.version == pb.SaverDef.V1:
+        raise error(
+            "old-checkpoint",
+            "the model's checkpoint has the format V1, which no TensorFlow since 2016 writes",
+            hint="restore it in TensorFlow 1 and save it again",
+        )
+    saved: dict[str, Saved] = {}
+    constants: dict[str, list[str]] = {}
+    for variable, value in _assignments([saver.restore_op_name], nodes):
+        source = _saved(value, nodes, constants)
+        if source is not None:
+            saved[variable] = source
+    return saved
+
+
+def initial_value(
+    variable: str, meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef]
+) -> tensor_data.Constant | None:
+    """Returns a variable's value without a checkpoint, `None` if it is unknown."""
+    node = nodes.get(variable)
+    if node is not None and node.op == TEMPORARY:
+        shape, element = shape_of(node.attr["shape"].shape), types.from_number(node.attr["dtype"].type)
+        if element is None or shape is None or not types.is_static(shape):
+            return None
+        return tensor_data.of_array(np.zeros(shape, element.dtype), element.mlir)
+    collections = (meta_graph.collection_def[name] for name in _INITIALIZERS if name in meta_graph.collection_def)
+    starts = [name for each in collections for name in each.node_list.value]
+    starts += [
+        each.name
+        for key, signature in meta_graph.signature_def.items()
+        if key == "__saved_model_init_op"
+        for each in signature.outputs.values()
+    ]
+    value = dict(_assignments(starts, nodes)).get(variable)
+    source, _ = _through_identities(value, nodes) if value is not None else (None, 0)
+    if source is not None and source.op == "Fill" and len(source.input) >= 2:
+        return _filled(source, nodes)
+    return _constant(source)
+
+
+def _constant(node: pb.NodeDef | None) -> tensor_data.Constant | None:
+    return import_tensor(node.attr["value"].tensor, node.name) if node is not None and node.op == "Const" else None
+
+
+def _filled(fill: pb.NodeDef, nodes: Mapping[str, pb.NodeDef]) -> tensor_data.Constant | None:
+    """Returns the result of a `Fill` of constants, as used for large initial values."""
+    dims, value = (_constant(_through_identities(text, nodes)[0]) for text in fill.input[:2])
+    if dims is None or value is None or types.shape_of(value.type) != ():
+        return None
+    shape = [pb.TensorShapeProto.Dim(size=int(dim)) for dim in tensor_data.to_array(dims).ravel()]
+    blank = pb.TensorProto(dtype=fill.attr["T"].type, tensor_shape=pb.TensorShapeProto(dim=shape))
+    zeros = import_tensor(blank, fill.name)
+    whole = np.broadcast_to(tensor_data.to_array(value), types.shape_of(zeros.type) or ())
+    return tensor_data.of_array(whole, types.element_of(value.type))
+
+
+def _assignments(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef]) -> list[tuple[str, str]]:
+    """Returns the variables that nodes or their control inputs assign, with the assigned tensors."""
+    found = []
+    pending = list(starts)
+    seen: set[str] = set()
+    while pending:
+        name = parse_graph_input(pending.pop().removeprefix("^")).node
+        node = nodes.get(name)
+        if node is None or name in seen:
+            continue
+        seen.add(name)
+        if node.op in _ASSIGNMENTS and len(node.input) >= 2:
+            found.append((parse_graph_input(node.input[0]).node, node.input[1]))
+        pending.extend(node.input)
+    return found
+
+
+def _through_identities(text: str, nodes: Mapping[str, pb.NodeDef]) -> tuple[pb.NodeDef | None, int]:
+    """Returns the node and the output that define a value, looking through identities."""
+    tensor = parse_graph_input(text)
+    node = nodes.get(tensor.node)
+    seen: set[str] = set()
+    while node is not None and node.op == "Identity" and node.input and node.name not in seen:
+        seen.add(node.name)
+        tensor = parse_graph_input(node.input[0])
+        node = nodes.get(tensor.node)
+    return node, tensor.position
+
+
+def _saved(text: str, nodes: Mapping[str, pb.NodeDef], constants: dict[str, list[str]]) -> Saved | None:
+    """Returns the key that a value was restored from, `None` if it was not."""
+    node, index = _through_identities(text, nodes)
+    if node is None or node.op != "RestoreV2" or len(node.input) < 3:
+        return None
+    keys, slices = (_strings(text, nodes, constants) for text in node.input[1:3])
+    if index >= len(keys):
+        return None
+    part = slices[index] if index < len(slices) else ""
+    return Saved(keys[index], _extents(part, node) if part else None)
+
+
+def _strings(text: str, nodes: Mapping[str, pb.NodeDef], constants: dict[str, list[str]]) -> list[str]:
+    """Returns the elements of a constant of strings; each constant is read once."""
+    name = parse_graph_input(text).node
+    if name not in constants:
+        node = nodes.get(name)
+        constants[name] = []
+        if node is not None and node.op == "Const":
+            array = tensor_data.to_array(import_tensor(node.attr["value"].tensor, name)).ravel()
+            constants[name] = [value.decode(errors="replace") for value in array if isinstance(value, bytes)]
+    return constants[name]
+
+
+def _extents(text: str, node: pb.NodeDef) -> tuple[Extent, ...]:
+    """Parses `10 4 0,5:-`: the whole tensor's dimensions, then start and length, or `-` for all, of each."""
+    extents = []
+    for part in text.rstrip().rpartition(" ")[2].split(":"):
+        match = _SLICE.fullmatch(part)
+        if match is None:
+            raise error(
+                "bad-slice",
+                f"{text!r} is not a slice of a tensor",
+                op=f"tf.{node.op}",
+                node=node.name,
+                hint="the model file is damaged",
+            )
+        extents.append((0, WHOLE) if part == "-" else (int(match["start"]), int(match["length"])))
+    return tuple(extents)
+
+
 _VALUE = "VARIABLE_VALUE"
 _HANDLE = "tf.VarHandleOp"
-# Ops that read a variable's value and don't assign one.
+# Ops that use a variable without assigning it.
 _QUESTIONS = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape", "tf.ResourceGather"})
 
 
@@ -75,7 +257,7 @@ def import_variables(
         if prefix is None:
             raise ConversionError(map(_without_checkpoint, missing))
         if checkpoint is None:
-            Checkpoint(prefix, folder)  # it is needed, so that opening it reports what is wrong
+            Checkpoint(prefix, folder)  # it is required: opening it raises the error
         is_object = meta_graph.HasField("object_graph_def")
         raise ConversionError(_untracked(handle, is_object=is_object) for handle in missing)
     return list(tensors.values())
@@ -88,7 +270,7 @@ def _saved_values(
     nodes: Mapping[str, pb.NodeDef],
     ops: Sequence[Operation],
 ) -> tuple[Mapping[str, Saved], Checkpoint | None]:
-    """Returns which variable nodes have which values in the checkpoint; a graph may have a checkpoint, or none."""
+    """Returns the values of variable nodes in the checkpoint, and the checkpoint, if there is one."""
     is_object = meta_graph.HasField("object_graph_def")
     if prefix is None or (not is_object and is_missing(f"{os.fspath(prefix)}.index")):
         return {}, None
@@ -126,7 +308,7 @@ def check_values(functions: Sequence[FuncOp]) -> None:
 def _without_checkpoint(handle: Operation) -> Diagnostic:
     return Diagnostic(
         "no-checkpoint",
-        "the variable's value is in a checkpoint, and the model came without one",
+        "the variable's value is in a checkpoint, which was not given with the model",
         handle.name,
         _variable_name(handle),
         hint="give the checkpoint's path (checkpoint=...), or save the model to a folder",
@@ -146,7 +328,7 @@ def _untracked(handle: Operation, *, is_object: bool) -> Diagnostic:
 
 
 def imported_ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
-    """Yields the op of each node of imported functions, but for executor ops; it may be in an island of its own."""
+    """Yields the op of each node of imported functions, also those in an island, except for executor ops."""
     for function in functions:
         for op in function.body.block.ops:
             if not isinstance(op, tf_executor.GraphOp):
@@ -158,23 +340,23 @@ def imported_ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
 
 
 def _outside(op: Operation) -> Operation:
-    """Returns the op whose results others use: the island of an op, if it is in one."""
+    """Returns the island of an op, or the op itself."""
     island = op.parent_op()
     return island if isinstance(island, tf_executor.IslandOp) else op
 
 
 def _inside(op: Operation) -> Operation:
-    """Returns the op that an island holds; any other op itself."""
+    """Returns the op in an island, or the op itself."""
     return (op.wrapped or op) if isinstance(op, tf_executor.IslandOp) else op
 
 
 def node_name(op: Operation) -> str:
-    """Returns the name of the node that an op was in the file; empty if its location is none's."""
+    """Returns the name of an op's node in the file; empty if its location has none."""
     return op.location.name if isinstance(op.location, NameLoc) else ""
 
 
 def _variable_name(handle: Operation) -> str:
-    """Returns the name of the node that a handle was in the file."""
+    """Returns the name of a handle's node in the file."""
     return node_name(handle).removesuffix(HANDLE)
 
 
@@ -199,7 +381,7 @@ def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, in
             f"the graph declares a variable of shape {list(declared or ())}, the saved value is a {value.type}",
             op=handle.name,
             node=node,
-            hint="graph and checkpoint are of different models",
+            hint="the graph and the checkpoint belong to different models",
         )
     declared_type = types.tensor(value.type.element_type, declared)
     # The index makes the symbol unique: two variables may have one name.
@@ -260,3 +442,150 @@ def _checkpoint_keys(objects: pb.SavedObjectGraph, checkpoint: Checkpoint) -> di
                 seen.add(child.node_id)
                 pending.append((child.node_id, there or 0))
     return keys
+
+
+INITIALIZER = "__saved_model_init_op"
+"""The pseudo signature that names a SavedModel's init op, and the symbol of its function."""
+
+_COLLECTIONS = ("saved_model_main_op", "legacy_init_op", "main_op", "table_initializer")
+_ASSETS = "saved_model_assets"
+ASSETS = "assets"
+"""The subfolder of a model with vocabularies and other files that the model reads."""
+_TABLE = "tf.HashTableV2"
+_FILLS = frozenset(
+    {
+        "InitializeTable",
+        "InitializeTableFromTextFile",
+        "InitializeTableFromTextFileV2",
+        "InitializeTableV2",
+        "LookupTableImport",
+        "LookupTableImportV2",
+    }
+)
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+# The number of the type of strings.
+_STRING = 7
+
+
+def import_table_initializers(
+    folder: Folder | None,
+    meta_graph: pb.MetaGraphDef,
+    nodes: Mapping[str, pb.NodeDef],
+    context: ImportContext,
+    functions: Sequence[FuncOp],
+) -> list[Operation]:
+    """Returns the function that fills used tables, and the ops that declare it; empty without tables.
+
+    Args:
+        folder: The model's folder; `None` if it has none.
+        meta_graph: The MetaGraph.
+        nodes: Its nodes by name.
+        context: The state that all graphs of the model share.
+        functions: The imported entry points.
+    """
+    tables = {node_name(op) for op in imported_ops(functions) if op.name == _TABLE}
+    if not tables:
+        return []
+    fills = _fills(_init_ops(meta_graph), nodes, tables)
+    if not fills:
+        return []
+    paths = _asset_paths(meta_graph, folder)
+    entry = EntryPoint(INITIALIZER, [], [], [], controls=fills)
+    (function,) = import_entries(_with_paths(nodes, paths), context, [entry])
+    del function.attributes[ENTRY_FUNCTION]
+    export_initializer(function)
+    files = [AssetOp.build(f"__asset_{index}", path) for index, path in enumerate(dict.fromkeys(paths.values()))]
+    return [*files, SessionInitializerOp.build([INITIALIZER]), function]
+
+
+def _init_ops(meta_graph: pb.MetaGraphDef) -> list[str]:
+    collections = (meta_graph.collection_def[name] for name in _COLLECTIONS if name in meta_graph.collection_def)
+    names = [name for each in collections for name in each.node_list.value]
+    if INITIALIZER in meta_graph.signature_def:
+        names += [each.name for each in meta_graph.signature_def[INITIALIZER].outputs.values()]
+    return names
+
+
+def _fills(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef], tables: Collection[str]) -> list[str]:
+    """Returns the nodes that fill some tables, or call functions that do, in the order of the graph."""
+    pending, seen = list(starts), set[str]()
+    while pending:
+        name = parse_graph_input(pending.pop().removeprefix("^")).node
+        if name in nodes and name not in seen:
+            seen.add(name)
+            pending.extend(nodes[name].input)
+    return [
+        name
+        for name, node in nodes.items()
+        if name in seen
+        and (node.op in _FILLS or node.op in _CALLS)
+        and any(parse_graph_input(text.removeprefix("^")).node in tables for text in node.input)
+    ]
+
+
+def _asset_paths(meta_graph: pb.MetaGraphDef, folder: Folder | None) -> dict[str, str]:
+    """Returns the nodes that hold files' paths, with the paths on this machine."""
+    paths = {}
+    for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
+        name = asset.filename
+        if folder is None:
+            raise error(
+                "missing-asset",
+                f"the file {name!r}, which fills a table, lies in a SavedModel's folder",
+                node=asset.tensor_info.name,
+                hint="save the model to a folder, and convert that",
+            )
+        if not folder.holds(folder.path / ASSETS):
+            raise error(
+                "bad-asset",
+                f"{folder.path / ASSETS} is a link that leads out of the model's folder",
+                hint="copy the files that it leads to into the model's folder",
+            )
+        path = folder.path / ASSETS / name
+        leads_out = Path(name).is_absolute() or Path(os.path.normpath(name)).parts[:1] == (os.pardir,)
+        if not name or leads_out or not folder.holds(path):
+            raise error(
+                "bad-asset",
+                f"the asset {name!r} is not in the model's folder",
+                node=asset.tensor_info.name,
+                hint="save the model again, or copy the targets of links into its folder",
+            )
+        # The file is read when the table is made static; the resolved path contains no link that could change until
+        # then.
+        paths[parse_graph_input(asset.tensor_info.name).node] = os.fspath(folder.check(path))
+    return paths
+
+
+def _collected(meta_graph: pb.MetaGraphDef) -> list[pb.AssetFileDef]:
+    """Returns the assets of a SavedModel of TensorFlow 1, which has them in a collection."""
+    if _ASSETS not in meta_graph.collection_def:
+        return []
+    try:
+        return [pb.AssetFileDef.FromString(each.value) for each in meta_graph.collection_def[_ASSETS].any_list.value]
+    except DecodeError:
+        raise error("bad-asset", "the collection of assets is damaged", hint="save the model again") from None
+
+
+def _with_paths(nodes: Mapping[str, pb.NodeDef], paths: Mapping[str, str]) -> dict[str, pb.NodeDef]:
+    """Returns nodes in which constants replace files' paths and reads of variables that hold these."""
+    known = dict(paths)
+    for node in nodes.values():
+        if node.op == "AssignVariableOp" and len(node.input) >= 2:
+            path = paths.get(parse_graph_input(node.input[1]).node)
+            if path is not None:
+                known[parse_graph_input(node.input[0]).node] = path
+    result = dict(nodes)
+    for name, node in nodes.items():
+        source = parse_graph_input(node.input[0]).node if node.op == "ReadVariableOp" and node.input else name
+        if source in known and node.op != "VarHandleOp":
+            result[name] = _path_constant(name, known[source])
+    return result
+
+
+def _path_constant(name: str, path: str) -> pb.NodeDef:
+    node = pb.NodeDef(name=name, op="Const")
+    node.attr["dtype"].type = _STRING  # type: ignore[assignment]  # the generated code accepts the number
+    node.attr["value"].tensor.dtype = _STRING  # type: ignore[assignment]
+    node.attr["value"].tensor.tensor_shape.SetInParent()
+    node.attr["value"].tensor.string_val.append(path.encode("utf-8", "surrogateescape"))
+    return node

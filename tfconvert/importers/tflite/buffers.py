@@ -1,4 +1,4 @@
-"""The constants of a .tflite file: handles of their ranges of bytes in the file, checked but not read."""
+"""The constants of a .tflite file: handles of byte ranges of the file, which are checked but not read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tflite.reader import View, malformed
 
 PACKED = {"int4": 4, "uint4": 4, "int2": 2}
-"""Bits of an element of the types that share bytes, by TensorFlow's names."""
+"""Bits of an element of types of which several share a byte, by TensorFlow's names."""
 
 MAX_ELEMENTS = 1 << 40
 """The limit of shapes: products of dimensions must not overflow 64 bits."""
@@ -31,7 +31,7 @@ def elements(shape: tuple[int, ...]) -> int:
     """Returns the number of elements of a static shape.
 
     Raises:
-        ConversionError: There can't be so many (`malformed-tflite`).
+        ConversionError: There are too many (`malformed-tflite`).
     """
     count = math.prod(shape)
     if len(shape) > 64 or count > MAX_ELEMENTS:
@@ -40,11 +40,11 @@ def elements(shape: tuple[int, ...]) -> int:
 
 
 class Content(Protocol):
-    """A file's bytes, and how a constant refers to some of them.
+    """A file's bytes, and a source for a range of them.
 
     Attributes:
-        view: Those that tables may be in.
-        size: The number of all.
+        view: The bytes that tables may be in.
+        size: The number of bytes.
     """
 
     view: memoryview
@@ -58,11 +58,11 @@ class Content(Protocol):
 
 
 class FileContent:
-    """A file on disk, which is read while it is imported; its constants are read again where they are needed.
+    """A file on disk, which is read during the import; constants are read again when they are used.
 
     Attributes:
-        view: Its bytes, as far as offsets of tables reach.
-        size: The number of all its bytes.
+        view: Its bytes within reach of the tables' offsets.
+        size: The number of bytes.
     """
 
     def __init__(self, path: str) -> None:
@@ -105,7 +105,7 @@ class PackedSource(Source):
     """Narrow integers, several in a byte.
 
     Attributes:
-        packed: Where the bytes are.
+        packed: The source of the bytes.
         size: Their number.
         bits: Width of an element.
     """
@@ -138,10 +138,10 @@ class PackedSource(Source):
 
 @dataclass(eq=False, slots=True)
 class StringSource(Source):
-    """Strings as the runtime keeps them: their number, the offset of each and of the end, then the bytes.
+    """Strings in the runtime's encoding: their number, the offset of each and of the end, then the bytes.
 
     Attributes:
-        data: The bytes, with offsets that have been checked.
+        data: The bytes, with checked offsets.
     """
 
     data: memoryview
@@ -166,7 +166,7 @@ def _check_strings(data: memoryview, count: int) -> None:
         raise malformed(f"a tensor of {count} strings has a buffer that does not hold {count}")
     ends = np.frombuffer(data, "<i4", count + 1, 4)
     if ends[0] < 4 * (count + 2) or ends[-1] > len(data) or bool((np.diff(ends) < 0).any()):
-        raise malformed("the strings of a tensor do not lie in its buffer")
+        raise malformed("the strings of a tensor are outside of its buffer")
 
 
 def content_of(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Content:
@@ -220,7 +220,7 @@ class Buffers:
         return view.place("data")
 
     def outside(self, offset: int, size: int) -> tuple[int, int]:
-        """Returns a place outside of the tables, if it is in the file.
+        """Returns a range outside of the tables after a check that it is in the file.
 
         Raises:
             ConversionError: It is not.
@@ -273,7 +273,7 @@ class Buffers:
 
 
 def zeros(tensor_type: TensorType) -> Constant:
-    """Returns the initial value of state, in next to no memory."""
+    """Returns the initial value of state, which takes hardly any memory."""
     dtype = types.numpy_dtype(tensor_type.element_type)
     shape = types.shape_of(tensor_type) or ()
     if elements(shape) * dtype.itemsize <= SMALL and not dtype.hasobject:

@@ -1,7 +1,7 @@
 """A .tflite file as a module: the reverse of the exporter.
 
 Each subgraph is a function, each operator a `tfl` op, each constant a handle of its bytes in the mapped file. The
-result is the *image* of the file (`tfconvert.schema.dialects.tfl_file`): exported again, it is the same model.
+result is the *image* of the file (`tfconvert.schema.dialects.tfl_file`): exported again, it gives the same model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_mode
 from tfconvert.schema.tflite.versions import newest_version
 
 LOCATION_ENTRY = "buffer_location"
-"""The metadata entry of large files, which the exporter creates anew where it is required."""
+"""The metadata entry of large files, which the exporter creates itself where it is required."""
 
 _BESIDE = ("external_buffer_groups", "external_buffers")
 
@@ -35,7 +35,7 @@ SCHEMA_VERSION = 3
 def import_tflite(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> ModuleOp:
     """Returns the module of a .tflite file.
 
-    Weights are neither read nor copied: the file must stay as it is for as long as the module is in use.
+    Weights are neither read nor copied: the file must not change while the module is in use.
 
     Args:
         source: The file's path, or its bytes.
@@ -45,10 +45,10 @@ def import_tflite(source: str | os.PathLike[str] | bytes | bytearray | memoryvie
 
 
 def check_versions(module: ModuleOp) -> None:
-    """Checks that the versions that a file states of its operators are known.
+    """Checks that the versions of a file's operators are known.
 
     Args:
-        module: What was imported of it.
+        module: The imported module.
 
     Raises:
         ConversionError: One is newer (`malformed-tflite`).
@@ -57,7 +57,7 @@ def check_versions(module: ModuleOp) -> None:
     for name, version in (versions.data if isinstance(versions, DictionaryAttr) else {}).items():
         known = newest_version(name)
         if isinstance(version, IntegerAttr) and 0 < known < version.value:
-            raise malformed(f"{name} has version {version.value}, and the newest that is known is {known}")
+            raise malformed(f"{name} has version {version.value}, the newest known version is {known}")
 
 
 class _Importer:
@@ -73,7 +73,6 @@ class _Importer:
         self._buffers = Buffers(model, content)
 
     def module(self) -> ModuleOp:
-        """Returns the module."""
         shared = Shared(self._buffers, self._codes, Properties(self._buffers, self._symbols), {})
         signatures = self._signatures()
         functions: list[FuncOp] = []
@@ -98,7 +97,7 @@ class _Importer:
         return result
 
     def _attributes(self, needed: Mapping[str, int]) -> dict[str, Attribute]:
-        """Returns the attributes of the model as a whole; `needed` are the versions that its operators require."""
+        """Returns the attributes of the model as a whole; `needed` are the versions that its calls require."""
         result: dict[str, Attribute] = {tfl_file.SCHEMA_VERSION: attrs.int32(SCHEMA_VERSION)}
         result[tfl_file.DESCRIPTION] = attrs.string(self._model["description"] or "")
         metadata = {
@@ -120,7 +119,7 @@ class _Importer:
 
 
 def _versions(codes: Sequence[Code], needed: Mapping[str, int]) -> dict[str, Attribute]:
-    """Returns the versions that are not those that the calls require; the greatest of several runs them all."""
+    """Returns the versions that differ from those that the calls require, the maximum of several."""
     versions: dict[str, int] = {}
     for code in codes:
         name = code.custom or code.name.upper()
@@ -129,7 +128,7 @@ def _versions(codes: Sequence[Code], needed: Mapping[str, int]) -> dict[str, Att
 
 
 def _symbols(views: Sequence[View]) -> list[str]:
-    """Returns a symbol for each subgraph: its name, unless it has none or another has it too."""
+    """Returns a symbol for each subgraph: its name, unless that is empty or not unique."""
     taken: set[str] = set()
     symbols = []
     for index, view in enumerate(views):
@@ -143,7 +142,7 @@ def _symbols(views: Sequence[View]) -> list[str]:
 
 
 def _check_calls(calls: Sequence[set[int]], symbols: Sequence[str]) -> None:
-    """Rejects recursive calls between subgraphs: they would never terminate."""
+    """Rejects recursive calls between subgraphs, which would never terminate."""
     waiting = [0] * len(calls)
     for called in calls:
         for index in called:
@@ -162,7 +161,7 @@ def _check_calls(calls: Sequence[set[int]], symbols: Sequence[str]) -> None:
 
 
 def _sign(function: FuncOp, subgraph: Subgraph, signatures: Sequence[View]) -> None:
-    """Records the signatures of a function: as index paths where all agree on the names, else one by one."""
+    """Records the signatures of a function: as index paths if all agree on the names, else one by one."""
     maps = [tuple(_names(view, which, tensors) for which, tensors in _sides(subgraph)) for view in signatures]
     keys = [view["signature_key"] or "" for view in signatures]
     if not maps:
@@ -195,7 +194,7 @@ def _sides(subgraph: Subgraph) -> tuple[tuple[str, list[int]], tuple[str, list[i
 def _names(view: View, which: str, tensors: Sequence[int]) -> list[tuple[int, str]]:
     """Returns the names that a signature gives to inputs or outputs, with their positions, in their order.
 
-    A tensor that is returned twice under two names has each name once.
+    A tensor that is returned twice, under two names, has each name once.
     """
     positions: dict[int, list[int]] = {}
     for position, tensor in enumerate(tensors):
@@ -212,7 +211,7 @@ def _names(view: View, which: str, tensors: Sequence[int]) -> list[tuple[int, st
 
 
 def _by_position(pairs: Sequence[tuple[int, str]], count: int) -> list[str] | None:
-    """Returns one name a position, `None` if it is not that simple."""
+    """Returns one name for each position, or `None` if there are several or none."""
     names = [name for _, name in pairs]
     complete = [position for position, _ in pairs] == list(range(count))
     return names if complete and all(names) else None

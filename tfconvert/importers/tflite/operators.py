@@ -38,7 +38,7 @@ _IN_IR = frozenset(
     )
 )
 
-# Options that nothing reads any more; seen only in files that store them.
+# Obsolete options; only seen in files that store them.
 _DEPRECATED = frozenset(("new_height", "new_width"))
 
 
@@ -66,9 +66,9 @@ def code(view: View) -> Code:
     """Returns an entry of the list of operators.
 
     Raises:
-        ConversionError: The format has no such operator, or it is of a newer version than ours.
+        ConversionError: The format has no such operator, or it is newer than this version.
     """
-    # Files from before there were 127 operators have only the narrow field; later ones state both.
+    # Old files, from when there were fewer than 127 operators, only have the narrow field; later ones have both.
     number = max(view["builtin_code"], view["deprecated_builtin_code"])
     name = TFLITE.member("BuiltinOperator", number)
     if name is None or number == _PLACEHOLDER:
@@ -80,7 +80,7 @@ def code(view: View) -> Code:
 
 
 def check_arity(operator: Code, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-    """Checks that an operator has as many operands and results as the format says, none of them absent that it needs.
+    """Checks the numbers of an operator's operands and results, and that no required one is absent.
 
     Args:
         operator: The operator.
@@ -88,7 +88,7 @@ def check_arity(operator: Code, inputs: Sequence[int], outputs: Sequence[int]) -
         outputs: Those of its results.
 
     Raises:
-        ConversionError: It has not (`malformed-tflite`).
+        ConversionError: They are wrong (`malformed-tflite`).
     """
     builtin = operators.lookup(operator.name)
     assert builtin is not None
@@ -97,7 +97,7 @@ def check_arity(operator: Code, inputs: Sequence[int], outputs: Sequence[int]) -
         ("results", outputs, builtin.results, builtin.result_range),
     ):
         if not least <= len(indices) <= most:
-            raise malformed(f"an operator has {len(indices)} {what}, which it can't have", op=operator.shown)
+            raise malformed(f"an operator has {len(indices)} {what}, which is not possible", op=operator.shown)
         if -1 in indices and what == "operands":
             for index, value in zip(indices, values, strict=False):
                 if index == -1 and not (value.optional or value.variadic):
@@ -144,7 +144,7 @@ class Properties:
             if found.table == builtin.options and union == builtin.union:
                 table = found
             else:
-                # Options of another operator mean nothing to the kernel, but are the file's.
+                # Options of another operator have no effect, but are kept for the file.
                 rest[union] = (found.table, found.tree())
         if not builtin.options:
             return {}, rest, []
@@ -160,7 +160,7 @@ class Properties:
         return None if options is None else options.tobytes()
 
     def _properties(self, operator: Code, table: str, view: View | None) -> tuple[dict[str, Attribute], list[int]]:
-        """Returns all scalar options, defaults included so that they are visible, and all others that are stored."""
+        """Returns all scalar options, including defaults so that they are visible, and all other stored ones."""
         properties: dict[str, Attribute] = {}
         calls: list[int] = []
         subgraphs = _subgraph_fields(operator.name)

@@ -20,10 +20,10 @@ class Tensor(NamedTuple):
     Attributes:
         name: Its name.
         type: The enumerator of its type, in lower case.
-        shape: Its shape; -1 where any size will do.
+        shape: Its shape; -1 for dynamic sizes.
         number: Its place in the subgraph.
-        scale: What its integers are multiplied with, the first if each channel has one; 0 if they are just themselves.
-        zero_point: What is subtracted from them before.
+        scale: The scale of its integers, the first of several channels; 0 if it is not quantized.
+        zero_point: The zero point of its integers.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Tensor(NamedTuple):
 
 
 class Operator(NamedTuple):
-    """An operator of a subgraph: its name, its version, and the tensors that it takes and yields."""
+    """An operator of a subgraph: its name, its version, its operands and results."""
 
     name: str
     version: int
@@ -65,7 +65,7 @@ class Outline(NamedTuple):
         subgraphs: The operators of each subgraph, in the order in which they run.
         tensors: The tensors of each subgraph.
         main_inputs: The inputs of the first subgraph in its order, under their own names.
-        metadata: The entries of its metadata, with their content.
+        metadata: Metadata entries by name.
     """
 
     size: int
@@ -78,7 +78,7 @@ class Outline(NamedTuple):
 
     @property
     def is_quantized(self) -> bool:
-        """Whether some numbers are stored as integers that represent floats, or as 16-bit floats that become 32-bit."""
+        """Whether some numbers are stored as quantized integers, or as 16-bit floats that become 32-bit."""
         halves = any(each.type == "float16" for tensors in self.tensors for each in tensors)
         has_scales = any(each.scale for tensors in self.tensors for each in tensors)
         return has_scales or (halves and self.operators["DEQUANTIZE"] > 0)
@@ -92,7 +92,7 @@ class Outline(NamedTuple):
 
     @property
     def operators(self) -> Counter[str]:
-        """How many operators there are of each name."""
+        """The number of operators of each name."""
         return Counter(operator.name for subgraph in self.subgraphs for operator in subgraph)
 
     @property

@@ -1,4 +1,4 @@
-"""The ops of MLIR's `arith` dialect that TensorFlow's texts have: constants, and arithmetic of two operands."""
+"""The ops of MLIR's `arith` dialect: constants and arithmetic of two operands, and what it does with integers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.dim import COMPARISONS
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -139,6 +141,49 @@ _BINARY = frozenset(
 
 def _open_ops(name: str) -> type[Operation] | None:
     return BinaryOp if name in _BINARY else None
+
+
+INTEGER_OPS: Mapping[str, str] = {
+    "add": "arith.addi",
+    "and": "arith.andi",
+    "ceil_divide": "arith.ceildivsi",
+    "divide": "arith.divsi",
+    "floor_divide": "arith.floordivsi",
+    "maximum": "arith.maxsi",
+    "minimum": "arith.minsi",
+    "multiply": "arith.muli",
+    "or": "arith.ori",
+    "remainder": "arith.remsi",
+    "select": "arith.select",
+    "subtract": "arith.subi",
+    "xor": "arith.xori",
+    **dict.fromkeys(COMPARISONS, "arith.cmpi"),
+}
+"""The ops that are the operations of the algebra of sizes; those of comparisons have a predicate."""
+
+_OPERATIONS: Mapping[str, str] = {op: name for name, op in INTEGER_OPS.items()}
+
+
+def operation_of(op: Operation) -> str | None:
+    """Returns the operation of the algebra of sizes that an op on integers is, or `None`."""
+    if op.name != "arith.cmpi":
+        return _OPERATIONS.get(op.name)
+    predicate = op.properties["predicate"]
+    value = predicate.value if isinstance(predicate, IntegerAttr) else len(COMPARISONS)
+    return COMPARISONS[value] if 0 <= value < len(COMPARISONS) else None
+
+
+def width(kind: Attribute) -> int:
+    """Returns the bits of an integer type; 64 of `index`."""
+    return int(getattr(kind, "width", 64))
+
+
+def wrapped(number: int, kind: Attribute) -> int:
+    """Returns a number as an integer type holds it."""
+    bits = width(kind)
+    if bits == 1:
+        return number & 1
+    return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
 ARITH = Dialect("arith", (ConstantOp,), open_ops=_open_ops)

@@ -53,7 +53,7 @@ def float32(value: float) -> Attribute:
 
 @lru_cache(_ENTRIES)
 def _float32(bits: bytes) -> Attribute:
-    # Keyed by bits, since 0.0 and -0.0 are equal but not the same.
+    # The key is the bits, since 0.0 and -0.0 are equal but different.
     return FloatAttr.get(struct.unpack("<d", bits)[0], F32)
 
 

@@ -1,4 +1,4 @@
-"""Boxes of tensors: a range in every dimension; how they are split, shifted, and found in a tensor of another shape."""
+"""Boxes of tensors, a range in every dimension: splitting and shifting them, and reading them in another shape."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def extent(box: Box) -> Shape:
 
 
 def view(array: Array, box: Box) -> Array:
-    """Returns a box of an array, without a copy; of a scalar too it is an array."""
+    """Returns a box of an array, without a copy; for a scalar also an array."""
     index: tuple[Any, ...] = (*box, ...)
     result: Array = array[index]
     return result
 
 
 def relative(box: Box, origin: Sequence[slice]) -> Box:
-    """Returns where a box lies in another one that holds it."""
+    """Returns a box relative to another one that contains it."""
     return tuple(slice(part.start - of.start, part.stop - of.start) for part, of in zip(box, origin, strict=True))
 
 
 def common(first: Sequence[slice], second: Sequence[slice]) -> Box | None:
-    """Returns what two boxes have in common, `None` if that is nothing."""
+    """Returns the intersection of two boxes, `None` if it is empty."""
     box = tuple(
         slice(max(one.start, other.start), min(one.stop, other.stop)) for one, other in zip(first, second, strict=True)
     )
@@ -47,7 +47,7 @@ def common(first: Sequence[slice], second: Sequence[slice]) -> Box | None:
 
 
 def offsets(box: Box, shape: Shape) -> tuple[int, int]:
-    """Returns the row-major number of the first element of a box that is not empty, and of the one after its last."""
+    """Returns the range of row-major indices from the first to the last element of a box that is not empty."""
     first = last = 0
     for part, dim in zip(box, shape, strict=True):
         first = first * dim + part.start
@@ -59,11 +59,10 @@ def split(box: Box, shape: Shape, itemsize: int, size: int) -> Iterator[Box]:
     """Yields the boxes that make up a box, in row-major order.
 
     Args:
-        box: What to split.
+        box: The box to split.
         shape: The tensor's shape.
         itemsize: Bytes of an element.
-        size: From a box's first element to its last there are at most so many bytes of the tensor, if an element has
-            no more.
+        size: Maximum bytes of the tensor from a box's first element to its last, unless one element has more.
     """
     if 0 in extent(box):
         return
@@ -84,15 +83,15 @@ def split(box: Box, shape: Shape, itemsize: int, size: int) -> Iterator[Box]:
 
 
 def reshaped(read: Callable[[Box], Array], source: Shape, target: Shape, box: Box) -> Array:
-    """Returns a box of a tensor that can be read in another shape only.
+    """Returns a box of a tensor that can only be read in another shape.
 
-    Dimensions are taken in groups that have as many elements in both shapes. Within each, what is read are full rows
-    from the first element that is needed to the last, so that a box of rows takes little more than itself.
+    Dimensions are taken in groups that have as many elements in both shapes. Within each, full rows are read from the
+    first required element to the last, so that a box of rows takes little more than itself.
 
     Args:
         read: Returns a box of the tensor in its own shape.
         source: That shape.
-        target: The shape that the tensor is to have, of as many elements.
+        target: The requested shape, with the same number of elements.
         box: The box of the tensor in that shape.
     """
     if 0 in extent(box):
@@ -116,7 +115,7 @@ def reshaped(read: Callable[[Box], Array], source: Shape, target: Shape, box: Bo
 
 
 def _groups(source: Shape, target: Shape) -> Iterator[tuple[slice, slice]]:
-    """Yields the smallest groups of axes that follow each other and have as many elements in both shapes."""
+    """Yields the smallest groups of consecutive axes that have the same number of elements in both shapes."""
     at = [0, 0]
     while at != [len(source), len(target)]:
         begin = tuple(at)
@@ -133,7 +132,7 @@ def _groups(source: Shape, target: Shape) -> Iterator[tuple[slice, slice]]:
 
 
 def _cover(shape: Shape, first: int, last: int) -> Box:
-    """Returns the smallest box without gaps in row-major order that holds a range of elements."""
+    """Returns the smallest box that is contiguous in row-major order and holds a range of elements."""
     inner = math.prod(shape)
     box: list[slice] = []
     for dim in shape:

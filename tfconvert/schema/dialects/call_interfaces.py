@@ -1,4 +1,4 @@
-"""The ops that run functions, and how: one entry per op, as MLIR's `CallOpInterface` and `RegionBranchOpInterface`.
+"""The ops that run functions, one entry per op, as MLIR's `CallOpInterface` and `RegionBranchOpInterface`.
 
 call     f(operands)                                  results
 branches one of several functions, of all operands but the first, which selects it
@@ -31,10 +31,10 @@ class CallInterface(NamedTuple):
 
     Attributes:
         name: The op.
-        kind: How it runs them.
+        kind: How it runs the functions.
         properties: The properties that name them, a loop's condition first.
-        is_stateless: Whether it is known by its name to have no effects.
-        region_form: The op that does the same with regions, if there is one.
+        is_stateless: Whether the op of this name has no effects.
+        region_form: The equivalent op with regions, if there is one.
     """
 
     name: str
@@ -71,30 +71,30 @@ _ROWS = (
 )
 
 INTERFACES: Mapping[str, CallInterface] = {row.name: row for row in _ROWS}
-"""Op -> how it runs functions; `func.call` and the ops of TensorFlow's dialect, region forms not."""
+"""The interface of each op: `func.call` and the ops of TensorFlow's dialect, without region forms."""
 
 KINDS: Mapping[str, Kind] = {row.name: row.kind for row in _ROWS}
 """The same, but only the kind."""
 
 CALLS = frozenset([row.name for row in _ROWS if row.kind is Kind.CALL])
-"""Ops that run one function, whatever their operands are."""
+"""Ops that always run one function."""
 
 IFS = frozenset([row.name for row in _ROWS if row.properties == _CHOICE])
 """Ops that choose the first of two functions if a condition holds, else the second."""
 
 CASES = frozenset([row.name for row in _ROWS if row.properties == _MANY])
-"""Ops that choose one of any number of functions by an index."""
+"""Ops that choose one of several functions by an index."""
 
 LOOPS = frozenset([row.name for row in _ROWS if row.kind is Kind.LOOP])
 """Ops that run a function while another one returns true."""
 
 STATEFUL = frozenset([row.name for row in _ROWS if not (row.is_stateless or row.kind is Kind.CALL)])
-"""Branches and loops that may have effects, as far as their name determines."""
+"""Branches and loops whose names don't exclude effects."""
 
 REGION_FORMS: Mapping[str, str] = {
     row.region_form: row.name for row in _ROWS if row.region_form and row.name in STATEFUL
 }
-"""Op with regions -> the op that does the same with functions."""
+"""The equivalent op with functions for each op with regions."""
 
 REFERRING = frozenset((SymbolRefAttr, FunctionAttr, ArrayAttr))
 """Classes of attributes that may refer to functions; none has subclasses."""
@@ -106,7 +106,7 @@ def may_refer(attribute: Attribute) -> bool:
 
 
 def symbols(attribute: Attribute) -> list[str]:
-    """Returns the names that an attribute refers to; the items of an array are of one kind."""
+    """Returns the names that an attribute refers to; all items of an array are of one kind."""
     if isinstance(attribute, FunctionAttr):
         attribute = attribute.function
     if isinstance(attribute, SymbolRefAttr):
@@ -117,9 +117,9 @@ def symbols(attribute: Attribute) -> list[str]:
 
 
 def callees(op: Operation) -> list[str]:
-    """Returns the functions that an op runs, a loop's condition first; none if it runs no functions.
+    """Returns the functions that an op runs, a loop's condition first; empty for other ops.
 
-    A property may be absent or name none.
+    A property may be absent or name no function.
     """
     interface = INTERFACES.get(op.name)
     if interface is None:

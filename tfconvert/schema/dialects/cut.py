@@ -1,6 +1,6 @@
-"""The mark of a model that is to be cut: the tensors that become a function's inputs and outputs.
+"""The mark of a model to cut: the tensors that become a function's inputs and outputs.
 
-An importer sets it on exported functions, since tensors inside of called functions have no names before these are
+An importer sets it on exported functions, since tensors inside called functions have no names before these are
 imported; the pass `cut` cuts and removes it.
 """
 
@@ -25,9 +25,9 @@ class End(NamedTuple):
     """A tensor at which a function is cut.
 
     Attributes:
-        tensor: The name by which it is looked up: that of an input or output of the function, or `node:index`.
-        name: The name that it has as an input or output from then on.
-        shape: The shape that the user pins; `None` if none.
+        tensor: The name to look it up by: that of an input or output of the function, or `node:index`.
+        name: Its name as an input or output.
+        shape: The shape that the user pins, or `None`.
     """
 
     tensor: str
@@ -36,10 +36,10 @@ class End(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where a function is cut.
+    """The place to cut a function at.
 
     Attributes:
-        inputs: The new inputs, in order; `None` keeps those that are needed.
+        inputs: The new inputs, in order; `None` keeps the required ones.
         outputs: The new outputs, in order; `None` keeps them.
         batch: The first dimension of every new input whose first dimension is unknown; `None` leaves them.
     """
@@ -58,10 +58,10 @@ class Cut(NamedTuple):
 
 
 def cut_of(function: FuncOp) -> Cut | None:
-    """Returns where a function is to be cut, `None` if it has no mark.
+    """Returns the place to cut a function at, `None` if it has no mark.
 
     Raises:
-        ConversionError: The mark, which a text may have, is malformed (`invalid-ir`).
+        ConversionError: The mark is malformed, as it may be in a text (`invalid-ir`).
     """
     mark = function.attributes.get(CUT)
     if mark is None:

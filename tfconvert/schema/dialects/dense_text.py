@@ -1,7 +1,7 @@
 """The text of a constant's elements, between `dense<` and `>`: numbers, strings, or one string of hex digits.
 
-The forms are MLIR's: a value that fills the tensor is written once, up to `LITERAL` elements one by one, more as the
-hexadecimal bytes of the tensor, little endian and in row-major order. Booleans are packed into bits there.
+The forms are MLIR's: a value that fills the tensor is written once; up to `LITERAL` elements are written one by one;
+more as the hexadecimal bytes of the tensor, little endian and in row-major order, with booleans packed into bits.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import numpy as np
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import quoted
-from tfconvert.schema.ir.float_text import decimal_text
+from tfconvert.schema.ir.attributes import decimal_text, quoted
 from tfconvert.schema.ir.types import ComplexType, IntegerType
 
 LITERAL = 100
-"""Up to this many elements are written one by one, unless all are equal."""
+"""Maximum number of elements that are written one by one, unless all are equal."""
 
-# Bytes that are converted to hexadecimal, or elements that are compared, at a time.
+# Number of bytes that are converted to hexadecimal, or of elements that are compared, at a time.
 _CHUNK = 1 << 16
 
-# Significant digits from which any number is read back, by the bytes of its type.
+# Significant digits that round-trip any number, by the size of its type in bytes.
 _FLOAT_DIGITS = {4: 9, 8: 17}
 
 
@@ -39,7 +38,7 @@ def literal(value: Array, element: Attribute) -> Iterator[str]:
 
     Args:
         value: The value.
-        element: The element type, one that `can_write` takes.
+        element: The element type, one that `can_write` accepts.
     """
     if value.size == 0:
         return
@@ -88,7 +87,7 @@ def _writer(element: Attribute, dtype: np.dtype[Any]) -> Callable[[Any], str]:
 
 
 def _float(value: Any) -> str:
-    """Returns the shortest of MLIR's forms from which a number is read back with the same bits."""
+    """Returns the shortest of MLIR's forms that round-trips a number."""
     number = float(value)
     if not np.isfinite(number):
         return f"0x{value.tobytes()[::-1].hex().upper()}"
@@ -109,7 +108,7 @@ def _hexadecimal(flat: Array, element: Attribute) -> Iterator[str]:
 
 
 def _partial_width(element: Attribute) -> int:
-    """Returns the bits of an integer type that fills only a part of its byte; 0 of all others."""
+    """Returns the width of an integer type that fills only part of a byte; 0 for all others."""
     width = element.width if isinstance(element, IntegerType) else 0
     return width if 1 < width < 8 else 0
 
@@ -142,7 +141,7 @@ def from_hexadecimal(data: bytes, count: int, element: Attribute) -> Array | Non
 
 
 def _from_bits(data: bytes, count: int) -> Array | None:
-    """Returns truth values, packed into bits as TensorFlow's MLIR has them, or a byte each as others write them."""
+    """Returns booleans that are packed into bits, as in TensorFlow's MLIR, or take a byte each, as elsewhere."""
     if len(data) == -(-count // 8):
         return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little").astype(np.bool_)
     if len(data) == 1:

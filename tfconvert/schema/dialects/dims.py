@@ -198,6 +198,15 @@ def broadcast(first: Shape | None, second: Shape | None) -> Shape | None:
     return (*first[:extra], *tail)
 
 
+def can_broadcast(first: Shape | None, second: Shape | None) -> bool:
+    """Returns whether `broadcast` accepts two shapes."""
+    try:
+        broadcast(first, second)
+    except MismatchError:
+        return False
+    return True
+
+
 def add(first: int, second: int) -> int:
     """Returns the sum of two dimensions; nothing added keeps a symbol."""
     return dim_of_element(add_elements(element_of_dim(first), element_of_dim(second)))
@@ -265,3 +274,32 @@ def window(size: int, kernel: int, stride: int, padding: str, dilation: int = 1,
     if size < extent:
         raise MismatchError(f"a window of {extent} doesn't fit into a dimension of {size}")
     return (size - extent) // stride + 1
+
+
+def constant_target(shape: Shape | None) -> tuple[int, ...] | None:
+    """Returns the constant that may replace the computed shape operand of a reshape, `None` if no 32-bit one does.
+
+    Before:
+
+        %1 = "tf.Shape"(%x) : (tensor<?x7x7x160xf32>) -> tensor<4xi32>
+        %2 = "tf.StridedSlice"(%1, ...) : (...) -> tensor<i32>
+        %3 = "tf.Pack"(%2, %7840) : (tensor<i32>, tensor<i32>) -> tensor<2xi32>
+        %4 = "tf.Reshape"(%x, %3) : (tensor<?x7x7x160xf32>, tensor<2xi32>) -> tensor<?x7840xf32>
+
+    After:
+
+        %1 = "tf.Const"() <{value = dense<[-1, 7840]> : tensor<2xi32>}> : () -> tensor<2xi32>
+        %2 = "tf.Reshape"(%x, %1) : (tensor<?x7x7x160xf32>, tensor<2xi32>) -> tensor<?x7840xf32>
+
+    A value's elements determine the one unknown dimension if all others are known and none is 0. That holds for an
+    empty batch too, where the missing dimension comes out as 0.
+
+    Args:
+        shape: The shape of the reshape's result; unknown dimensions are negative.
+    """
+    if shape is None:
+        return None
+    unknown = sum(dim < 0 for dim in shape)
+    if unknown > 1 or (unknown == 1 and 0 in shape) or max(shape, default=0) >= 1 << 31:
+        return None
+    return tuple([dim if dim >= 0 else -1 for dim in shape])

@@ -1,8 +1,10 @@
-"""Deferred expressions: values that are computed from other constants each time they are read, and never kept.
+"""Deferred expressions: values that are computed from other constants each time they are read, and never stored.
 
-Each expression can tell any box of its value from boxes of its arguments, so that a value of any size can be written
+Each expression can compute any box of its value from boxes of its arguments, so that a value of any size can be written
 block by block: `transpose(filter) * scale` takes, for some rows of its result, some columns of the filter and as many
 elements of the scale.
+
+Splats among them are constants of one value and a shape of any size; they take no more memory than one element.
 """
 
 from __future__ import annotations
@@ -15,28 +17,28 @@ import numpy as np
 
 from tfconvert.schema.dialects import boxes, types
 from tfconvert.schema.dialects.boxes import Array, Box
-from tfconvert.schema.dialects.sources import BLOCK, Source
+from tfconvert.schema.dialects.sources import BLOCK, BufferSource, Source
 from tfconvert.schema.ir.types import TensorType
 
 MAX_DEPTH = 16
-"""A deferred expression deeper than this is computed at once, so that reading one never recurses far."""
+"""Maximum depth of deferred expressions; deeper ones are computed at once, so that reading never recurses far."""
 
-# An expression in which the same ones are computed more often than this, on average, is computed at once, too.
+# Maximum average number of evaluations of an expression's parts; beyond it, the expression is computed at once.
 _REPEATED = 4
 
-# Expressions of fewer others aren't looked at for that.
+# Minimum number of parts for that check.
 _FEW = 64
 
-# How many blocks make one where each is gathered from all of its argument, which is gone through less often then.
+# Factor for the block size where each block is gathered from the whole argument, to read it less often.
 _WIDE = 4
 
-# Bytes of an argument that a transposition goes through before it gives them back.
+# Bytes of an argument that a transposition reads before it releases them.
 _TILE = 1 << 24
 
 # Rows that a transposition moves at once: a cache line of `f32`, so that each is read and written once.
 _LANES = 16
 
-# From this size in bytes on, a matrix is transposed faster so.
+# Minimum size in bytes from which this is faster.
 _FACE = 1 << 14
 
 
@@ -67,17 +69,18 @@ class Handle(Protocol):
 
 
 class Deferred(Source):
-    """A value computed from other handles each time it is read; nothing is kept.
+    """A value computed from other handles each time it is read; nothing is cached.
 
     Attributes:
         function: A key of `EXPRESSIONS`.
         arguments: The handles it is computed from.
         parameter: The function's parameter: a permutation, a shape, a dtype, ...
-        shape: Shape of what the function returns; the value may have more or fewer dimensions of 1.
+        shape: Shape of the function's result; the value may have more or fewer dimensions of 1.
         depth: How deep expressions are nested.
-        evaluations: How many expressions are computed to read a box of this one, as often as they occur in it.
-        wide: Whether a block is gathered from all over some argument.
-        itemsize: Bytes of the largest elements among those that it is computed from.
+        evaluations: Number of expressions that are computed to read a box of this one, counted as often as they occur
+            in it.
+        wide: Whether a block is gathered from a whole argument.
+        itemsize: Size of the largest elements that it is computed from.
     """
 
     __slots__ = ("arguments", "depth", "evaluations", "function", "itemsize", "parameter", "shape", "wide")
@@ -97,7 +100,7 @@ class Deferred(Source):
 
     @property
     def is_costly(self) -> bool:
-        """Whether it is nested deep, or the same expressions occur in it many times: both may double with each."""
+        """Whether it is nested deep, or contains the same expressions many times: both may double with each level."""
         if self.depth > MAX_DEPTH or self.evaluations <= _FEW:
             return self.depth > MAX_DEPTH
         pending, seen = [self], {id(self)}
@@ -122,7 +125,7 @@ class Deferred(Source):
         return super().blocks(dtype, shape, self.block_size(dtype, size))
 
     def block_size(self, dtype: np.dtype[Any], size: int = BLOCK) -> int:
-        """Returns how many bytes of the value are computed from about so many bytes of each argument."""
+        """Returns the number of bytes of the value that are computed from about a number of bytes of each argument."""
         return size * (_WIDE if self.wide else 1) * dtype.itemsize // max(dtype.itemsize, self.itemsize)
 
     def release(self) -> None:
@@ -142,8 +145,8 @@ class Expression(NamedTuple):
     Attributes:
         shape: Returns the result's shape.
         part: Returns a box of the result; the dtype is the one that the result is cast to.
-        fresh: Whether what `part` returns isn't a view of something else, and may be overwritten.
-        wide: Whether a box is gathered from all over an argument.
+        fresh: Whether the result of `part` is not a view and may be overwritten.
+        wide: Whether a box is gathered from a whole argument.
     """
 
     shape: Callable[[Deferred], types.Shape]
@@ -157,7 +160,7 @@ def _transposed_shape(of: Deferred) -> types.Shape:
 
 
 def _transpose(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
-    """Goes through the argument in tiles, so that no more than one of them is in memory."""
+    """Transposes in tiles, of which only one is in memory."""
     argument = of.arguments[0]
     order = [axis % len(box) for axis in of.parameter]
     result = np.empty(boxes.extent(box), argument.dtype)
@@ -170,7 +173,7 @@ def _transpose(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
 
 
 def _copy(target: Array, moved: Array, order: list[int]) -> None:
-    """Copies a transposed array; the matrices of rows in memory and rows to be go in lanes if they are large."""
+    """Copies a transposed array; large matrices are copied in lanes."""
     rows = order.index(len(order) - 1) if order else 0
     if not order or rows == len(order) - 1 or target.itemsize * target.shape[rows] * target.shape[-1] < _FACE:
         target[...] = moved
@@ -234,7 +237,7 @@ def _concatenate(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     for argument in of.arguments:
         stop = start + argument.shape[axis]
         low, high = max(wanted.start, start), min(wanted.stop, stop)
-        if low < high or argument is of.arguments[0]:  # the first one's elements tell the type where there are none
+        if low < high or argument is of.arguments[0]:  # the first one determines the type if there are no elements
             place = slice(low - start, high - start) if low < high else slice(0, 0)
             parts.append(argument.part((*box[:axis], place, *box[axis + 1 :])))
         start = stop
@@ -246,7 +249,7 @@ def _placed_shape(of: Deferred) -> types.Shape:
 
 
 def _place(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
-    """Puts the rows of all arguments but the last where that says, one number a row."""
+    """Puts rows of all arguments but the last at the indices in the last."""
     *tables, numbers = of.arguments
     places = numbers.array()
     result = np.empty(boxes.extent(box), tables[0].dtype)
@@ -276,19 +279,19 @@ def _elementwise(function: np.ufunc) -> Expression:
 
 
 def _operand(argument: Handle, shape: types.Shape, box: Box) -> Array:
-    """Returns what is needed of an argument that is broadcast to a shape."""
+    """Returns the part of an argument that a box of its broadcast needs."""
     added = len(box) - len(argument.shape)
     own = zip(argument.shape, shape[added:], box[added:], strict=True)
     return argument.part(tuple(part if dim == of else slice(0, 1) for dim, of, part in own))
 
 
 def _quantize(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
-    """Divides by scales, of one slice of an axis each, and rounds to integers within limits."""
+    """Divides by scales, one for each slice of an axis, and rounds to integers within limits."""
     values, scales, zero_points = of.arguments
     axis, low, high = of.parameter
     real = values.part(box)
     result = real if _is_fresh(values.source) and real.dtype == np.float32 else np.empty(real.shape, np.float32)
-    # In row-major order, a row of the axis at a time would be slow where it is the last: numpy broadcasts instead.
+    # One slice at a time would be slow for the last axis: numpy broadcasts instead.
     aligned = (1,) * len(box) if axis is None else tuple(-1 if at == axis else 1 for at in range(len(box)))
     own = slice(None) if axis is None else box[axis]
     factors = (np.float32(1) / scales.array()[own]).reshape(aligned)
@@ -302,7 +305,7 @@ def _quantize(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
 
 
 def _fake_quant(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
-    """Rounds to multiples of scales, those that integers within limits represent, with TensorFlow's arithmetic."""
+    """Rounds to the numbers that integers within limits represent, with TensorFlow's arithmetic."""
     values, scales, zero_points = of.arguments
     axis, low, high = of.parameter
     aligned = (1,) * len(box) if axis is None else tuple(-1 if at == axis else 1 for at in range(len(box)))
@@ -310,7 +313,7 @@ def _fake_quant(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     steps = scales.array()[own].reshape(aligned)
     offsets = zero_points.array()[own].reshape(aligned).astype(np.float32)
     least = (np.float32(low) - offsets) * steps
-    # A NaN stays one in numpy's minimum and maximum, and a scalar becomes a number, which nothing can be written to.
+    # NaN stays NaN in numpy's minimum and maximum; a scalar becomes a number, which can't be written to.
     result: Array = np.asarray(np.minimum(values.part(box), (np.float32(high) - offsets) * steps))
     np.maximum(result, least, out=result)
     result -= least
@@ -322,13 +325,13 @@ def _fake_quant(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
 
 
 def _half(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
-    """Rounds to 16-bit floats; numbers beyond their range become the largest."""
+    """Rounds to 16-bit floats; numbers beyond their range are clamped."""
     largest = np.finfo(np.float16).max
     return np.clip(of.arguments[0].part(box), -largest, largest).astype(np.float16)
 
 
 def _is_fresh(source: Source) -> bool:
-    """Returns whether a value was computed for its reader alone, and isn't a view of something else."""
+    """Returns whether a value was computed for its reader alone and is not a view."""
     return isinstance(source, Deferred) and EXPRESSIONS[source.function].fresh
 
 
@@ -349,3 +352,67 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "div": _elementwise(np.divide),
 }
 """The functions that a deferred expression can compute."""
+
+
+class SplatSource(Source):
+    """One value, for all elements.
+
+    Attributes:
+        value: The value, a scalar.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Array) -> None:
+        self.value = value.copy()
+
+    def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
+        return np.broadcast_to(self._of(dtype), shape)
+
+    def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
+        return np.broadcast_to(self._of(dtype), boxes.extent(box))
+
+    def _of(self, dtype: np.dtype[Any]) -> Array:
+        return self.value if self.value.dtype == dtype else self.value.view(dtype)
+
+    def release(self) -> None:
+        """Does nothing: there is one value only."""
+
+    def fingerprint(self) -> Hashable:
+        return ("splat", self.value.item() if self.value.dtype == object else self.value.tobytes())
+
+
+def is_splat(array: Array) -> bool:
+    """Returns whether all elements of an array that is not empty share memory."""
+    return array.size > 0 and not any(
+        stride for stride, dim in zip(array.strides, array.shape, strict=True) if dim != 1
+    )
+
+
+# Expressions whose elements are those of their arguments.
+_MOVED = frozenset({"concat", "reshape", "reverse", "transpose"})
+
+_ELEMENTWISE = frozenset({"add", "cast", "div", "half", "mul", "sub"})
+
+
+def result(of: Deferred, dtype: np.dtype[Any]) -> SplatSource | None:
+    """Returns the value of all elements of an expression whose arguments are splats.
+
+    Args:
+        of: The expression.
+        dtype: The type of its elements.
+    """
+    first = of.arguments[0].source
+    if of.function in _MOVED:
+        same = isinstance(first, SplatSource) and all(argument.source is first for argument in of.arguments)
+        return first if same and isinstance(first, SplatSource) and first.value.dtype == dtype else None
+    if of.function not in _ELEMENTWISE:
+        return None
+    one = tuple(slice(0, 1) for _ in of.shape)
+    for argument in of.arguments:
+        is_one = isinstance(argument.source, BufferSource) and all(dim == 1 for dim in argument.shape)
+        if not is_one and not isinstance(argument.source, SplatSource):
+            return None
+    with np.errstate(all="ignore"):
+        value = EXPRESSIONS[of.function].part(of, dtype, one).astype(dtype, copy=False)
+    return SplatSource(value.reshape(()))

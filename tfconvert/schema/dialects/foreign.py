@@ -1,8 +1,8 @@
-"""The few ops of other dialects that are among TensorFlow's and LiteRT's in texts; `dialects-to-tf` replaces them.
+"""Ops of other dialects in texts of TensorFlow and LiteRT: `arith`, and those that `dialects-to-tf` replaces.
 
 Constants of StableHLO are read in all three dialects that it has had; the types of `vhlo` become those of tensors.
-`quantfork.stats` states the range in which a tensor was seen to be, `quantfork.qcast` and `quantfork.dcast` convert to
-quantized numbers and back. `tensor.cast` states more or less of a shape.
+`quantfork.stats` states the observed range of a tensor, `quantfork.qcast` and `quantfork.dcast` convert to quantized
+numbers and back. `tensor.cast` changes how much of a shape is static.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.arith import ConstantOp
-from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute, Type
+from tfconvert.schema.ir.attribute_parser import PLAIN_TYPES
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.type_syntax import PLAIN_TYPES, parse_leading_dimensions
 from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class VHLOConstantOp(ConstantOp):
 
 
 class StatsOp(Operation):
-    """`quantfork.stats`: the operand, with the range in which it was seen to be.
+    """`quantfork.stats`: the operand, with its observed range.
 
-    `layerStats` holds the least and the greatest number of the whole tensor, `axisStats` those of each slice of `axis`.
+    `layerStats` holds the minimum and maximum of the whole tensor, `axisStats` those of each slice of `axis`.
     """
 
     __slots__ = ()
@@ -82,7 +82,7 @@ class QuantCastOp(Operation):
 
 
 class TensorCastOp(Operation):
-    """`tensor.cast`: the operand, of whose shape the result's type states more or less."""
+    """`tensor.cast`: the operand, with a type that states more or less of its shape."""
 
     __slots__ = ()
 
@@ -108,7 +108,6 @@ class TensorCastOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> TensorCastOp:
-        """Parses the form that `print` prints."""
         operand = parser.parse_unresolved_operand()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":", " before the type")
@@ -127,7 +126,7 @@ def _shapes_agree(one: Attribute, other: Attribute) -> bool:
 def _tensor_type(parser: AttributeParser) -> Type:
     """Parses what follows `!vhlo.tensor_v1`: `<2x!vhlo.f32_v1>`."""
     with parser.in_angle_brackets():
-        shape = parse_leading_dimensions(parser)
+        shape = parser.parse_leading_dimensions()
         found = types.tensor(parser.parse_type(), shape)
     assert isinstance(found, Type)
     return found
@@ -158,4 +157,4 @@ DIALECTS = (
     Dialect("quantfork", (StatsOp,), open_ops=lambda name: QuantCastOp if name in _CASTS else None),
     Dialect("tensor", (TensorCastOp,)),
 )
-"""The dialects of these ops, as far as texts have them."""
+"""The dialects of these ops, as far as they occur."""

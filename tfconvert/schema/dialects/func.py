@@ -8,19 +8,32 @@ from typing import TYPE_CHECKING, ClassVar
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr, SymbolRefAttr, symbol_text
 from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.builtin import SYMBOL_NAME, SymbolTable
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
-from tfconvert.schema.ir.symbol_table import SYMBOL_NAME, SymbolTable
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import BlockArgument, Value
 
 if TYPE_CHECKING:
-    from tfconvert.schema.ir.name_scopes import Argument
-    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.builtin import ModuleOp
+    from tfconvert.schema.ir.parser import Argument, Parser
     from tfconvert.schema.ir.printer import Printer
+
+# Attributes of functions, arguments and results that describe a module's interface beyond types. Written texts have
+# those that begin with `tfconvert.`; those with `tf.` are for the exporter alone.
+STATE = "tfconvert.state"
+"""The variable whose value is an argument before a call, or a result after it."""
+WEIGHT = "tfconvert.weight"
+"""The name of the constant that must be passed as an argument."""
+INITIAL = "tf.initial"
+"""An argument's initial or only value: the constant that is written beside the text."""
+INITIALIZER = "tfconvert.initializer"
+"""Marks the function that is called once, before all others."""
+INITIALIZE = "initialize"
+"""That function's name."""
 
 FUNCTION_TYPE = "function_type"
 VISIBILITY = "sym_visibility"
@@ -59,7 +72,7 @@ class FuncOp(Operation):
             name: Its symbol.
             function_type: The types of its arguments and results.
             region: Its body, or no blocks.
-            visibility: `public`, `private` or `nested`; `None` is public, too.
+            visibility: `public`, `private` or `nested`; `None` means public.
             properties: Its other properties, `arg_attrs` and `res_attrs`.
             attributes: Its attributes.
             location: The location of the op.
@@ -204,7 +217,6 @@ class FuncOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
-        """Parses the form that `print` prints."""
         visibility = next((word for word in _VISIBILITIES if parser.parse_optional_keyword(word)), None)
         name = parser.parse_symbol_name()
         inputs, arguments = _parse_inputs(parser)
@@ -266,9 +278,19 @@ def _are_dictionaries(attributes: ArrayAttr, count: int) -> bool:
 
 
 def _dictionaries(attributes: ArrayAttr | None) -> list[Mapping[str, Attribute]]:
-    """Returns the attributes of each argument or result; an empty list if there are none at all."""
+    """Returns the attributes of each argument or result; an empty list if none has any."""
     found = [] if attributes is None else [each.data for each in attributes if isinstance(each, DictionaryAttr)]
     return found if any(found) else []
+
+
+def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """Returns a module's functions by name."""
+    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+
+
+def defined_functions(module: ModuleOp) -> dict[str, FuncOp]:
+    """Returns a module's functions that have bodies by name."""
+    return {name: function for name, function in functions_of(module).items() if not function.is_declaration}
 
 
 class ReturnOp(Operation):
@@ -302,7 +324,6 @@ class ReturnOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReturnOp:
-        """Parses the form that `print` prints."""
         attributes = parser.parse_optional_attr_dict()
         operands = parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
@@ -380,7 +401,6 @@ class CallOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CallOp:
-        """Parses the form that `print` prints."""
         callee = parser.parse_symbol_name()
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         attributes = parser.parse_optional_attr_dict()

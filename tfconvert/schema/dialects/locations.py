@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -11,7 +12,7 @@ from tfconvert.schema.ir.operation import Operation
 
 
 class Place(NamedTuple):
-    """A location, taken apart.
+    """The parts of a location.
 
     Attributes:
         node: The graph node's name, without its function.
@@ -42,15 +43,28 @@ def node_of(location: Attribute) -> str:
     return location.name.partition("@")[0] if type(location) is NameLoc else place_of(location).node
 
 
+def nodes_of(location: Attribute) -> Iterator[str]:
+    """Yields the names of a location's graph nodes, the one that named the result first: of a fusion those of all."""
+    pending = [location]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, FusedLoc):
+            pending += part.locations
+        elif isinstance(part, CallSiteLoc):
+            pending.append(part.callee)
+        elif name := node_of(part):
+            yield name
+
+
 def told_at(location: Attribute, what: str) -> str:
-    """Returns a message that begins with a location's node and source line, as far as they are known."""
+    """Returns a message that begins with a location's node and source line, if they are known."""
     place = place_of(location)
     where = f"{place.node} ({place.source})" if place.node and place.source else place.node or place.source
     return f"{where}: {what}" if where else what
 
 
 def place_of(location: Attribute) -> Place:
-    """Returns the parts of a location; of a fusion the last one, which is the op that named the result."""
+    """Returns the parts of a location; of a fusion those of the last one, which named the result."""
     calls: list[str] = []
     while True:
         if isinstance(location, FusedLoc) and location.locations:
@@ -74,5 +88,5 @@ def found_at(op: Operation, code: str, message: str, hint: str = "") -> Diagnost
 
 
 def error_at(op: Operation, code: str, message: str, hint: str = "") -> ConversionError:
-    """Returns an error about one op, ready to be raised."""
+    """Returns an error about one op."""
     return ConversionError([found_at(op, code, message, hint)])

@@ -37,7 +37,7 @@ class BufferOp(op_table.TableOp):
         if self.name == "memref.alloc":
             kind = self.results[0].type
             if not isinstance(kind, MemRefType) or kind.shape.count(DYNAMIC) != len(self.operands):
-                raise VerifyError("memref.alloc needs as many sizes as its result's type leaves open")
+                raise VerifyError("memref.alloc needs a size for each dynamic dimension of its result")
 
 
 _TABLE = op_table.OpTable(TABLE, BufferOp, op_table.CHECKS, lambda op: _TERMINATORS, _TRAITS)
@@ -48,7 +48,7 @@ build = _TABLE.build
 
 
 def alloc(kind: MemRefType, sizes: Sequence[Value]) -> Operation:
-    """Returns a detached allocation of a buffer whose open sizes are operands."""
+    """Returns a detached allocation of a buffer whose dynamic sizes are operands."""
     segments = DenseArrayAttr.get(types.I32, (len(sizes), 0))
     return build("memref.alloc", sizes, (kind,), {"operandSegmentSizes": segments})
 

@@ -1,4 +1,4 @@
-"""Ops that a table describes, a line each: operands, results, regions, properties and a rule of the types.
+"""Ops described by a table, one line each: operands, results, regions, properties and a rule for the types.
 
 The columns are separated by tabs. Counts are a number, `n+` for at least n, or `n-m`; properties are `name:kind`, with
 a question mark if they may be absent.
@@ -11,9 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+from tfconvert.schema import rows_of
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
 from tfconvert.schema.ir.block import Region
@@ -30,7 +31,7 @@ Check = Callable[[Attribute], bool]
 
 
 class Count(NamedTuple):
-    """How many operands, results or regions an op has, from the least to the most."""
+    """The minimum and maximum number of an op's operands, results or regions."""
 
     least: int
     most: int
@@ -40,7 +41,7 @@ class Property(NamedTuple):
     """A property of an op.
 
     Attributes:
-        kind: What it holds.
+        kind: The kind of value.
         optional: Whether it may be absent.
     """
 
@@ -53,11 +54,11 @@ class Definition(NamedTuple):
 
     Attributes:
         name: The full name.
-        operands: How many operands it has.
-        results: How many results.
-        regions: How many regions.
+        operands: The number of operands.
+        results: The number of results.
+        regions: The number of regions.
         properties: Its properties.
-        types: The rule of the types of operands and results.
+        types: The rule for the types of operands and results.
     """
 
     name: str
@@ -113,7 +114,7 @@ def _check_types(op: Operation, rule: str) -> None:
     kinds = [*op.operand_types, *op.result_types]
     if rule == "compare":
         if types.element_of(kinds.pop()) != types.I1:
-            raise VerifyError(f"the result of {op.name} must be truth values")
+            raise VerifyError(f"the result of {op.name} must be booleans")
     elif rule == "-":
         return
     if len({types.element_of(kind) for kind in kinds}) > 1:
@@ -141,7 +142,7 @@ class OpTable:
         checks: What a property of each kind can be.
         terminators: Returns the names of the ops that may end the regions of an op.
         traits: Traits of some ops, by full name.
-        others: Returns the class of an op that has one of its own, `None` if it has none; `build` makes these too.
+        others: Returns the class of an op outside of the table, or `None`; `build` also creates these.
     """
 
     def __init__(
@@ -164,14 +165,10 @@ class OpTable:
 
     def _read(self) -> Mapping[str, Definition]:
         """Returns the table by the ops' full names."""
-        found = {}
-        for line in self._path.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#"):
-                name, operands, results, regions, properties, rule = line.split("\t")
-                found[name] = Definition(
-                    name, _count(operands), _count(results), _count(regions), _properties(properties), rule
-                )
-        return found
+        return {
+            name: Definition(name, _count(operands), _count(results), _count(regions), _properties(properties), rule)
+            for name, operands, results, regions, properties, rule in rows_of(self._path)
+        }
 
     def _class_of(self, name: str) -> type[TableOp] | None:
         """Returns the class of an op by its full name, `None` if the table doesn't have it."""
@@ -217,7 +214,7 @@ class OpTable:
 def property_of(value: attrs.Value) -> Attribute:
     """Returns a Python value as a property.
 
-    Integers become those of `i64`, a tuple of integers an `array<i64>`, one of booleans an `array<i1>`.
+    Integers become `i64`, a tuple of integers an `array<i64>`, one of booleans an `array<i1>`.
     """
     if isinstance(value, tuple | list):
         is_bool = bool(value) and all(isinstance(each, bool) for each in value)

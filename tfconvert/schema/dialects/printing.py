@@ -1,4 +1,4 @@
-"""Prints IR as text that is whole: every constant with its value, in forms that TensorFlow's MLIR reads.
+"""Prints IR as complete text: every constant with its value, in forms that TensorFlow's MLIR reads.
 
 `str(attribute)` and `text_of` leave out large constants.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import IO
 
-from tfconvert.schema.dialects import dense_text, tensor_data, tensor_proto, types
+from tfconvert.schema.dialects import constant_text, dense_text, tensor_data, types
 from tfconvert.schema.dialects.tensor_data import ELIDED, Constant, DenseElementsAttr, TensorData
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -19,9 +19,9 @@ class IRPrinter(Printer):
     """A printer that also writes constants.
 
     Args:
-        stream: Where to.
+        stream: The target.
         elide: Constants of more elements than this are left out; `None` writes them all.
-        locations: Whether every op's location is written, too.
+        locations: Whether to write every op's location.
     """
 
     __slots__ = ("elide",)
@@ -44,7 +44,7 @@ class IRPrinter(Printer):
         elif row is None:
             constant.print(self)
         elif not dense_text.can_write(row.mlir):
-            self.attribute(tensor_proto.of_constant(tensor_data.to_array(constant), constant.type))
+            self.attribute(constant_text.of_constant(tensor_data.to_array(constant), constant.type))
         else:
             tensor_data.print_dense(self, tensor_data.to_array(constant), constant.type)
             if isinstance(constant, TensorData):
@@ -52,13 +52,13 @@ class IRPrinter(Printer):
 
 
 def print_module(module: ModuleOp, stream: IO[str], *, elide: int | None, locations: bool = False) -> None:
-    """Writes a module as text, and a line's end.
+    """Writes a module as text, with a newline at the end.
 
     Args:
         module: The module.
-        stream: Where to.
+        stream: The target.
         elide: Constants of more elements than this are left out; `None` writes them all.
-        locations: Whether every op's location is written, too.
+        locations: Whether to write every op's location.
     """
     IRPrinter(stream, elide=elide, locations=locations).operation(module)
     stream.write("\n")

@@ -1,10 +1,10 @@
 """The types of MLIR's `quant` dialect: integers that represent real numbers by a scale and a zero point.
 
 `!quant.uniform<i8:f32, 0.5:3>` has one scale (and a zero point, left out if it is 0) for a whole tensor,
-`!quant.uniform<i8:f32:1, {0.5, 0.25:3}>` one for each slice of an axis. Scales are written with as many digits as it
-takes to read the same 32-bit number back. `i8<-127:127>` are integers within limits; the file format has none.
+`!quant.uniform<i8:f32:1, {0.5, 0.25:3}>` one for each slice of an axis. Scales are written with as many digits as
+round-trip a 32-bit number. `i8<-127:127>` are integers within limits, which the file format doesn't have.
 
-Where there is a scale for each block of elements, the scales are a tensor, and perhaps the zero points are, too. MLIR
+If there is a scale for each block of elements, the scales are a tensor, and so are zero points. MLIR
 has no such types; ours, `!quant.blockwise<i4:f32, 32, [], dense<0.5> : tensor<8x2xf16>>`, hold them as constants.
 """
 
@@ -33,7 +33,7 @@ class Uniform(NamedTuple):
         scales: One scale, or one for each slice of `axis`; values that an `f32` has.
         zero_points: As many as scales.
         axis: The axis that the scales go along, `None` if there is one scale for all.
-        limits: The least and the greatest stored integer, `None` if they are those of the storage.
+        limits: The minimum and maximum stored integer; `None` for those of the storage.
     """
 
     storage: IntegerType
@@ -44,7 +44,7 @@ class Uniform(NamedTuple):
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the greatest stored integer."""
+        """The minimum and maximum stored integer."""
         return _range(self.storage) if self.limits is None else self.limits
 
 
@@ -59,7 +59,6 @@ class UniformType(Type):
 
     @classmethod
     def get(cls, data: Uniform) -> UniformType:
-        """Returns the type of a rule."""
         return cls.intern(data)
 
     @property
@@ -75,7 +74,7 @@ class UniformType(Type):
             limits = _parse_limits(parser, storage)
             parser.parse_punctuation(":")
             if parser.parse_type() is not types.F32:
-                parser.raise_error("expected f32, the only type that is expressed")
+                parser.raise_error("expected f32, the only supported expressed type")
             axis = parser.parse_integer(False, False) if parser.parse_optional_punctuation(":") else None
             parser.parse_punctuation(",")
             if axis is None:
@@ -110,7 +109,7 @@ class Blocks(NamedTuple):
     Attributes:
         storage: The type of the stored integers.
         block_size: The number of elements in a block.
-        dimensions: What else defines the blocks: their shape, or the dimensions along which there are scales.
+        dimensions: The shape of blocks, or the dimensions along which there are scales.
         scales: The scales.
         zero_points: The zero points, `None` if they are all 0.
     """
@@ -127,7 +126,7 @@ class BlockedType(Type):
 
     Attributes:
         details: The table of the file format that holds them.
-        dimensions_field: Its field that holds `Blocks.dimensions`.
+        dimensions_field: Its field for `Blocks.dimensions`.
     """
 
     __slots__ = ()
@@ -139,7 +138,6 @@ class BlockedType(Type):
 
     @classmethod
     def get(cls, data: Blocks) -> Self:
-        """Returns the type of a rule."""
         return cls.intern(data)
 
     @property
@@ -154,7 +152,7 @@ class BlockedType(Type):
             storage = _parse_storage(parser)
             parser.parse_punctuation(":")
             if parser.parse_type() is not types.F32:
-                parser.raise_error("expected f32, the only type that is expressed")
+                parser.raise_error("expected f32, the only supported expressed type")
             parser.parse_punctuation(",")
             size = parser.parse_integer(False, False)
             parser.parse_punctuation(",")
@@ -200,7 +198,7 @@ def _parse_constant(parser: AttributeParser) -> Constant:
     if not tensor_data.is_constant(constant):
         parser.raise_error("expected a constant")
     if isinstance(constant, TensorData) and isinstance(constant.type.element_type, IntegerType | FloatType):
-        # A text writes a type again wherever it is used, and handles of equal values are not equal.
+        # A text repeats a type wherever it is used, and handles of equal values are not equal.
         return DenseElementsAttr.get(constant.type, constant.array().tobytes())
     return constant
 
@@ -218,14 +216,14 @@ def _parse_storage(parser: AttributeParser) -> IntegerType:
 
 
 def _range(storage: IntegerType) -> tuple[int, int]:
-    """Returns the least and the greatest integer of a type."""
+    """Returns the minimum and maximum integer of a type."""
     if storage.signedness is Signedness.UNSIGNED:
         return 0, 2**storage.width - 1
     return -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
 
 
 def limits_within(storage: IntegerType, low: int, high: int) -> tuple[int, int] | None:
-    """Returns the limits of stored integers, `None` if they are those of the storage."""
+    """Returns the limits of stored integers; `None` for those of the storage."""
     return None if (low, high) == _range(storage) else (low, high)
 
 

@@ -1,7 +1,6 @@
 """Sources: where the bytes of a constant come from, as a slice of a file or a buffer in memory.
 
-A source gives its value whole, any box of it, or all of it as a sequence of blocks, for which it takes memory for a
-block at a time only, however large the value is.
+A source returns its whole value, any box of it, or a sequence of blocks, of which only one at a time is in memory.
 """
 
 from __future__ import annotations
@@ -20,16 +19,15 @@ from tfconvert.schema.dialects.boxes import Array, Box
 from tfconvert.schema.files import InputFile
 
 BLOCK = 1 << 23
-"""Size of a block in bytes: large enough that calls cost nothing, small enough to stay near the processor."""
+"""Size of a block in bytes: large enough that calls are cheap, small enough to stay in the processor's cache."""
 
-# Bytes of a file that are read at once where they are only passed on: they are still in the processor's cache when
-# they are written.
+# Bytes of a file that are read at once to be copied: they are still in the processor's cache when they are written.
 _PIECE = 1 << 20
 
-# Bytes of a file that are read at once where only some of them are kept, or none.
+# Bytes of a file that are read at once if few of them are kept.
 _SIFTED = 1 << 16
 
-# Reading so many bytes that aren't needed costs as much as one more call.
+# Number of useless bytes whose reading costs as much as one more call.
 _GAP = 1 << 14
 
 
@@ -45,7 +43,7 @@ class Source(ABC):
         Args:
             dtype: Type of the value's elements.
             shape: The value's shape.
-            box: What of it is needed.
+            box: The required part.
         """
 
     def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
@@ -55,12 +53,12 @@ class Source(ABC):
     def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
         """Yields the value's elements in row-major order as C-contiguous arrays, none of them to be written to.
 
-        Each block's memory is given back when the next one is asked for, so none should be kept.
+        Each block's memory is released when the next one is requested, so none may be kept.
 
         Args:
             dtype: Type of the value's elements.
             shape: The value's shape.
-            size: About how many bytes a block may have.
+            size: Approximate maximum size of a block in bytes.
         """
         for box in boxes.split(boxes.whole(shape), shape, dtype.itemsize, size):
             yield np.ascontiguousarray(self.part(dtype, shape, box))
@@ -68,11 +66,11 @@ class Source(ABC):
 
     @abstractmethod
     def release(self) -> None:
-        """Gives memory back that can be had again."""
+        """Releases memory that can be read again."""
 
     @abstractmethod
     def fingerprint(self) -> Hashable:
-        """Returns a key that equal sources share; unequal ones may collide only if `exact` bytes are compared."""
+        """Returns a key that equal sources share; others may only have it if `exact` bytes are compared."""
 
 
 def bytes_of(file: InputFile, offset: int, length: int) -> Array:
@@ -85,15 +83,14 @@ def bytes_of(file: InputFile, offset: int, length: int) -> Array:
 class FileSlice(Source):
     """Bytes of a file, checked against a checksum when they are first read.
 
-    They are read into memory of their own, block by block, so that nothing that is done to the file meanwhile does
-    more than end in an error.
+    They are copied block by block, so that a change of the file in the meantime causes an error at most.
 
     Attributes:
         file: The file.
         offset: First byte.
         length: Number of bytes.
         crc32c: Unmasked CRC-32C of the bytes, `None` if the format has none.
-        name: What the slice is, for error messages: a checkpoint key.
+        name: The name of the slice for error messages: a checkpoint key.
     """
 
     __slots__ = ("_checked", "crc32c", "file", "length", "name", "offset")
@@ -125,7 +122,7 @@ class FileSlice(Source):
                 yield piece[start : start + size].view(dtype)
 
     def _checked_pieces(self, size: int) -> Iterator[Array]:
-        """Yields the bytes in pieces, and checks them all."""
+        """Yields the bytes in pieces and verifies the checksum."""
         expected = None if self._checked else self.crc32c
         crc32c = 0
         for start in range(0, self.length, size):
@@ -139,7 +136,7 @@ class FileSlice(Source):
         self._checked = True
 
     def _check(self) -> None:
-        """Reads all bytes only to check them, in a little memory."""
+        """Reads all bytes in pieces to verify the checksum."""
         crc32c = 0
         buffer = np.empty(_SIFTED, np.uint8)
         for start in range(0, self.length, _SIFTED):
@@ -153,12 +150,12 @@ class FileSlice(Source):
     def _damaged(self) -> ConversionError:
         return error(
             "bad-checksum",
-            f"the data of {self.name!r} in {self.file.path} is damaged: its CRC-32C is not the index's",
+            f"the data of {self.name!r} in {self.file.path} is damaged: its CRC-32C differs from the index",
             hint="copy or download the model again",
         )
 
     def release(self) -> None:
-        """Does nothing: what was read is gone when nobody has it."""
+        """Does nothing: bytes that were read are not cached."""
 
     def fingerprint(self) -> Hashable:
         if self.crc32c is not None:
@@ -167,7 +164,7 @@ class FileSlice(Source):
 
 
 def _read(file: InputFile, offset: int, target: Array, shape: types.Shape, box: Box) -> None:
-    """Reads a box that isn't empty: at once where it is in one piece, some rows at a time where gaps are small."""
+    """Reads a box that isn't empty: at once if it is contiguous, several rows at a time if gaps are small."""
     low, high = (number * target.itemsize for number in boxes.offsets(box, shape))
     low, span = offset + low, high - low
     if span == target.nbytes:
@@ -188,14 +185,14 @@ def _read(file: InputFile, offset: int, target: Array, shape: types.Shape, box: 
 
 
 def _sift(file: InputFile, target: Array, low: int, length: int, shape: types.Shape) -> None:
-    """Reads rows with what lies between their elements.
+    """Reads rows including gaps between their elements.
 
     Args:
         file: The file.
         target: The elements.
-        low: Where in the file the first of them is.
+        low: The position of the first in the file.
         length: Bytes from a row's first element to its last.
-        shape: The shape of the tensor of which they are a box.
+        shape: The shape of the whole tensor.
     """
     strides = tuple(math.prod(shape[axis + 1 :]) * target.itemsize for axis in range(len(shape)))
     count = max(1, _SIFTED // strides[0])

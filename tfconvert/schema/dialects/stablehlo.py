@@ -1,4 +1,4 @@
-"""The dialects `stablehlo` and `chlo`, with what stands beside them of `ml_program` and `cf`: one table of ops.
+"""The dialects `stablehlo` and `chlo`, with ops of `ml_program` and `cf` that occur with them: one table of ops.
 
 Ops are read and printed in the generic form, `"stablehlo.add"(%a, %b) : (tensor<?xf32>, ...) -> ...`, constants in
 their short one. The table, `stablehlo_ops.tsv`, is read when the first op is looked up.
@@ -6,16 +6,250 @@ their short one. The table, `stablehlo_ops.tsv`, is read when the first op is lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfconvert.schema.dialects import op_table, tensor_data
 from tfconvert.schema.dialects.foreign import StableHLOConstantOp
-from tfconvert.schema.dialects.stablehlo_attributes import KINDS, SYNTAX, EnumeratorAttr
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
+
+if TYPE_CHECKING:
+    from tfconvert.schema.ir.attribute_parser import AttributeParser
+    from tfconvert.schema.ir.dialect import Syntax
+
+
+ENUMERATORS: Mapping[str, tuple[str, ...]] = {
+    "comparison_direction": ("EQ", "NE", "GE", "GT", "LE", "LT"),
+    "comparison_type": ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"),
+    "fft_type": ("FFT", "IFFT", "RFFT", "IRFFT"),
+    "precision": ("DEFAULT", "HIGH", "HIGHEST"),
+    "rng_algorithm": ("DEFAULT", "THREE_FRY", "PHILOX"),
+    "rng_distribution": ("UNIFORM", "NORMAL"),
+    "transpose": ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"),
+}
+"""The enumerators of each kind, as they are written."""
+
+
+class EnumeratorAttr(Attribute):
+    """`#stablehlo<comparison_direction EQ>`: one of `ENUMERATORS`."""
+
+    __slots__ = ("kind", "value")
+
+    kind: str
+    value: str
+
+    @classmethod
+    def get(cls, kind: str, value: str) -> EnumeratorAttr:
+        """Returns the attribute of an enumerator.
+
+        Raises:
+            VerifyError: The kind has no such enumerator.
+        """
+        if value not in ENUMERATORS[kind]:
+            raise VerifyError(f"{value!r} is not a {kind}: these are {', '.join(ENUMERATORS[kind])}")
+        return cls.intern(kind, value)
+
+    def print(self, printer: AttributePrinter) -> None:
+        printer.write(f"#stablehlo<{self.kind} {self.value}>")
+
+
+def _enumerator(kind: str) -> Syntax:
+    return lambda parser: EnumeratorAttr.get(kind, parser.parse_identifier(f" of a {kind}"))
+
+
+class DimensionNumbersAttr(Attribute):
+    """`#stablehlo.gather<offset_dims = [1], index_vector_dim = 1>`: dimensions by role, as lists or single ones.
+
+    Empty lists are left out, as other printers do; the class determines the roles and their order.
+    """
+
+    __slots__ = ()
+
+    ROLES: ClassVar[tuple[str, ...]] = ()
+    """The roles of lists of dimensions, in the order in which they are printed."""
+    INDEX: ClassVar[str] = ""
+    """The role of a single dimension, the last one; empty if there is none."""
+
+    dims: tuple[tuple[int, ...] | int, ...]
+
+    @classmethod
+    def get(cls, **dims: Sequence[int] | int) -> DimensionNumbersAttr:
+        """Returns the attribute of dimensions by role; missing lists are empty, missing single ones 0."""
+        lists: list[tuple[int, ...] | int] = [_list(dims.get(role, ())) for role in cls.ROLES]
+        if cls.INDEX:
+            index = dims.get(cls.INDEX, 0)
+            assert isinstance(index, int)
+            lists.append(index)
+        return cls.intern(tuple(lists))
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self.intern, (self.dims,)
+
+    def of(self, role: str) -> tuple[int, ...]:
+        """Returns the dimensions of a role."""
+        found = self.dims[self.ROLES.index(role)]
+        assert isinstance(found, tuple)
+        return found
+
+    def print_parameters(self, printer: AttributePrinter) -> None:
+        entries = []
+        for role, dims in zip((*self.ROLES, self.INDEX), self.dims, strict=False):
+            if isinstance(dims, tuple) and dims:
+                entries.append(f"{role} = [{', '.join(map(str, dims))}]")
+            elif not isinstance(dims, tuple):
+                entries.append(f"{role} = {dims}")
+        printer.write(f"<{', '.join(entries)}>")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> DimensionNumbersAttr:
+        """Parses the form that `print_parameters` prints; roles may be in any order."""
+        dims: dict[str, Sequence[int] | int] = {}
+        with parser.in_angle_brackets():
+            while parser.token[0] != ">":
+                name = parser.parse_identifier(" of a list of dimensions")
+                if name in dims or (name not in cls.ROLES and name != cls.INDEX):
+                    parser.raise_error(f"'{name}' is not one of the dimensions of #{cls.NAME}, or occurs twice")
+                parser.parse_punctuation("=", f" after '{name}'")
+                if name == cls.INDEX:
+                    dims[name] = parser.parse_integer()
+                else:
+                    dims[name] = _dims(parser)
+                if parser.parse_optional_punctuation(",") is None:
+                    break
+        return cls.get(**dims)
+
+
+def _list(dims: Sequence[int] | int) -> tuple[int, ...]:
+    assert not isinstance(dims, int)
+    return tuple(dims)
+
+
+def _dims(parser: AttributeParser) -> list[int]:
+    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+
+
+class DotAttr(DimensionNumbersAttr):
+    """The dimensions of `stablehlo.dot_general`."""
+
+    __slots__ = ("dims",)
+
+    NAME = "stablehlo.dot"
+    ROLES = (
+        "lhs_batching_dimensions",
+        "rhs_batching_dimensions",
+        "lhs_contracting_dimensions",
+        "rhs_contracting_dimensions",
+    )
+
+
+class GatherAttr(DimensionNumbersAttr):
+    """The dimensions of `stablehlo.gather` and `stablehlo.dynamic_gather`."""
+
+    __slots__ = ("dims",)
+
+    NAME = "stablehlo.gather"
+    ROLES = (
+        "offset_dims",
+        "collapsed_slice_dims",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+        "start_index_map",
+    )
+    INDEX = "index_vector_dim"
+
+
+class ScatterAttr(DimensionNumbersAttr):
+    """The dimensions of `stablehlo.scatter`."""
+
+    __slots__ = ("dims",)
+
+    NAME = "stablehlo.scatter"
+    ROLES = (
+        "update_window_dims",
+        "inserted_window_dims",
+        "input_batching_dims",
+        "scatter_indices_batching_dims",
+        "scatter_dims_to_operand_dims",
+    )
+    INDEX = "index_vector_dim"
+
+
+class ConvAttr(Attribute):
+    """`#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`: the dimensions of a convolution.
+
+    Attributes:
+        lhs: The input's layout: for each dimension a letter or the number of a spatial dimension.
+        rhs: The kernel's.
+        result: The result's.
+    """
+
+    __slots__ = ("lhs", "result", "rhs")
+
+    NAME = "stablehlo.conv"
+
+    lhs: tuple[str, ...]
+    rhs: tuple[str, ...]
+    result: tuple[str, ...]
+
+    @classmethod
+    def get(cls, lhs: Sequence[str], rhs: Sequence[str], result: Sequence[str]) -> ConvAttr:
+        """Returns the attribute of three layouts.
+
+        Raises:
+            VerifyError: One of them has other dimensions than a convolution.
+        """
+        spatial = [str(number) for number in range(len(lhs) - 2)]
+        for layout, letters in ((lhs, "bf"), (rhs, "io"), (result, "bf")):
+            if sorted(layout) != sorted([*spatial, *letters]):
+                raise VerifyError(f"a layout should have {', '.join([*letters, *spatial])}, found {', '.join(layout)}")
+        return cls.intern(tuple(lhs), tuple(rhs), tuple(result))
+
+    @property
+    def layouts(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The layouts of the input, the kernel and the result."""
+        return self.lhs, self.rhs, self.result
+
+    def print_parameters(self, printer: AttributePrinter) -> None:
+        lhs, rhs, result = (f"[{', '.join(layout)}]" for layout in self.layouts)
+        printer.write(f"<{lhs}x{rhs}->{result}>")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> ConvAttr:
+        with parser.in_angle_brackets():
+            lhs = _layout(parser)
+            parser.parse_keyword("x", " between the layouts of the input and the kernel")
+            rhs = _layout(parser)
+            parser.parse_punctuation("->", " before the layout of the result")
+            return cls.get(lhs, rhs, _layout(parser))
+
+
+def _layout(parser: AttributeParser) -> list[str]:
+    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _dimension(parser))
+
+
+def _dimension(parser: AttributeParser) -> str:
+    number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    return parser.parse_identifier(" of a dimension") if number is None else str(number)
+
+
+KINDS: Mapping[str, type[Attribute]] = {"conv": ConvAttr, "dot": DotAttr, "gather": GatherAttr, "scatter": ScatterAttr}
+"""The classes of attributes by their names in the text."""
+
+SYNTAX: Mapping[str, Syntax] = {
+    "conv": ConvAttr.parse_parameters,
+    "dot": DotAttr.parse_parameters,
+    "gather": GatherAttr.parse_parameters,
+    "scatter": ScatterAttr.parse_parameters,
+    **{kind: _enumerator(kind) for kind in ENUMERATORS},
+}
+"""The parsers of their parameters."""
+
 
 TABLE = Path(__file__).parent / "stablehlo_ops.tsv"
 
@@ -27,7 +261,7 @@ _TRAITS: Mapping[str, frozenset[Trait]] = {
 }
 
 EFFECTS = frozenset({"cf.assert", "stablehlo.custom_call", "ml_program.global", "ml_program.global_store"})
-"""Ops that stay although nothing uses their results."""
+"""Ops that must stay although their results are unused."""
 
 
 def _enumerator_of(kind: str) -> op_table.Check:
@@ -81,11 +315,11 @@ SIZE_OPERANDS: Mapping[str, tuple[int, ...]] = {
     "stablehlo.rng": (2,),
     "stablehlo.set_dimension_size": (1,),
 }
-"""Op -> the operands whose numbers are sizes or places, which the sizes of its results follow from."""
+"""The operands of ops that are sizes or positions and determine the sizes of results."""
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Returns whether an op must stay although nothing uses its results."""
+    """Returns whether an op must stay although its results are unused."""
     return op.name in EFFECTS
 
 

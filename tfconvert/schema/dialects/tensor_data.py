@@ -1,4 +1,4 @@
-"""Constants as handles: where a tensor's bytes are, not the bytes themselves.
+"""Constants as handles: the source of a tensor's bytes, not the bytes themselves.
 
 A `TensorData` attribute is a tensor type and a *source*. A source is a slice of a memory-mapped file, a buffer in
 memory (`sources`), or a deferred expression over other handles (`expressions`: a transposed filter, a filter times a
@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from tfconvert.schema.dialects import boxes, dense_text, expressions, sources, splats, types
+from tfconvert.schema.dialects import boxes, dense_text, expressions, sources, types
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.types import FloatType, IntegerType, TensorType
 from tfconvert.schema.ir.values import OpResult, Value
@@ -24,14 +24,14 @@ from tfconvert.schema.limits import budget
 Array = boxes.Array
 Source = sources.Source
 BufferSource = sources.BufferSource
-SplatSource = splats.SplatSource
+SplatSource = expressions.SplatSource
 Deferred = expressions.Deferred
 
 SMALL = 1024
-"""Constants up to this many bytes are dense attributes."""
+"""Maximum size in bytes of constants that are dense attributes."""
 
 MAX_READ_BYTES = 64 * 1024
-"""Constants up to this many bytes may be read to see what they hold, and be made of others that are."""
+"""Maximum size in bytes of constants that passes may read, and compute from others."""
 
 ELIDED = "dense_resource<__elided__>"
 """The text that replaces an elided constant."""
@@ -58,7 +58,6 @@ class DenseElementsAttr(Attribute):
 
     @classmethod
     def get(cls, type: TensorType, data: bytes) -> DenseElementsAttr:
-        """Returns the attribute of a value."""
         return cls.intern(type, data)
 
     @property
@@ -79,7 +78,6 @@ class DenseResourceAttr(Attribute):
 
     @classmethod
     def get(cls, handle: str, type: Attribute) -> DenseResourceAttr:
-        """Returns the attribute of a name and a type."""
         return cls.intern(handle, type)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -99,7 +97,7 @@ def print_dense(printer: AttributePrinter, value: Array, type: TensorType) -> No
 class TensorData(Attribute):
     """The handle of a constant: a static tensor type and a source.
 
-    A small one prints as what it is, any other elided, as `dense_resource<__elided__> : type`: the IR's text never
+    A small one prints its value, any other is elided, as `dense_resource<__elided__> : type`: the IR's text never
     holds large weights unless that is required (`printing.IRPrinter`).
 
     Attributes:
@@ -141,7 +139,7 @@ class TensorData(Attribute):
         return self.source.part(self.dtype, self.shape, box)
 
     def blocks(self) -> Iterator[Array]:
-        """Yields the elements in row-major order as C-contiguous arrays, none of them to be kept or written to."""
+        """Yields the elements in row-major order as C-contiguous arrays, which must not be kept or written to."""
         return self.source.blocks(self.dtype, self.shape)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -152,7 +150,7 @@ class TensorData(Attribute):
             printer.attribute(self.type)
 
     def _is_small(self) -> bool:
-        """Returns whether the value is in memory, can be written, and is not long."""
+        """Returns whether the value is in memory, can be written, and is short."""
         if not isinstance(self.source, BufferSource) or not dense_text.can_write(self.type.element_type):
             return False
         if self.dtype == object:
@@ -170,7 +168,7 @@ def is_constant(attribute: Attribute | None) -> TypeGuard[Constant]:
 
 
 def is_small(constant: Constant) -> bool:
-    """Returns whether a constant may be read to see what it holds; a string counts as the pointer to it."""
+    """Returns whether a constant is small enough for passes to read; a string counts as a pointer."""
     if isinstance(constant, DenseElementsAttr):
         return True
     return math.prod(constant.shape) * constant.dtype.itemsize <= MAX_READ_BYTES
@@ -180,15 +178,15 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     """Returns the attribute of a value in memory: dense where small, else a handle that keeps the array.
 
     Args:
-        array: The value; `object` arrays hold bytes (strings). What `np.broadcast_to` makes of one element stays that.
-        element: The MLIR element type where the dtype doesn't tell (quantised types).
+        array: The value; `object` arrays hold bytes (strings). A broadcast of one element stays a view.
+        element: The MLIR element type if the dtype doesn't determine it (quantised types).
     """
     element = element or types.from_dtype(array.dtype).mlir
     tensor_type = types.tensor(element, array.shape)
     assert isinstance(tensor_type, TensorType)
     if array.nbytes <= SMALL and array.dtype.kind in "fiub" and isinstance(element, IntegerType | FloatType):
         return DenseElementsAttr.get(tensor_type, array.tobytes())
-    if array.nbytes > MAX_READ_BYTES and splats.is_splat(array):
+    if array.nbytes > MAX_READ_BYTES and expressions.is_splat(array):
         return TensorData.get(tensor_type, SplatSource(array[(slice(0, 1),) * array.ndim].reshape(())))
     return TensorData.get(tensor_type, BufferSource(np.ascontiguousarray(array).reshape(array.shape)))
 
@@ -209,7 +207,7 @@ def to_array(constant: Attribute) -> Array:
 
 
 def constant_of(value: Value) -> Constant | None:
-    """Returns what a value is known to be at compile time, `None` if it is not, or is quantised."""
+    """Returns a value that is known at compile time, `None` if it is not, or is quantised."""
     if type(value) is not OpResult or value.op.name not in _KNOWN:
         return None
     constant = value.op.properties.get("value")
@@ -241,7 +239,7 @@ def defer(
         element: The result's element type.
     """
     if function == "transpose" and isinstance(parameter, tuple) and isinstance(arguments[0], DenseElementsAttr):
-        # The commonest one: what is small is transposed before an expression of it would be made.
+        # The most common one: a small constant is transposed at once, without an expression.
         moved = to_array(arguments[0]).transpose(parameter)
         budget().take_bytes(moved.nbytes, "computing a constant")
         return of_array(moved, arguments[0].type.element_type)
@@ -250,7 +248,7 @@ def defer(
     assert isinstance(tensor_type, TensorType)
     source = Deferred(function, handles, parameter)
     result = TensorData.get(tensor_type, source)
-    if result.nbytes > MAX_READ_BYTES and (splat := splats.result(source, result.dtype)) is not None:
+    if result.nbytes > MAX_READ_BYTES and (splat := expressions.result(source, result.dtype)) is not None:
         return TensorData.get(tensor_type, splat)
     if result.nbytes > SMALL and not source.is_costly:
         return result

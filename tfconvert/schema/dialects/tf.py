@@ -1,4 +1,4 @@
-"""The `tf` dialect: open and data-driven; TensorFlow's ops are entries of its registry, none is written by hand.
+"""The `tf` dialect: open and data-driven; TensorFlow's ops are entries of its registry.
 
 An op's OpDef attributes are *properties* under their OpDef names, all others (`device`, names that begin with `_`) are
 *attributes*. Type attributes that follow from operands and results (`T`, `N`, ...) are not kept.
@@ -44,7 +44,6 @@ __all__ = [
     "TFOp",
     "build",
     "constant",
-    "create",
     "get",
     "has_side_effects",
     "normalize",
@@ -54,7 +53,7 @@ __all__ = [
 PREFIX = "tf."
 
 PRODUCER_VERSION = "tf.producer_version"
-"""Module attribute: the version of the TensorFlow that made the model."""
+"""Module attribute: the version of the TensorFlow that created the model."""
 
 VERSIONS = "tf.versions"
 """Module attribute: a graph's versions, `{bad_consumers = [], min_consumer = 0 : i32, producer = 1 : i32}`."""
@@ -103,42 +102,32 @@ class TFOp(Operation):
 
 @lru_cache(4096)
 def _full(op_name: str) -> str:
-    """Returns the full name of an op: all ops of a name share one string, whose hash is known."""
+    """Returns the full name of an op: all ops of a name share one string with a cached hash."""
     return PREFIX + op_name
-
-
-def create(
-    op_name: str,
-    *,
-    operands: Sequence[Value] = (),
-    result_types: Sequence[Attribute] = (),
-    properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    regions: Sequence[Region] = (),
-    location: Location = UNKNOWN_LOC,
-) -> TFOp:
-    """Returns a detached `tf` op by its name in TensorFlow's registry (`Relu`)."""
-    return TFOp(_full(op_name), operands, result_types, properties, attributes, regions, location)
 
 
 def build(
     op_name: str,
-    operands: Sequence[Value],
-    result_types: Sequence[Attribute],
+    operands: Sequence[Value] = (),
+    result_types: Sequence[Attribute] = (),
     properties: Mapping[str, attrs.Value] | None = None,
     location: Location = UNKNOWN_LOC,
+    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+    regions: Sequence[Region] = (),
 ) -> TFOp:
     """Returns a detached `tf` op.
 
     Args:
-        op_name: The name in TensorFlow's registry.
+        op_name: The name in TensorFlow's registry (`Relu`).
         operands: The operands.
         result_types: The results' types.
         properties: OpDef attributes, as attributes or Python values (integers become `i64`).
         location: The location of the op.
+        attributes: All other attributes.
+        regions: The regions.
     """
     converted = {name: attrs.of(value) for name, value in properties.items()} if properties else NO_ATTRIBUTES
-    return TFOp(_full(op_name), operands, result_types, converted, location=location)
+    return TFOp(_full(op_name), operands, result_types, converted, attributes, regions, location)
 
 
 def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> TFOp:
@@ -149,7 +138,7 @@ def normalize(op: TFOp) -> None:
     """Puts the attributes of a parsed op where ours have them.
 
     TensorFlow's MLIR keeps OpDef attributes that it has no property for as attributes, and ops that it has no
-    definition of also have the derived ones; ours have OpDef attributes as properties, and derived ones not at all.
+    definition of also have the derived ones; ours have OpDef attributes as properties, and no derived ones.
     """
     plan = tf_verify.plan_of(op.op_name)
     if plan is None:
@@ -204,7 +193,7 @@ def _items(array: ArrayAttr) -> tuple[Any, ...]:
 
 
 def get(op: Operation, name: str, default: Any = None) -> Any:
-    """Returns an OpDef attribute of an op as a Python value, `default` if it is not there."""
+    """Returns an OpDef attribute of an op as a Python value, `default` if it is absent."""
     attribute = op.properties.get(name)
     return default if attribute is None else python_value(attribute)
 

@@ -26,7 +26,7 @@ NO_PROPERTIES = frozenset(
         "tf.UncompressElement",
     }
 )
-"""Ops whose OpDef attributes MLIR derives from types, all of them: it takes no properties there, only attributes."""
+"""Ops all of whose OpDef attributes MLIR derives from types: they have attributes instead of properties."""
 
 
 class ShapeAttr(Attribute):
@@ -44,7 +44,6 @@ class ShapeAttr(Attribute):
 
     @classmethod
     def get(cls, shape: types.Shape | None) -> ShapeAttr:
-        """Returns the attribute of a shape."""
         return cls.intern(shape)
 
     @classmethod
@@ -73,7 +72,6 @@ class FunctionAttr(Attribute):
 
     @classmethod
     def get(cls, function: SymbolRefAttr, arguments: DictionaryAttr) -> FunctionAttr:
-        """Returns the attribute of a function and its attributes."""
         return cls.intern(function, arguments)
 
     @classmethod
@@ -104,7 +102,6 @@ class PlaceholderAttr(Attribute):
 
     @classmethod
     def get(cls, parameter: str) -> PlaceholderAttr:
-        """Returns the attribute of a parameter's name."""
         return cls.intern(parameter)
 
     @classmethod

@@ -1,9 +1,8 @@
 """The side effects of `tf` ops: which states they read and write, and whether they must run.
 
 A *state* is what a resource refers to: a variable or a table (by container and name), whatever a function's argument
-refers to (arguments are assumed not to alias), the place where an op's asserts or messages go. `ANY` is
-all of them. The sources are OpDefs (`is_stateful`, resource and reference arguments) and the tables below, which are
-finer.
+refers to (arguments are assumed not to alias), the place where an op's asserts or messages go. `ANY` is all of them.
+The sources are OpDefs (`is_stateful`, resource and reference arguments) and the table `op_effects.tsv`, which is finer.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
+from tfconvert.schema import rows_of
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, REGION_FORMS, callees
 from tfconvert.schema.dialects.tf_traits import IDENTITIES, full_names
@@ -51,14 +51,14 @@ ANY_EFFECTS = Effects(frozenset({ANY}), frozenset({ANY}))
 
 
 class _Kind(Enum):
-    """The effects of an op, as far as its name determines them.
+    """The effects of an op that follow from its name.
 
     Members:
-        PURE: Nothing but compute; equal ones may be merged.
-        UNIQUE: The same, but each is distinct: inputs, handles without a name, random numbers.
+        PURE: Only computes; equal ones may be merged.
+        UNIQUE: Only computes, but each is distinct: inputs, handles without a name, random numbers.
         HANDLE: Names a state; equal ones are the same unless they have no name.
         READS: Reads what its handles refer to.
-        WRITES: Writes what its handles refer to, and does not look at what was there.
+        WRITES: Writes what its handles refer to, without reading it.
         UPDATES: Reads and writes what its handles refer to.
         FAILS: May end the run with a message: must run, in any order.
         SENDS, RECEIVES: Exchanges values with another part of the program.
@@ -79,43 +79,17 @@ class _Kind(Enum):
     UNKNOWN = "unknown"
 
 
-_NAMES: Mapping[_Kind, str] = {
-    _Kind.PURE: "GuaranteeConst StatelessRandomGetAlg DeepCopy",
-    _Kind.UNIQUE: (
-        "Placeholder PlaceholderV2 PlaceholderWithDefault _Arg _DeviceArg RandomUniform RandomUniformInt"
-        " RandomStandardNormal RandomShuffle RandomGamma RandomPoisson RandomPoissonV2 RandomCrop Multinomial"
-        " ParameterizedTruncatedNormal TruncatedNormal NonDeterministicInts SampleDistortedBoundingBox"
-        " SampleDistortedBoundingBoxV2 AllCandidateSampler FixedUnigramCandidateSampler LearnedUnigramCandidateSampler"
-        " LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler Timestamp"
-        " TensorArrayV2 TensorArrayV3 DummyIterationCounter DummyMemoryCache DummySeedGenerator"
-    ),
-    _Kind.HANDLE: (
-        "VarHandleOp Variable VariableV2 HashTable HashTableV2 MutableHashTable MutableHashTableV2"
-        " MutableHashTableOfTensors MutableHashTableOfTensorsV2 MutableDenseHashTable MutableDenseHashTableV2"
-        " IteratorV2 Iterator FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2"
-        " RandomShuffleQueue RandomShuffleQueueV2 MutexV2 Barrier StubResourceHandleOp"
-        " BoostedTreesEnsembleResourceHandleOp BoostedTreesQuantileStreamResourceHandleOp"
-    ),
-    _Kind.READS: (
-        "ReadVariableOp ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp LookupTableFindV2"
-        " LookupTableFind LookupTableSizeV2 LookupTableSize LookupTableExportV2 LookupTableExport TensorArraySizeV3"
-        " QueueSizeV2 QueueIsClosedV2 ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompletedV2"
-        " IteratorToStringHandle IteratorGetDevice BoostedTreesPredict IsBoostedTreesEnsembleInitialized"
-        " BoostedTreesGetEnsembleStates ResourceInitializedOp"
-    ),
-    _Kind.WRITES: "AssignVariableOp InitializeTableV2 InitializeTableFromTextFileV2 InitializeTableFromDataset Assign",
-    _Kind.FAILS: "Assert CheckNumerics CheckNumericsV2 RequiresOlderGraphVersion TPUCompileSucceededAssert",
-    _Kind.SENDS: "Send _Send _HostSend _XlaSendFromHost _XlaSendFromHostV2 XlaSend XlaSendToHost",
-    _Kind.RECEIVES: "Recv _Recv _HostRecv _XlaRecvAtHost _XlaRecvAtHostV2 XlaRecv XlaRecvFromHost",
-    _Kind.CALLS: "LegacyCall " + " ".join(name[3:] for name in (*INTERFACES, *REGION_FORMS) if name[:3] == "tf."),
-}
+@cache
+def _kinds() -> Mapping[str, _Kind]:
+    callers = ("LegacyCall", *(name[3:] for name in (*INTERFACES, *REGION_FORMS) if name.startswith("tf.")))
+    listed = {name: _Kind(kind) for name, kind in rows_of(op_defs.EFFECTS)}
+    return {**listed, **dict.fromkeys(callers, _Kind.CALLS)}
 
-_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 # Ops that describe a stream of values; nothing happens until it is iterated.
 _DATASET = re.compile(r"(?<!To)Dataset(V\d)?$")
 
-# Ops whose results are their operands, one by one, as far as handles are concerned.
+# Ops whose results refer to the same handles as their operands, one by one.
 _PASSES_ON = full_names(IDENTITIES) | {"tf_executor.Enter", "tf_executor.Exit"}
 
 _NONE_ELSEWHERE = ("arith.constant", "func.func", "builtin.module", "tf_executor.fetch", "tf_executor.yield")
@@ -124,7 +98,7 @@ _NONE_ELSEWHERE = ("arith.constant", "func.func", "builtin.module", "tf_executor
 @cache
 def _kind(op_name: str) -> _Kind:
     """Returns the kind of an op by its name in TensorFlow's registry."""
-    listed = _KINDS.get(op_name)
+    listed = _kinds().get(op_name)
     if listed is not None:
         return listed
     op_def = op_defs.lookup(op_name)
@@ -148,7 +122,7 @@ _MUST_RUN = frozenset(
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Returns whether an op may not be erased although nothing uses its results; anything but a `tf` op may not.
+    """Returns whether an op must be kept although its results are unused; true for all but `tf` ops.
 
     An op that TensorFlow's registry doesn't know counts as effectful.
     """
@@ -169,7 +143,7 @@ def is_pure(op: Operation) -> bool:
 
 
 def effects(op: Operation) -> Effects:
-    """Returns the states that an op reads and writes; a call may touch any, but `ModuleEffects` knows better."""
+    """Returns the states that an op reads and writes; a call may touch any, which `ModuleEffects` refines."""
     if op.name.startswith("tf.") and op.name != "tf.Yield":
         kind = _kind(op.name[3:])
         if kind is _Kind.CALLS:
@@ -270,10 +244,10 @@ def resource_identity(value: Value) -> Hashable:
 
 
 class ModuleEffects:
-    """The effects of ops with those of the functions that they call, worked out once a function.
+    """The effects of ops including those of called functions, computed once for each function.
 
     Args:
-        module: The module; what is found out about a function holds until the function changes.
+        module: The module; results for a function are valid until the function changes.
     """
 
     def __init__(self, module: ModuleOp) -> None:
@@ -316,7 +290,7 @@ class ModuleEffects:
         )
 
     def _function(self, name: str) -> Effects:
-        """Returns a function's effects; works out callees first, without recursion."""
+        """Returns a function's effects; computes callees first, without recursion."""
         stack, entered = [name], set[str]()
         while stack:
             current = stack[-1]

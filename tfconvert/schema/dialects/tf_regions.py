@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.dialects.tf_executor.base import compatible
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Region
@@ -56,7 +56,7 @@ def agree(op: Operation, what: str, found: Sequence[Attribute], expected: Sequen
 
 
 def fits(one: Attribute, other: Attribute) -> bool:
-    """Returns whether a value of one type may be forwarded as one of another, what handles hold included."""
+    """Returns whether a value of one type may be forwarded as one of another, including the types in handles."""
     if not compatible(one, other):
         return False
     a, b = types.element_of(one), types.element_of(other)
@@ -113,7 +113,7 @@ def _check_while(op: Operation) -> None:
 
 
 def _check_outlined(op: Operation, condition: Region, body: Region) -> None:
-    """Checks a loop of LiteRT's: the official converter's use what they don't change without taking it."""
+    """Checks a loop of LiteRT's, which may use values from outside that it doesn't change."""
     taken = op.operand_types[: len(condition.block.args)]
     agree(op, "arguments of the cond region", [value.type for value in condition.block.args], taken)
     agree(op, "arguments of the body region", [value.type for value in body.block.args], taken)
@@ -123,7 +123,7 @@ def _check_outlined(op: Operation, condition: Region, body: Region) -> None:
 
 
 def _changes_shapes(op: Operation) -> bool:
-    """Returns whether shapes may change from step to step: the flag is a unit attribute, or a boolean that is true."""
+    """Returns whether shapes may change from step to step: the flag is a unit attribute, or `true`."""
     flag = op.properties.get("shape_invariant") or op.attributes.get("shape_invariant")
     return flag is not None and not (isinstance(flag, IntegerAttr) and not flag.value)
 

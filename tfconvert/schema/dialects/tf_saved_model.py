@@ -24,10 +24,10 @@ from tfconvert.schema.ir.traits import Trait
 SEMANTICS = "tf_saved_model.semantics"
 EXPORTED_NAMES = "tf_saved_model.exported_names"
 OTHER_NAMES = "tfconvert.other_names"
-"""Of a function: further names under which the model exports it, which the result doesn't have."""
+"""Of a function: other names under which the model exports it, which the result doesn't have."""
 INDEX_PATH = "tf_saved_model.index_path"
 BOUND_INPUT = "tf_saved_model.bound_input"
-"""Of an argument: the symbol of the variable or the asset that it is."""
+"""Of an argument: the symbol of its variable or asset."""
 ENTRY_FUNCTION = "tf.entry_function"
 
 
@@ -48,7 +48,7 @@ def index_path(attributes: Attribute | None, position: int) -> str | None:
 
     Args:
         attributes: The function's attributes of arguments or of results.
-        position: Which of them.
+        position: The index.
     """
     dictionaries = attributes.data if isinstance(attributes, ArrayAttr) else ()
     dictionary = dictionaries[position] if position < len(dictionaries) else None
@@ -64,9 +64,7 @@ def index_path(attributes: Attribute | None, position: int) -> str | None:
 
 
 def port_names(function: FuncOp, which: str) -> list[str]:
-    """Returns a name for each of an entry function's arguments or results: in the signature, else its tensor's.
-
-    There may be neither; then it is its number.
+    """Returns names for an entry function's arguments or results: in the signature, else of tensors, else numbers.
 
     Args:
         function: The function.
@@ -90,7 +88,7 @@ def entry_attribute(inputs: Iterable[str], outputs: Iterable[str], controls: Ite
     Args:
         inputs: The names of its inputs; those without one get a number.
         outputs: The names of its outputs.
-        controls: Nodes that must have run.
+        controls: Nodes that must run.
     """
     listed = {
         "control_outputs": ",".join(controls),
@@ -101,7 +99,7 @@ def entry_attribute(inputs: Iterable[str], outputs: Iterable[str], controls: Ite
 
 
 def _listed(names: Iterable[str], what: str) -> str:
-    """Returns names with commas between them, and none within; index paths have them as they are."""
+    """Returns names separated by commas, which are removed from the names; index paths have them unchanged."""
     return ",".join(name.replace(",", "_") or f"{what}_{index}" for index, name in enumerate(names))
 
 

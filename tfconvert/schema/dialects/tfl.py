@@ -29,9 +29,11 @@ from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
+from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
+
 
 PREFIX = "tfl."
 
@@ -52,11 +54,11 @@ CONSTANTS = HELD | {EXTERNAL_CONST}
 BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
 """Ops that are not operators of the runtime."""
 
-# Attributes by which the official converter keeps in mind what it may undo; no option of an operator.
+# Attributes by which the official converter marks changes that it may undo; not options of an operator.
 _MARKS = frozenset({"volatile"})
 
 SUMS = "quantized_bias_type"
-"""The option of operators with 16-bit activations that says of which type the bias is, and the sums of products."""
+"""The option of operators with 16-bit activations for the type of the bias and of the sums of products."""
 
 CUSTOM_CODE = "custom_code"
 CUSTOM_OPTION = "custom_option"
@@ -84,7 +86,7 @@ _REAL = frozenset(("float", "double"))
 
 
 class ConstBytesAttr(Attribute):
-    """`#tfl<const_bytes : "0x...">`: bytes that only an operator's kernel understands."""
+    """`#tfl<const_bytes : "0x...">`: bytes that only the operator's kernel understands."""
 
     __slots__ = ("data",)
 
@@ -94,7 +96,6 @@ class ConstBytesAttr(Attribute):
 
     @classmethod
     def get(cls, data: bytes) -> ConstBytesAttr:
-        """Returns the attribute of some bytes."""
         return cls.intern(data)
 
     @classmethod
@@ -123,7 +124,7 @@ def option_fields(op_name: str) -> Mapping[str, Field]:
 
 @cache
 def operator_of(name: str) -> operators.Operator | None:
-    """Returns the builtin operator that ops of a full name (`tfl.conv_2d`) call; `None` if they call none."""
+    """Returns the builtin operator of ops of a full name (`tfl.conv_2d`), or `None`."""
     return operators.lookup(name[len(PREFIX) :]) if name.startswith(PREFIX) else None
 
 
@@ -247,7 +248,7 @@ def fits(field: Field, value: Attribute) -> bool:
 
 
 def is_known(name: str) -> bool:
-    """Returns whether there is an op of a name without `tfl.` (`conv_2d`)."""
+    """Returns whether an op of a name without `tfl.` (`conv_2d`) exists."""
     return operators.lookup(name) is not None or name in BESIDE
 
 
@@ -262,19 +263,6 @@ def _full(name: str) -> str:
     if not is_known(name):
         raise KeyError(name)
     return PREFIX + name
-
-
-def create(
-    name: str,
-    *,
-    operands: Sequence[Value] = (),
-    result_types: Sequence[Attribute] = (),
-    properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    location: Location = UNKNOWN_LOC,
-) -> TFLOp:
-    """Returns a detached op by its name without `tfl.` (`conv_2d`)."""
-    return TFLOp(_full(name), operands, result_types, properties, attributes, (), location)
 
 
 def to_attribute(field: Field, value: attrs.Value) -> Attribute:
@@ -303,26 +291,28 @@ def to_attribute(field: Field, value: attrs.Value) -> Attribute:
 
 def build(
     name: str,
-    operands: Sequence[Value],
-    result_types: Sequence[Attribute],
+    operands: Sequence[Value] = (),
+    result_types: Sequence[Attribute] = (),
     properties: Mapping[str, attrs.Value] | None = None,
     location: Location = UNKNOWN_LOC,
+    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
 ) -> TFLOp:
     """Returns a detached `tfl` op.
 
     Args:
-        name: The name without `tfl.`.
+        name: The name without `tfl.` (`conv_2d`).
         operands: The operands, `no_value` where an optional one is absent before one that is there.
         result_types: The results' types.
         properties: Fields of the options table, as Python values or attributes; symbols for functions that are called.
         location: The location of the op.
+        attributes: All other attributes.
     """
     converted: dict[str, Attribute] = {}
     if properties:
         fields = option_fields(name)
         for key, value in properties.items():
             converted[key] = value if isinstance(value, Attribute) else to_attribute(fields[key], value)
-    return create(name, operands=operands, result_types=result_types, properties=converted, location=location)
+    return TFLOp(_full(name), operands, result_types, converted, attributes, (), location)
 
 
 def constant(
@@ -337,13 +327,13 @@ def constant(
     """
     if result_type is not None and result_type != value.type:
         properties = {"value": value, "qtype": result_type}
-        return create(PSEUDO_QCONST, result_types=(result_type,), properties=properties, location=location)
+        return build(PSEUDO_QCONST, result_types=(result_type,), properties=properties, location=location)
     return TFLOp(_CONSTANT, (), (value.type,), {"value": value}, location=location)
 
 
 def no_value() -> TFLOp:
     """Returns the op that represents an absent optional operand."""
-    return create(NO_VALUE, result_types=(NONE_TYPE,), properties={"value": UNIT})
+    return build(NO_VALUE, result_types=(NONE_TYPE,), properties={"value": UNIT})
 
 
 def custom(
@@ -366,7 +356,7 @@ def custom(
         CUSTOM_CODE: attrs.string(custom_code),
         CUSTOM_OPTION: ConstBytesAttr.get(custom_option),
     }
-    return create(CUSTOM, operands=operands, result_types=result_types, properties=properties, location=location)
+    return build(CUSTOM, operands=operands, result_types=result_types, properties=properties, location=location)
 
 
 def is_absent(value: Value) -> bool:
@@ -418,8 +408,113 @@ def _default(field: Field) -> Any:
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Returns whether an op may not be erased although nothing uses its results; anything but a `tfl` op may not."""
+    """Returns whether an op must be kept although its results are unused; true for all but `tfl` ops."""
     if not isinstance(op, TFLOp):
         return True
     operator = op.operator
     return operator is not None and operator.has_effect
+
+
+def is_constant(value: Value) -> bool:
+    """Returns whether a value is known before the model runs."""
+    owner = value.owner
+    return isinstance(owner, Operation) and owner.name.removeprefix(PREFIX) in CONSTANTS
+
+
+def _operand_of(value: Value) -> Operand:
+    """Returns the facts about a value, `ABSENT` if it is absent or of a type that LiteRT does not have."""
+    element = types.element_of(value.type)
+    row = types.from_mlir(quant.storage_of(element))
+    if row is None or not row.tflite:
+        return ABSENT
+    shape = types.shape_of(value.type)
+    if isinstance(element, quant.UniformType):
+        data = element.data
+        return Operand(row.tflite, shape, data.scales, False, data.zero_points, data.axis, 0, is_constant(value))
+    block_size = element.data.block_size if isinstance(element, quant.BlockedType) else 0
+    return Operand(row.tflite, shape, block_size=block_size, is_constant=is_constant(value))
+
+
+def call_of(op: TFLOp) -> Call:
+    """Returns the facts about an op; of its options those that are set, without the functions that it calls."""
+    calls = SUBGRAPHS.get(op.op_name, {})
+    fields = {name: python_value(value) for name, value in op.properties.items() if name not in calls}
+    return Call(tuple(map(_operand_of, op.operands)), tuple(map(_operand_of, op.results)), fields)
+
+
+STEPS = frozenset({"lstm", "rnn", "svdf"})
+"""Operators that compute one step of a sequence, and keep their state from run to run."""
+
+SEQUENCES = frozenset(
+    {
+        "unidirectional_sequence_lstm",
+        "bidirectional_sequence_lstm",
+        "unidirectional_sequence_rnn",
+        "bidirectional_sequence_rnn",
+    }
+)
+"""Operators that compute a whole sequence; the state is reset at each run of the model."""
+
+COPY, COPIES = "cast", "unpack"
+"""The operators that create one or several states of a known shape. Others that copy may share memory instead."""
+
+RESIZED: Mapping[str, int] = {"fill": 0, "broadcast_to": 1}
+"""Operators that can create a state of any shape, with the index of the operand that is the shape.
+
+They allocate their result at each run, provided that the shape is not known before the first one.
+"""
+
+BARRIER = "maximum"
+"""An operator that LiteRT never folds when it prepares the model, even if its operands (shapes) are known by then."""
+
+
+# A state operand is a tensor that the operator overwrites. The memory of such a *variable* tensor grows with the batch
+# only in models all of whose sizes follow from those of the inputs. Where an earlier operator has a result whose size
+# is only known at run time, a larger batch later writes past the state, undetected. A tensor is safe if the operator
+# that produces it allocates it again at each run, because the shape is not known earlier.
+
+
+def state_operands(op: Operation) -> tuple[int, ...]:
+    """Returns the indices of an op's operands that hold state and are present; empty for most ops."""
+    if not isinstance(op, TFLOp) or not (op.op_name in SEQUENCES or op.op_name in STEPS) or op.operator is None:
+        return ()
+    return tuple(index for index in op.operator.variables if has_operand(op, index))
+
+
+def initial_value(value: Value) -> Value:
+    """Returns the initial value of a state: the value that is copied to it, or that it is filled with."""
+    owner = value.owner
+    if isinstance(owner, TFLOp):
+        if owner.op_name in (COPY, COPIES):
+            return owner.operands[0]
+        if owner.op_name in RESIZED:
+            return owner.operands[1 - RESIZED[owner.op_name]]
+    return value
+
+
+def is_own_state(value: Value) -> bool:
+    """Returns whether only the operator that uses a value as its state sees it.
+
+    It must also be allocated again at each run, with the right size.
+    """
+    owner = value.owner
+    if not isinstance(owner, TFLOp) or not value.has_one_use():
+        return False
+    if owner.op_name in (COPY, COPIES):
+        return types.is_static(types.shape_of(value.type))
+    shape = RESIZED.get(owner.op_name)
+    if shape is None:
+        return False
+    barrier = owner.operands[shape].owner
+    return isinstance(barrier, TFLOp) and barrier.op_name == BARRIER
+
+
+def keeps_state(op: Operation, value: Value) -> bool:
+    """Returns whether a state operand is the runtime's own tensor, zero before the first run and never set again.
+
+    Operators that compute single steps have one if their state operand is zeros.
+    """
+    constant = tensor_data.constant_of(value)
+    if constant is None or op.name.removeprefix(PREFIX) not in STEPS:
+        return False
+    return not tensor_data.to_array(constant).any()

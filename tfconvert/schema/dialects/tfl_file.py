@@ -1,8 +1,8 @@
-"""The contents of a .tflite file that ops, locations and types can't express, as attributes.
+"""Contents of a .tflite file that ops, locations and types can't express, as attributes.
 
 A module with the attribute `tfl.schema_version` is the image of a file: each of its functions is a subgraph, in order,
-and exporting it gives the same tensors under the same names. The fields of the file's tables that the
-IR has no better place for are in dictionaries, under their names in the schema.
+and exporting it gives the same tensors under the same names. Fields of the file's tables that have no other place in
+the IR are in dictionaries, under their names in the schema.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ SCHEMA_VERSION = "tfl.schema_version"
 DESCRIPTION = "tfl.description"
 METADATA = "tfl.metadata"
 OPERATOR_VERSIONS = "tfl.operator_versions"
-"""Of a module: the versions of operators that are not what their calls need; custom ones by their own name."""
+"""Of a module: the versions of operators that differ from those that their calls require; custom ones by their own
+name."""
 EXTERNAL_BUFFERS = "tfl.external_buffers"
 """Of a module: the fields of `Model` that describe files beside it."""
 REDUCED_PRECISION = "tfl.reduced_precision"
-"""Of a module: in which types the runtime may compute instead of 32-bit floats, for the file's metadata."""
+"""Of a module: types in which the runtime may compute instead of 32-bit floats, for the file's metadata."""
 HALF_PRECISION = {"float32": "fp16accfp32", "float16": "fp16accfp16"}
-"""It may compute with 16-bit floats, and sum up floats of one of these types."""
+"""It may compute with 16-bit floats, and accumulate in one of these types."""
 
 SUBGRAPH_NAME = "tfl.subgraph_name"
-"""Of a function: its subgraph's name, where that is not a unique symbol."""
+"""Of a function: its subgraph's name, if that is not a unique symbol."""
 SIGNATURE_DEFS = "tfl.signature_defs"
 """Of a function: signatures that index paths can't express; inputs and outputs by position."""
 
@@ -42,7 +43,7 @@ TENSOR = "tfl.tensor"
 TENSORS = "tfl.tensors"
 """Of an op: fields of its results' tensors, a dictionary a result."""
 INTERMEDIATES = "tfl.intermediates"
-"""Of an op: the tensors that its kernel uses on its own, each a dictionary of its fields and its type, `tensor`."""
+"""Of an op: the internal tensors of its kernel, each a dictionary of its fields and its type, `tensor`."""
 OPERATOR = "tfl.operator"
 """Of an op: fields of its `Operator` table."""
 IS_VARIABLE = "tfl.is_variable"
@@ -63,7 +64,7 @@ _VECTORS: Mapping[str, Attribute] = {
 
 
 def part_name(name: str, part: str) -> str:
-    """Returns the name of a tensor of scales or zero points, where the fields of the tensor that has them state none.
+    """Returns the name of a tensor of scales or zero points, by default.
 
     Args:
         name: The name of the tensor that has them.
@@ -106,7 +107,7 @@ def _to_attribute(field: Field, value: Any) -> Attribute:
     if kind == "[ubyte]":
         return tfl.ConstBytesAttr.get(bytes(value))
     if kind[1:-1] in _VECTORS:
-        # A few bytes each, where an array of attributes would take hundreds.
+        # A few bytes each; in an array of attributes it would be hundreds.
         return _dense(_VECTORS[kind[1:-1]], value)
     if field.refers and kind in SCALARS and value.__class__ is int:
         value = TFLITE.member(field.refers, value) or value
@@ -120,7 +121,7 @@ def _dense(element: Attribute, values: Sequence[Any]) -> Attribute:
 
 
 def from_dictionary(table: str, dictionary: Attribute | None) -> dict[str, Any]:
-    """Inverse of `to_dictionary`: returns the form that `writer.encode` takes; unknown fields are left out."""
+    """Inverse of `to_dictionary`: returns the form that `writer.encode` accepts; unknown fields are left out."""
     if not isinstance(dictionary, DictionaryAttr):
         return {}
     fields = TFLITE.fields(table)
@@ -141,7 +142,7 @@ def _from_attribute(field: Field, value: Attribute) -> Any:
 
 
 def text_or_bytes(content: bytes) -> Attribute:
-    """Returns bytes as a string where they are text, possibly zero-terminated."""
+    """Returns bytes as a string if they are text, possibly zero-terminated."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -157,7 +158,7 @@ def content_of(value: Attribute) -> bytes:
 
 
 def dictionaries(value: Attribute | None) -> list[Attribute]:
-    """Returns the items of an array; none if it is not an array."""
+    """Returns the items of an array; empty for other attributes."""
     return list(value.data) if isinstance(value, ArrayAttr) else []
 
 

@@ -7,6 +7,7 @@ unknown dimension is -1, an unknown rank is `None`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Self
@@ -116,7 +117,6 @@ class RefType(Type):
 
     @classmethod
     def get(cls, base: Attribute) -> RefType:
-        """Returns the type of references to a type."""
         return cls.intern(base)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -142,7 +142,6 @@ class HandleType(Type):
 
     @classmethod
     def get(cls, subtypes: Sequence[Attribute] = ()) -> Self:
-        """Returns the type of handles of some tensor types."""
         return cls.intern(tuple(subtypes))
 
     @classmethod
@@ -393,3 +392,34 @@ TYPES: Mapping[str, Callable[[AttributeParser], Attribute]] = {
     **{_ref_name(row): partial(_constant, RefType.get(row.mlir)) for row in ELEMENT_TYPES},
 }
 """The types of `tf_type`: the parser of the parameters of each."""
+
+
+def lowest(element: Attribute) -> float:
+    """Returns the number below all others of an element type, infinity if it has that."""
+    dtype = numpy_dtype(element)
+    return float("-inf") if dtype.kind not in "iub" else 0 if dtype.kind in "ub" else int(np.iinfo(dtype.name).min)
+
+
+def highest(element: Attribute) -> float:
+    """Returns the number above all others of an element type, infinity if it has that."""
+    dtype = numpy_dtype(element)
+    return float("inf") if dtype.kind not in "iub" else 1 if dtype.kind == "b" else int(np.iinfo(dtype.name).max)
+
+
+def lowest_finite(element: Attribute) -> float:
+    """Returns the lowest finite number of an element type."""
+    found = lowest(element)
+    return found if found != float("-inf") else _LOWEST_FINITE.get(element, float(np.finfo(np.float32).min))
+
+
+def highest_finite(element: Attribute) -> float:
+    """Returns the highest finite number of an element type."""
+    return -lowest_finite(element) if lowest(element) == float("-inf") else highest(element)
+
+
+# Those of floats that are not `f32`.
+_LOWEST_FINITE: Mapping[Attribute, float] = {
+    F16: -65504.0,
+    BF16: -float.fromhex("0x1.fep127"),
+    F64: -sys.float_info.max,
+}

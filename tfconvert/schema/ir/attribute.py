@@ -126,7 +126,7 @@ _INSTANCES: dict[Hashable, _Reference] = {}
 
 
 def interned(entry: Hashable) -> Any:
-    """Returns the attribute that the table has at an entry, `None` if there is none or nothing uses it any more."""
+    """Returns the attribute that the table has at an entry, `None` if there is none or it is no longer used."""
     reference = _INSTANCES.get(entry)
     return reference() if reference is not None else None
 

@@ -1,16 +1,98 @@
-"""The builtin attributes but for tensors' values: strings, numbers, arrays, dictionaries, symbols."""
+"""The builtin attributes except for tensors' values: strings, numbers, arrays, dictionaries, symbols."""
 
 from __future__ import annotations
 
+import math
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
-from tfconvert.schema.ir.float_text import float_text, round_to
 from tfconvert.schema.ir.types import I1, FloatType, IndexType, IntegerType
+
+_FORMATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+# Significant digits from which a number is read back with the same bits.
+_DIGITS = {"f32": 9, "f64": 17}
+
+
+def round_to(value: float, type: FloatType) -> float:
+    """Returns the number of a type that is nearest to a value; the value itself for types that Python can't pack."""
+    if type.keyword == "bf16":
+        return _bits_to_float32(_bfloat16(value) << 16)
+    form = _FORMATS.get(type.keyword)
+    if form is None or form == "<d":
+        return value
+    try:
+        return float(struct.unpack(form, struct.pack(form, value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def float_text(value: float, type: FloatType) -> str:
+    """Returns the shortest of MLIR's forms of a number: few digits where they are exact, bits where none are."""
+    if not math.isfinite(value):
+        return f"0x{_bits(value, type):0{type.width // 4}X}"
+    return decimal_text(value, _DIGITS.get(type.keyword), lambda number: round_to(number, type) == value)
+
+
+def decimal_text(value: float, digits: int | None, is_value: Callable[[float], bool]) -> str:
+    """Returns the shortest of MLIR's decimal forms of a finite number.
+
+    Args:
+        value: The number.
+        digits: The significant digits from which any number of its type is read back; `None` if Python's will do.
+        is_value: Whether a number, rounded to the type, is the value.
+    """
+    short = f"{value:.5e}"
+    mantissa, _, exponent = short.partition("e")
+    if is_value(float(short)):
+        return f"{mantissa}0e{exponent}"
+    text = f"{value:.{digits}g}" if digits else repr(value)
+    mantissa, e, exponent = text.partition("e")
+    # MLIR reads digits without a point as an integer.
+    return mantissa + ("" if "." in mantissa else ".0") + e + exponent
+
+
+def float_of_bits(bits: int, type: FloatType) -> float:
+    """Returns the number that bits are.
+
+    Raises:
+        OverflowError: There are more bits than the type has.
+        ValueError: The bits of the type are not known here.
+    """
+    if type.keyword == "bf16":
+        if bits >> 16:
+            raise OverflowError
+        return _bits_to_float32(bits << 16)
+    form = _FORMATS.get(type.keyword)
+    if form is None:
+        raise ValueError(type.keyword)
+    return float(struct.unpack(form, bits.to_bytes(type.width // 8, "little"))[0])
+
+
+def _bits(value: float, type: FloatType) -> int:
+    if type.keyword == "bf16":
+        return _bfloat16(value)
+    form = _FORMATS.get(type.keyword, "<d")
+    return int.from_bytes(struct.pack(form, value), "little")
+
+
+def _bfloat16(value: float) -> int:
+    """Returns the upper half of a 32-bit number's bits, rounded to even."""
+    try:
+        bits = int.from_bytes(struct.pack("<f", value), "little")
+    except OverflowError:
+        bits = 0xFF800000 if value < 0 else 0x7F800000
+    if math.isnan(value):
+        return (bits >> 16) | 0x40
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+def _bits_to_float32(bits: int) -> float:
+    return float(struct.unpack("<f", bits.to_bytes(4, "little"))[0])
+
 
 BARE_IDENTIFIER = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 """A name that requires no quotes as a key of a dictionary."""
@@ -50,7 +132,6 @@ class StringAttr(Attribute):
 
     @classmethod
     def get(cls, data: str) -> StringAttr:
-        """Returns the attribute of a text."""
         return cls.intern(data)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -66,7 +147,6 @@ class BytesAttr(Attribute):
 
     @classmethod
     def get(cls, data: bytes) -> BytesAttr:
-        """Returns the attribute of some bytes."""
         return cls.intern(data)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -83,12 +163,11 @@ class IntegerAttr(Attribute):
 
     @classmethod
     def get(cls, value: int, type: IntegerType | IndexType) -> IntegerAttr:
-        """Returns the attribute of a number."""
         return cls.intern(int(value), type)
 
     def to_python(self) -> Any:
         """Returns the number, or whether it is `true`."""
-        # Not in one expression, whose type would be `int`: what is compiled would make a number of it.
+        # Not one expression, whose type would be `int`: compiled code would convert the boolean to a number.
         if self.type is I1:
             return bool(self.value)
         return self.value
@@ -130,7 +209,6 @@ class ArrayAttr(Attribute):
 
     @classmethod
     def get(cls, data: Iterable[Attribute]) -> ArrayAttr:
-        """Returns the attribute of some attributes."""
         return cls.intern(tuple(data))
 
     def __iter__(self) -> Iterator[Attribute]:
@@ -158,7 +236,6 @@ class DenseArrayAttr(Attribute):
 
     @classmethod
     def get(cls, element_type: Attribute, values: Iterable[int | float]) -> DenseArrayAttr:
-        """Returns the attribute of some numbers."""
         numbers = tuple(values)
         return cls.intern(element_type, numbers, key=(element_type, repr(numbers)))
 
@@ -185,7 +262,6 @@ class DictionaryAttr(Attribute):
 
     @classmethod
     def get(cls, data: Mapping[str, Attribute]) -> DictionaryAttr:
-        """Returns the attribute of names and values."""
         items = tuple(sorted(data.items(), key=_name))
         return cls.intern(MappingProxyType(dict(items)), key=items)
 
@@ -228,7 +304,6 @@ class SymbolRefAttr(Attribute):
 
     @classmethod
     def get(cls, root: str, nested: Iterable[str] = ()) -> SymbolRefAttr:
-        """Returns the attribute of names."""
         return cls.intern(root, tuple(nested))
 
     def print(self, printer: AttributePrinter) -> None:

@@ -1,4 +1,4 @@
-"""Blocks, whose ops are a list that is threaded through them, and the regions that blocks are in."""
+"""Blocks, whose ops form an intrusive list, and the regions that contain blocks."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Block:
         """Erases an argument, which must be unused.
 
         Raises:
-            ValueError: Something does.
+            ValueError: The argument is used.
         """
         if argument.first_use is not None:
             raise ValueError(f"argument {argument.index} is used by {argument.first_use.operation.name}")

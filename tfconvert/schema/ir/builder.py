@@ -47,17 +47,21 @@ class OpBuilder:
             builder.location = location
         return builder
 
+    @property
+    def block(self) -> Block:
+        """The block that ops are inserted into."""
+        block = self._block if self._before is None else self._before.parent
+        assert block is not None, "the op to insert before is in no block"
+        return block
+
     def insert(self, op: Op) -> Op:
         """Inserts an op and returns it; without a location of its own it gets the builder's."""
         if op.location is UNKNOWN_LOC:
             op.location = self.location
-        before = self._before
-        block = self._block if before is None else before.parent
-        assert block is not None, "the op to insert before is in no block"
-        if before is None:
-            block.add_op(op)
+        if self._before is None:
+            self.block.add_op(op)
         else:
-            block.insert_op_before(op, before)
+            self.block.insert_op_before(op, self._before)
         return op
 
     def create(

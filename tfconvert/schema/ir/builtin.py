@@ -1,8 +1,8 @@
-"""The ops of the `builtin` dialect that occur: the module."""
+"""The ops of the `builtin` dialect that occur: the module, and the symbols in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.schema.ir.attribute import Attribute
@@ -17,6 +17,42 @@ from tfconvert.schema.ir.traits import Trait
 if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
     from tfconvert.schema.ir.printer import Printer
+
+
+SYMBOL_NAME = "sym_name"
+
+
+def symbol_name(op: Operation) -> str | None:
+    """Returns the name of a symbol, `None` if the op is not one."""
+    name = op.properties.get(SYMBOL_NAME) or op.attributes.get(SYMBOL_NAME)
+    return name.data if isinstance(name, StringAttr) and op.has_trait(Trait.SYMBOL) else None
+
+
+def symbols_in(table: Operation) -> Iterator[tuple[str, Operation]]:
+    """Yields the symbols directly in an op with a symbol table, in order."""
+    for block in table.regions[0].blocks:
+        for op in block.ops:
+            name = symbol_name(op)
+            if name is not None:
+                yield name, op
+
+
+class SymbolTable:
+    """The symbols of an op, by name.
+
+    Args:
+        table: An op that holds symbols, such as a module.
+    """
+
+    __slots__ = ("_symbols", "op")
+
+    def __init__(self, table: Operation) -> None:
+        self.op = table
+        self._symbols = dict(symbols_in(table))
+
+    def lookup(self, name: str) -> Operation | None:
+        """Returns the symbol of a name, `None` if there is none."""
+        return self._symbols.get(name)
 
 
 class ModuleOp(Operation):
@@ -66,7 +102,6 @@ class ModuleOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ModuleOp:
-        """Parses the form that `print` prints."""
         name = parser.parse_optional_symbol_name()
         attributes = dict(parser.parse_optional_attr_dict_with_keyword())
         if name is not None:

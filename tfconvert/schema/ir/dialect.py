@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 
-if TYPE_CHECKING:
-    from tfconvert.schema.ir.attribute_parser import AttributeParser
-    from tfconvert.schema.ir.parser import Parser
-
-    Syntax = Callable[[AttributeParser], Attribute]
-    Assembly = Callable[[Parser], Operation]
+# Functions of an `AttributeParser` and of a `Parser`, which stand above this module.
+Syntax = Callable[[Any], Attribute]
+Assembly = Callable[[Any], Operation]
 
 
 class Dialect(NamedTuple):

@@ -43,7 +43,6 @@ class FileLineColLoc(Location):
 
     @classmethod
     def get(cls, filename: str, line: int, column: int) -> FileLineColLoc:
-        """Returns the location of a place in a file."""
         return cls.intern(filename, line, column)
 
     def print_inside(self, printer: AttributePrinter) -> None:
@@ -60,7 +59,6 @@ class NameLoc(Location):
 
     @classmethod
     def get(cls, name: str, child: Location = UNKNOWN_LOC) -> NameLoc:
-        """Returns the location of a name."""
         # Every node has one of its own: inlined, since this is a good part of the cost of importing a node.
         entry = (NameLoc, name, child)
         found = interned(entry)
@@ -89,7 +87,6 @@ class CallSiteLoc(Location):
 
     @classmethod
     def get(cls, callee: Location, caller: Location) -> CallSiteLoc:
-        """Returns the location of something that is reached by a call."""
         return cls.intern(callee, caller)
 
     def print_inside(self, printer: AttributePrinter) -> None:
@@ -110,7 +107,6 @@ class FusedLoc(Location):
 
     @classmethod
     def get(cls, locations: Iterable[Location], metadata: Attribute | None = None) -> FusedLoc:
-        """Returns the location of several."""
         return cls.intern(tuple(locations), metadata)
 
     def print_inside(self, printer: AttributePrinter) -> None:

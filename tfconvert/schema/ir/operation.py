@@ -175,7 +175,6 @@ class Operation:
         self._uses += [Use(self, index, value) for index, value in enumerate(values)]
 
     def drop_operands(self) -> None:
-        """Drops all operands."""
         if self._uses:
             for value, use in zip(self._operands, self._uses, strict=True):
                 unlink(value, use)
@@ -217,7 +216,7 @@ class Operation:
         """Erases the op and drops all its references; its results must be unused.
 
         Raises:
-            ValueError: Something does.
+            ValueError: A result is used.
         """
         for result in self.results:
             if result.first_use is not None:

@@ -1,4 +1,4 @@
-"""Reads MLIR's text: ops in the generic form or in their own assembly, blocks and regions.
+"""Reads MLIR's text: ops in the generic form or in their own assembly, blocks, regions and the names of values.
 
     module = Parser(registry, text, "model.mlir").parse_module()
 
@@ -9,28 +9,205 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attribute_parser import AttributeParser
+from tfconvert.schema.ir.attributes import DictionaryAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import VerifyError
-from tfconvert.schema.ir.file_metadata import parse_file_metadata
-from tfconvert.schema.ir.lexer import BARE, CARET, END, EXCLAMATION, HASH, INTEGER, PERCENT, STRING
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, Location
-from tfconvert.schema.ir.name_scopes import Argument, NamedBlock, Scope, block_hint
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.token_parser import BARE, CARET, END, EXCLAMATION, HASH, INTEGER, PERCENT, STRING
 from tfconvert.schema.ir.traits import Trait
-from tfconvert.schema.ir.value_parser import ValueParser
+from tfconvert.schema.ir.values import BlockArgument, Value
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.dialect import Assembly, DialectRegistry
 
-_OP_BEGINS = frozenset({PERCENT, STRING, BARE})
+
+NO_DICTIONARY: Mapping[str, Attribute] = DictionaryAttr.get({}).data
+
+_HINT = re.compile(r"[A-Za-z_$.-][\w$.-]*+")
+_COUNT = re.compile(r"_\d+\Z")
+_DEFAULT_BLOCK = re.compile(r"bb[0-9]+")
 
 
-class Parser(ValueParser):
-    """Reads ops.
+@dataclass(slots=True)
+class UnresolvedOperand:
+    """An operand as the text names it, whose type is not known yet.
+
+    Attributes:
+        name: The name without `%`.
+        index: Which value of several that share the name, `%name#1`.
+        position: Where it is in the text.
+    """
+
+    name: str
+    index: int
+    position: int
+
+
+class Argument(NamedTuple):
+    """An argument of a region's first block.
+
+    Attributes:
+        name: The name without `%`.
+        type: Its type.
+        position: Where it is in the text.
+        attributes: Its attributes in a function, `%x: i32 {name = value}`.
+        location: The location.
+    """
+
+    name: str
+    type: Attribute
+    position: int
+    attributes: Mapping[str, Attribute] = NO_DICTIONARY
+    location: Location = UNKNOWN_LOC
+
+
+class Forward(NamedTuple):
+    """A use of a value before its definition.
+
+    Attributes:
+        value: The placeholder of the value until then.
+        position: Where the first use is in the text.
+    """
+
+    value: Value
+    position: int
+
+
+class NamedBlock(NamedTuple):
+    """A block that was used or defined.
+
+    Attributes:
+        block: The block.
+        position: Where it occurs first.
+        is_defined: Whether that is not only a use.
+    """
+
+    block: Block
+    position: int
+    is_defined: bool
+
+
+class Scope:
+    """The names that are known in a region.
+
+    Args:
+        outer: The scope around it, `None` if it is isolated from above.
+
+    Attributes:
+        values: The values of each name, including enclosing scopes.
+        places: Where these are defined in the text.
+        forward: Values that are used before their definition, by name and index.
+        blocks: The blocks of the region.
+    """
+
+    __slots__ = ("_names", "blocks", "forward", "places", "values")
+
+    def __init__(self, outer: Scope | None) -> None:
+        # One dictionary for all regions of an isolated op: a copy for each would take quadratic time.
+        self.values: dict[str, Sequence[Value]] = {} if outer is None else outer.values
+        self.places: dict[str, int] = {} if outer is None else outer.places
+        self.forward: dict[str, dict[int, Forward]] = {} if outer is None else outer.forward
+        self.blocks: dict[str, NamedBlock] = {}
+        self._names: list[str] = []
+
+    def define(self, name: str, values: Sequence[Value], position: int) -> None:
+        """Defines a new name."""
+        self.values[name] = values
+        self.places[name] = position
+        self._names.append(name)
+
+    def leave(self) -> None:
+        """Forgets the names that the region defined."""
+        for name in self._names:
+            del self.values[name]
+            del self.places[name]
+
+    def first_undefined(self) -> tuple[int, str] | None:
+        """Returns the first use of a value that is not defined, where it is and its name; `None` if there is none."""
+        return min(((use.position, name) for name, uses in self.forward.items() for use in uses.values()), default=None)
+
+    def first_undefined_block(self) -> tuple[int, str] | None:
+        """Returns the first use of a block that is not defined, where it is and its name; `None` if there is none."""
+        return min(
+            ((block.position, name) for name, block in self.blocks.items() if not block.is_defined), default=None
+        )
+
+
+def value_hint(name: str) -> str | None:
+    """Returns the name hint of a value's name: no numbers, and no suffix that made the name unique."""
+    if _HINT.fullmatch(name) is None:
+        return None
+    return _COUNT.sub("", name) or None
+
+
+def block_hint(name: str) -> str | None:
+    """Returns the name hint of a block's name; names such as `bb1` are generated by the printer."""
+    return None if _DEFAULT_BLOCK.fullmatch(name) is not None else value_hint(name)
+
+
+def parse_file_metadata(parser: AttributeParser) -> dict[str, str]:
+    """Parses file metadata.
+
+    Args:
+        parser: The parser, before `{-#`.
+
+    Returns:
+        The resources of the dialect `builtin`, by their names: hexadecimal digits.
+    """
+    resources: dict[str, str] = {}
+
+    def section() -> None:
+        position = parser.pos
+        kind = _key(parser)
+        if kind not in ("dialect_resources", "external_resources"):
+            parser.raise_error(f"got an unexpected key in file metadata: {kind}", position)
+        parser.parse_comma_separated_list(
+            parser.Delimiter.BRACES, lambda: _owner(parser, resources if kind == "dialect_resources" else None)
+        )
+
+    parser.parse_comma_separated_list(parser.Delimiter.METADATA, section, " in file metadata")
+    return resources
+
+
+def _owner(parser: AttributeParser, resources: dict[str, str] | None) -> None:
+    """Parses `dialect: {name: value, ...}`; all but the dialect `builtin`'s is skipped."""
+    target = resources if _key(parser) == "builtin" else None
+    parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _resource(parser, target))
+
+
+def _resource(parser: AttributeParser, resources: dict[str, str] | None) -> None:
+    position = parser.pos
+    name = _key(parser)
+    if resources is None:
+        parser.parse_attribute()
+        return
+    digits = parser.parse_str_literal(" as a resource")
+    if name in resources:
+        parser.raise_error(f"the resource '{name}' is there already", position)
+    resources[name] = digits
+
+
+def _key(parser: AttributeParser) -> str:
+    key = parser.parse_str_literal() if parser.token[0] == STRING else parser.parse_identifier(" in file metadata")
+    parser.parse_punctuation(":", f" after '{key}'")
+    return key
+
+
+# Value names as the lexer splits them, token by token.
+_NAME = r"%(?:[0-9]++(?![\w$.-])|(?![0-9])[\w$.-]++)"
+_OPERANDS = re.compile(rf"\((?:({_NAME}(?:, {_NAME})*+))?\)")
+
+
+class Parser(AttributeParser):
+    """Reads ops, blocks and regions, and resolves the names of values.
 
     Args:
         registry: Where names are looked up.
@@ -40,6 +217,8 @@ class Parser(ValueParser):
         locate: Whether ops without a location get their place in the text.
 
     Attributes:
+        first_line: The number of the first line.
+        scope: The names that are known where the parser is.
         op_name: The full name of the op whose own assembly is parsed, when its class is called.
         resources: The `builtin` resources of the text, by name: hexadecimal digits.
     """
@@ -53,7 +232,9 @@ class Parser(ValueParser):
         *,
         locate: bool = False,
     ) -> None:
-        super().__init__(registry, text, filename, first_line)
+        super().__init__(registry, text, filename)
+        self.first_line = first_line
+        self.scope = Scope(None)
         self.resources: dict[str, str] = {}
         self.op_name = ""
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))] if locate else None
@@ -61,6 +242,10 @@ class Parser(ValueParser):
         self._enclosing: list[type[Operation]] = []
         self._dialects = ["builtin"]
         self._classes: dict[str, type[Operation]] = {}
+
+    def line_of(self, position: int) -> int:
+        """Returns the number of the line of a position."""
+        return self.first_line + self.text.count("\n", 0, position)
 
     # Files.
 
@@ -143,7 +328,7 @@ class Parser(ValueParser):
                 self.raise_error("Expected SSA value tuple size")
             count = self.parse_integer()
             if count < 1:
-                self.raise_error("expected a name for one result at least", position)
+                self.raise_error("expected a name for at least one result", position)
         return self.text[start + 1 : end], count, start
 
     def _define_results(self, op: Operation, names: Sequence[tuple[str, int, int]], start: int) -> None:
@@ -319,3 +504,159 @@ class Parser(ValueParser):
             known = self.scope.blocks[name] = NamedBlock(Block(), start, False)
         self.token = self._lex(end)
         return known.block
+
+    # Operands.
+
+    def parse_unresolved_operand(self, message: str = "operand expected") -> UnresolvedOperand:
+        """Parses `%name` or `%name#1`; `resolve_operand` returns the value when the type is known."""
+        kind, start, end, _ = self.token
+        if kind != PERCENT:
+            self.raise_error(message)
+        self.token = self._lex(end)
+        index = self._parse_operand_index() if self.token[0] == HASH else 0
+        return UnresolvedOperand(self.text[start + 1 : end], index, start)
+
+    def parse_optional_unresolved_operand(self) -> UnresolvedOperand | None:
+        """Parses `%name` or `%name#1`, if it is there."""
+        return self.parse_unresolved_operand() if self.token[0] == PERCENT else None
+
+    def parse_operand_list(self) -> list[UnresolvedOperand]:
+        """Parses `(%a, %b#1)`."""
+        # The usual form, in one match.
+        match = _OPERANDS.match(self.text, self.token[1])
+        if match is None:
+            return self.parse_comma_separated_list(
+                self.Delimiter.PAREN, self.parse_unresolved_operand, " in operation argument list"
+            )
+        operands: list[UnresolvedOperand] = []
+        position = match.start() + 1
+        for name in match[1].split(", ") if match[1] else ():
+            operands.append(UnresolvedOperand(name[1:], 0, position))
+            position += len(name) + 2
+        self.token = self._lex(match.end())
+        return operands
+
+    def _parse_operand_index(self) -> int:
+        digits = self.token_text()[1:]
+        if not (digits.isascii() and digits.isdecimal()) or len(digits) > 9:
+            self.raise_error("Expected integer as SSA value tuple index")
+        self.advance()
+        return int(digits)
+
+    def parse_operand(self, type: Attribute, *, msg: str = "operand expected") -> Value:
+        """Parses an operand of a known type; returns the value."""
+        return self.resolve_operand(self.parse_unresolved_operand(msg), type)
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: Attribute) -> Value:
+        """Returns the value of an operand; one without a definition yet must get one of the same type."""
+        values = self.scope.values.get(operand.name)
+        if values is None:
+            return self._resolve_forward(operand, type)
+        if operand.index < len(values):
+            value = values[operand.index]
+            if value.type is type:
+                return value
+        return self._refuse_operand(operand, type, values)
+
+    def resolve_operands(
+        self, operands: Sequence[UnresolvedOperand], types: Sequence[Attribute], position: int
+    ) -> list[Value]:
+        """Returns the values that operands are.
+
+        Args:
+            operands: The operands.
+            types: As many types.
+            position: Where the types are in the text.
+        """
+        if len(operands) != len(types):
+            self.raise_error(f"expected {len(operands)} operand types but had {len(types)}", position)
+        return list(map(self.resolve_operand, operands, types))
+
+    def defined_type(self, operand: UnresolvedOperand) -> Attribute | None:
+        """Returns the type that an operand was defined with, `None` if there is no definition yet."""
+        values = self.scope.values.get(operand.name, ())
+        return values[operand.index].type if operand.index < len(values) else None
+
+    def _resolve_forward(self, operand: UnresolvedOperand, type: Attribute) -> Value:
+        uses = self.scope.forward.setdefault(operand.name, {})
+        use = uses.get(operand.index)
+        if use is None:
+            use = uses[operand.index] = Forward(Value(type), operand.position)
+        elif use.value.type is not type:
+            self.raise_error(
+                f"%{operand.name} is used with type {type}, but with type {use.value.type} on line "
+                f"{self.line_of(use.position)}",
+                operand.position,
+            )
+        return use.value
+
+    def _refuse_operand(self, operand: UnresolvedOperand, type: Attribute, values: Sequence[Value]) -> NoReturn:
+        name, index, position = operand.name, operand.index, operand.position
+        if index >= len(values):
+            self.raise_error(f"%{name}#{index} is used, but %{name} has {len(values)} results", position)
+        self.raise_error(f"%{name} is used with type {type} but defined with type {values[index].type}", position)
+
+    def define(self, name: str, values: Sequence[Value], position: int) -> None:
+        """Names values, and replaces their placeholders where they were used already."""
+        scope = self.scope
+        if name in scope.values:
+            line = self.line_of(scope.places[name])
+            self.raise_error(f"SSA value %{name} is already defined on line {line}", position)
+        scope.define(name, values, position)
+        if name in scope.forward:
+            self._replace_forward(scope.forward.pop(name), name, values)
+        hint = value_hint(name)
+        if hint is not None:
+            for value in values:
+                value.name_hint = hint
+
+    def _replace_forward(self, uses: Mapping[int, Forward], name: str, values: Sequence[Value]) -> None:
+        for index, use in uses.items():
+            if index >= len(values) or values[index].type is not use.value.type:
+                self._refuse_operand(UnresolvedOperand(name, index, use.position), use.value.type, values)
+            use.value.replace_all_uses_with(values[index])
+
+    def check_defined(self, scope: Scope) -> None:
+        """Checks that each value that is used in a scope and those inside it has a definition."""
+        undefined = scope.first_undefined()
+        if undefined is not None:
+            position, name = undefined
+            self.raise_error(f"%{name} is used but never defined", position)
+
+    # Arguments.
+
+    def parse_arguments(self) -> list[Argument]:
+        """Parses `(%x: i32, %y: f32 loc(...))`."""
+        return self.parse_comma_separated_list(self.Delimiter.PAREN, self.parse_argument, " in a list of arguments")
+
+    def parse_argument(self, *, with_attributes: bool = False) -> Argument:
+        """Parses `%x: type loc(...)`.
+
+        Args:
+            with_attributes: Whether there may be `{name = value}` after the type.
+        """
+        kind, start, end, _ = self.token
+        if kind != PERCENT:
+            self.raise_error("argument expected")
+        self.token = self._lex(end)
+        self.parse_punctuation(":", " after the name of an argument")
+        kind_of_value = self.parse_type()
+        attributes = self.parse_optional_attr_dict() if with_attributes else NO_DICTIONARY
+        location = self.parse_optional_location()
+        return Argument(self.text[start + 1 : end], kind_of_value, start, attributes, location or UNKNOWN_LOC)
+
+    def parse_optional_argument(self, *, with_attributes: bool = False) -> Argument | None:
+        """Parses `%x: type loc(...)`, if it is there."""
+        return self.parse_argument(with_attributes=with_attributes) if self.token[0] == PERCENT else None
+
+    def add_arguments(self, block: Block, arguments: Sequence[Argument]) -> None:
+        """Adds arguments to a block that has none, and defines their names."""
+        # All at once: one by one takes quadratic time.
+        block.args = tuple(
+            [BlockArgument(argument.type, block, index, argument.location) for index, argument in enumerate(arguments)]
+        )
+        for value, argument in zip(block.args, arguments, strict=True):
+            self.define(argument.name, (value,), argument.position)
+
+
+_OP_BEGINS = frozenset({PERCENT, STRING, BARE})

@@ -40,7 +40,7 @@ class Printer(AttributePrinter):
     Args:
         write: Consumes each piece of text.
         generic: Whether every op is printed in the generic form.
-        locations: Whether every op's location is printed, too.
+        locations: Whether to print every op's location.
     """
 
     __slots__ = ("_blocks", "_depth", "_scopes", "_values", "generic", "locations")

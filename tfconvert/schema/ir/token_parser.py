@@ -1,18 +1,120 @@
 """The base of all parsers of MLIR's text: tokens, numbers, strings and lists.
 
-Methods named `parse_optional_...` return `None` and consume nothing if something else follows; all
-others raise a `ParseError` then.
+Lexing takes linear time whatever the text is. Methods named `parse_optional_...` return `None` and consume nothing if
+something else follows; all others raise a `ParseError` then.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
-from typing import NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from tfconvert.schema.ir.errors import ParseError
-from tfconvert.schema.ir.lexer import BARE, FLOAT, INTEGER, STRING, Lexer, Token, string_bytes
+from tfconvert.schema.ir.types import DYNAMIC
+
+Token = tuple[str, int, int, int]
+"""The kind of a token, where it begins, where it ends, and where the one before it ends.
+
+The kind of punctuation is its text.
+"""
+
+BARE = "bare"
+"""A name without a sigil, as `tensor` and `func.func`."""
+PERCENT = "%"
+"""The name of a value, `%x`."""
+CARET = "^"
+"""The name of a block, `^bb0`."""
+AT = "@"
+"""The name of a symbol, `@main` or `@"main"`."""
+HASH = "#"
+"""An attribute of a dialect, or an alias of an attribute."""
+EXCLAMATION = "!"
+"""A type of a dialect, or an alias of a type."""
+INTEGER = "integer"
+FLOAT = "float"
+STRING = "string"
+END = "end"
+"""The end of the text."""
+
+_PUNCTUATION = "punctuation"
+_BAD = "bad"
+
+# All repetition is possessive: there is no backtracking.
+_SKIPPED = r"(?:[ \t\r\n\f\v]++|//[^\n]*+)*+"
+_SUFFIX = r"(?:[0-9]++|[\w$.-]++)"
+_WORD = r"[^\W0-9][\w$.]*+"
+_STRING = r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+_FORMS = (
+    (PERCENT, f"%{_SUFFIX}"),
+    (_PUNCTUATION, r"\{-\#|\#-\}|->|::|\.\.\.|[(){}\[\]<>,:=?*+/|-]"),
+    (BARE, _WORD),
+    (STRING, _STRING),
+    (FLOAT, r"[0-9]++\.[0-9]*+(?:[eE][-+]?+[0-9]++)?+"),
+    (INTEGER, r"0x[0-9a-fA-F]++|[0-9]++"),
+    (EXCLAMATION, f"!{_SUFFIX}"),
+    (HASH, f"\\#{_SUFFIX}"),
+    (AT, f"@(?:{_WORD}|{_STRING})"),
+    (CARET, f"\\^{_SUFFIX}"),
+    (END, r"\Z"),
+    (_BAD, r"[\s\S]"),
+)
+_TOKEN = re.compile(f"{_SKIPPED}(?:{'|'.join(f'({form})' for _, form in _FORMS)})")
+_KINDS = ("", *(kind for kind, _ in _FORMS))
+_PUNCTUATION_GROUP = _KINDS.index(_PUNCTUATION)
+_BAD_GROUP = _KINDS.index(_BAD)
+
+_ESCAPE = re.compile(rb'\\(?:([0-9A-Fa-f]{2})|(["nt\\]))')
+_ESCAPED = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
+
+
+class Lexer:
+    """Splits a text into tokens."""
+
+    __slots__ = ("filename", "text")
+
+    def __init__(self, text: str, filename: str = "<unknown>") -> None:
+        self.text = text
+        self.filename = filename
+
+    def token(self, position: int) -> Token:
+        """Returns the first token at a position, the end of the one before, or after it; comments are not tokens.
+
+        Raises:
+            ParseError: No token begins there.
+        """
+        match = _TOKEN.match(self.text, position)
+        assert match is not None
+        group = match.lastindex
+        assert group is not None
+        start, end = match.span(group)
+        if group == _PUNCTUATION_GROUP:
+            return self.text[start:end], start, end, position
+        if group == _BAD_GROUP:
+            raise ParseError(start, self._complaint(start), self.text, self.filename)
+        return _KINDS[group], start, end, position
+
+    def _complaint(self, position: int) -> str:
+        character = self.text[position]
+        if self.text.startswith(('"', '@"'), position):
+            return r"expected a string that ends on its line; escapes are \n, \t, \\, \" and two hexadecimal digits"
+        if character in "%^@#!":
+            return f"expected a name after '{character}'"
+        return f"unexpected character {character!r}"
+
+
+def string_bytes(literal: str) -> bytes:
+    """Returns the value of a string literal, which is passed with its quotes."""
+    data = literal[1:-1].encode("utf-8", "surrogatepass")
+    return _ESCAPE.sub(_unescaped, data) if b"\\" in data else data
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    digits, letter = match.groups()
+    return bytes.fromhex(digits.decode()) if digits is not None else _ESCAPED[letter]
+
 
 T = TypeVar("T")
 
@@ -20,14 +122,12 @@ MAX_DIGITS = 4300
 """Decimal digits that an integer may have: more take Python too long to read or to print."""
 
 _MAX_BITS = 14_000
+_MAX_DIMENSION = (1 << 63) - 1
+_DIMENSION = re.compile(r"[ \t\r\n]*+(\?|[0-9]++)[ \t\r\n]*+")
 
 
 class TokenParser:
     """Reads a text token by token.
-
-    Args:
-        text: The text.
-        filename: The name that errors show.
 
     Attributes:
         text: The text.
@@ -243,10 +343,49 @@ class TokenParser:
         self.token = self._lex(end)
         return value
 
+    # Dimensions.
+
+    def parse_dimension_list(self) -> list[int]:
+        """Parses `2x?x3`, `DYNAMIC` where unknown; there may be no dimensions."""
+        dims: list[int] = []
+        position = self.pos
+        while (match := _DIMENSION.match(self.text, position)) is not None:
+            dims.append(self._dimension(match))
+            position = match.end()
+            if not self.text.startswith("x", position):
+                break
+            position += 1
+        if dims and self.text.startswith("x", position - 1):
+            self.raise_error("expected a dimension after 'x'", position)
+        self.resume_at(position)
+        return dims
+
+    def parse_leading_dimensions(self) -> tuple[int, ...]:
+        """Parses `2x?x`: the dimensions before an element type."""
+        dims: list[int] = []
+        position = self.pos
+        while (match := _DIMENSION.match(self.text, position)) is not None:
+            position = match.end()
+            if not self.text.startswith("x", position):
+                self.raise_error("expected 'x' and a type after the dimension", position)
+            dims.append(self._dimension(match))
+            position += 1
+        self.resume_at(position)
+        return tuple(dims)
+
+    def _dimension(self, match: re.Match[str]) -> int:
+        digits = match[1]
+        if digits == "?":
+            return DYNAMIC
+        # No number of 64 bits has more digits.
+        if len(digits) > 19 or int(digits) > _MAX_DIMENSION:
+            self.raise_error("expected a dimension that fits into 64 bits", match.start(1))
+        return int(digits)
+
     # Lists.
 
     def parse_comma_separated_list(self, delimiter: Delimiter, parse: Callable[[], T], context: str = "") -> list[T]:
-        """Parses a list; without delimiters it has one element at least.
+        """Parses a list; without delimiters it has at least one element.
 
         Args:
             delimiter: The delimiters of the list.
@@ -311,3 +450,47 @@ class TokenParser:
     def in_parens(self) -> AbstractContextManager[None]:
         """Parses `(` before the body of a `with`, and `)` after it."""
         return self.delimited(self.Delimiter.PAREN)
+
+
+# Characters of the longest text that is remembered.
+_MAX_KEPT = 200
+
+_TENSOR_FORM = r"tensor<(?:[^<>]++|<(?:[^<>]++|<[^<>]*+>)*+>)*+>"
+_LIST_FORM = rf"\([^()]{{0,{_MAX_KEPT}}}+\)"
+
+TENSOR = re.compile(_TENSOR_FORM)
+"""A tensor type, unless it is nested deeply; or other text, which is never found."""
+SIGNATURE = re.compile(f"{_LIST_FORM} -> (?:{_LIST_FORM}|{_TENSOR_FORM})")
+"""A function type without others in it, with results that end with a token of their own."""
+DICTIONARY = re.compile(rf"\{{[^{{}}]{{0,{_MAX_KEPT}}}+\}}")
+"""A dictionary without others in it."""
+
+
+class TextMemory(Generic[T]):
+    """A cache of parsed objects by their text: most ops of a file have one of a few types.
+
+    The meaning of a text does not depend on its context if it ends with a token that ends the construct.
+
+    Args:
+        pattern: The form of texts that are cached.
+    """
+
+    __slots__ = ("_known", "_match")
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._match = pattern.match
+        self._known: dict[str, T] = {}
+
+    def recall(self, parser: TokenParser) -> T | None:
+        """Returns the object of the text at the parser's position and skips it, if it was parsed before."""
+        match = self._match(parser.text, parser.token[1])
+        known = self._known.get(match[0]) if match is not None else None
+        if match is not None and known is not None:
+            parser.resume_at(match.end())
+        return known
+
+    def keep(self, parser: TokenParser, start: int, read: T) -> None:
+        """Caches the object that a parser read last, from a position on."""
+        end = parser.token[3]
+        if end - start <= _MAX_KEPT:
+            self._known[parser.text[start:end]] = read

@@ -29,7 +29,6 @@ class IntegerType(Type):
 
     @classmethod
     def get(cls, width: int, signedness: Signedness = Signedness.SIGNLESS) -> IntegerType:
-        """Returns the type of a width in bits."""
         return cls.intern(width, signedness)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -99,7 +98,6 @@ class ComplexType(Type):
 
     @classmethod
     def get(cls, element_type: Attribute) -> ComplexType:
-        """Returns the type of pairs of an element type."""
         return cls.intern(element_type)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -134,7 +132,6 @@ class TensorType(Type):
 
     @classmethod
     def get(cls, element_type: Attribute, shape: tuple[int, ...], encoding: Attribute | None = None) -> TensorType:
-        """Returns the type of an element type and dimensions."""
         # Inlined, since shape inference creates a type for every value.
         entry = (TensorType, element_type, shape, encoding)
         found = interned(entry)
@@ -188,7 +185,6 @@ class VectorType(Type):
 
     @classmethod
     def get(cls, element_type: Attribute, shape: tuple[int, ...]) -> VectorType:
-        """Returns the type of an element type and dimensions."""
         return cls.intern(element_type, shape)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -207,7 +203,6 @@ class MemRefType(Type):
 
     @classmethod
     def get(cls, element_type: Attribute, shape: tuple[int, ...]) -> MemRefType:
-        """Returns the type of an element type and dimensions."""
         return cls.intern(element_type, shape)
 
     def print(self, printer: AttributePrinter) -> None:
@@ -225,7 +220,6 @@ class TupleType(Type):
 
     @classmethod
     def get(cls, types: Sequence[Attribute]) -> TupleType:
-        """Returns the type of tuples of some types."""
         return cls.intern(tuple(types))
 
     def print(self, printer: AttributePrinter) -> None:
@@ -244,7 +238,6 @@ class FunctionType(Type):
 
     @classmethod
     def get(cls, inputs: Sequence[Attribute], results: Sequence[Attribute]) -> FunctionType:
-        """Returns the type of functions of some arguments and results."""
         return cls.intern(tuple(inputs), tuple(results))
 
     def print(self, printer: AttributePrinter) -> None:

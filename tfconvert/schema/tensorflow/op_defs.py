@@ -13,6 +13,7 @@ from pathlib import Path
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import CollectionDef, OpDef
 
 PATH = Path(__file__).parent / "op_defs.binpb"
+EFFECTS = Path(__file__).parent / "op_effects.tsv"
 
 
 @cache

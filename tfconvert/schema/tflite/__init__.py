@@ -5,4 +5,4 @@ from __future__ import annotations
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-"""The folder with the tables that modules beside this file read; a compiled module doesn't know where it is."""
+"""The directory of the tables that modules beside this file read; a compiled module doesn't know its own path."""

@@ -1,4 +1,4 @@
-"""What keeps LiteRT's `CompiledModel` from loading a file, on any hardware. The interpreter has no such limits."""
+"""Reasons why LiteRT's `CompiledModel` can't load a file, on any hardware. The interpreter has no such limits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tfconvert.schema.tflite.reader import View
 from tfconvert.schema.tflite.tables import TFLITE
 
 NO_COMPILED_MODEL = "no-compiled-model"
-"""Code of the note about a file that it doesn't load."""
+"""Code of the note about such a file."""
 
-# Fields of an operator that have to be empty.
+# Fields of an operator that must be empty.
 _OF_OPERATORS = (
     ("intermediates", "intermediate tensors"),
     ("mutating_variable_inputs", "inputs that are marked as mutable"),
@@ -27,11 +27,11 @@ _OF_LAYERS = (
 )
 
 Table = View | dict[str, Any]
-"""A table of a file, or what one is made from."""
+"""A table of a file, or the fields to build one from."""
 
 
 def compiled_model_note(subgraphs: Iterable[Table], operators: Sequence[str]) -> Diagnostic | None:
-    """Returns the note about a file that `CompiledModel` doesn't load, with the reasons; `None` if it loads it.
+    """Returns the note about a file that `CompiledModel` can't load, with the reasons, or `None`.
 
     Args:
         subgraphs: The file's subgraphs.
@@ -60,7 +60,7 @@ def compiled_model_note(subgraphs: Iterable[Table], operators: Sequence[str]) ->
 
 
 def _refused_tensors(tensors: Sequence[Table], get: Callable[[Any, str], Any]) -> dict[int, str]:
-    """Returns the tensors that aren't loaded, by index, and their kinds."""
+    """Returns the tensors that can't be loaded, by index, and their kinds."""
     refused = {}
     for index, tensor in enumerate(tensors):
         if get(tensor, "is_variable"):

@@ -1,10 +1,10 @@
-"""Which calls the runtime's kernels take and compute right, from the table in `kernels.tsv`.
+"""Calls that the runtime's kernels accept and compute correctly, from the table in `kernels.tsv`.
 
-The runtime checks little: a kernel that does not know a mixture of types, or assumes equal scales, may compute
-nonsense; one that has the type may have it for few ranks only. So each form of call was tried. `python -m
+The runtime checks little: a kernel that does not support a mixture of types, or assumes equal scales, may compute
+nonsense; one that supports a type may do so for a few ranks only. So each form of call was tried. `python -m
 benchmarks.kernel_probe` runs operators alone, with the builtin kernels and with XNNPACK, on all types and ranks,
 compares plain ones with the reference executor and quantized ones with the same operators on floats, and writes the
-table. Only those rows are read that a call asks for.
+table. Rows are parsed when a call needs them.
 
 A row is: operators, conditions, the outcomes of the builtin kernels and of XNNPACK, signatures. A signature is
 `operand,...>result,...` in the words of `form`. The conditions are those of `CONDITIONS` and `PLAIN_CONDITIONS` that
@@ -14,15 +14,223 @@ Of several rows for a signature the one with the most conditions decides.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from tfconvert.schema.tflite import FOLDER, operators
-from tfconvert.schema.tflite.kernel_conditions import CONDITIONS, PLAIN_CONDITIONS, is_plain, rank_of
+from tfconvert.schema.tflite.versions import ABSENT as ABSENT_OPERAND
 from tfconvert.schema.tflite.versions import Call, Operand
+
+# Relative tolerance of a bias's scale.
+_BIAS_TOLERANCE = 1e-3
+
+_FIXED: Mapping[str, Mapping[str, tuple[float, int]]] = {
+    "LOGISTIC": {"INT8": (1 / 256, -128), "UINT8": (1 / 256, 0), "INT16": (1 / 32768, 0)},
+    "SOFTMAX": {"INT8": (1 / 256, -128), "UINT8": (1 / 256, 0), "INT16": (1 / 32768, 0)},
+    "LOG_SOFTMAX": {"INT8": (16 / 256, 127), "UINT8": (16 / 256, 255)},
+    "TANH": {"INT8": (1 / 128, 0), "UINT8": (1 / 128, 128), "INT16": (1 / 32768, 0)},
+    "L2_NORMALIZATION": {"INT8": (1 / 128, 0), "UINT8": (1 / 128, 128)},
+}
+
+
+def fixed_result(operator: str, type: str) -> tuple[float, int] | None:
+    """Returns the required scale and zero point of an operator's result, `None` if any will do.
+
+    Args:
+        operator: Enumerator of `BuiltinOperator`.
+        type: Enumerator of `TensorType`.
+    """
+    return _FIXED.get(operator, {}).get(type)
+
+
+def _has_same_scales(operator: str, call: Call) -> bool:
+    quantized = [operand for operand in (*call.inputs, *call.outputs) if operand.scales]
+    return operator not in _FIXED and all(
+        operand.scales == quantized[0].scales and operand.zero_points == quantized[0].zero_points
+        for operand in quantized
+    )
+
+
+def _has_no_offset(operator: str, call: Call) -> bool:
+    return not any(any(operand.zero_points) for operand in (*call.inputs, *call.outputs))
+
+
+def _has_offset_constant(operator: str, call: Call) -> bool:
+    return any(operand.is_constant and any(operand.zero_points) for operand in call.inputs)
+
+
+def _has_fixed_result(operator: str, call: Call) -> bool:
+    result = call.result(0)
+    return (result.scales, result.zero_points) == _one_scale(fixed_result(operator, result.type))
+
+
+def _one_scale(fixed: tuple[float, int] | None) -> tuple[tuple[float, ...], tuple[int, ...]] | None:
+    return None if fixed is None else ((fixed[0],), (fixed[1],))
+
+
+# The names of the operand, of the weights and of the bias of the operators that have these.
+_PRODUCT = (("input",), ("filter", "weights"), ("bias",))
+
+
+def _has_other_bias(operator: str, call: Call) -> bool:
+    """Returns whether a bias is not in units of the product of the operand's scale and the weights'."""
+    named = _named(operator, call)
+    x, weights, bias = (next((named[name] for name in names if name in named), ABSENT_OPERAND) for names in _PRODUCT)
+    if not (x.scales and weights.scales and bias.scales):
+        return False
+    expected = [x.scales[0] * scale for scale in weights.scales]
+    if len(expected) != len(bias.scales):
+        return True
+    off = any(abs(own - wanted) > _BIAS_TOLERANCE * wanted for own, wanted in zip(bias.scales, expected, strict=True))
+    return off or any(bias.zero_points)
+
+
+def _named(operator: str, call: Call) -> Mapping[str, Operand]:
+    declared = operators.lookup(operator.lower())
+    names = [value.name for value in declared.operands] if declared is not None else []
+    return dict(zip(names, call.inputs, strict=False))
+
+
+def _has_groups(operator: str, call: Call) -> bool:
+    shapes = call.operand(0).shape, call.operand(1).shape
+    return operator == "CONV_2D" and all(shapes) and shapes[0][-1:] != shapes[1][-1:]  # type: ignore[index]
+
+
+def _has_powers_of_two(operator: str, call: Call) -> bool:
+    scales = [scale for operand in (*call.inputs, *call.outputs) for scale in operand.scales]
+    is_asked = operator in ("ADD", "SUB") and bool(call.options.get("pot_scale_int16", True))
+    return is_asked and all(math.frexp(scale)[0] == 0.5 for scale in scales)
+
+
+def _is_asymmetric(operator: str, call: Call) -> bool:
+    return bool(call.options.get("asymmetric_quantize_inputs"))
+
+
+def _is_adjoint(operator: str, call: Call) -> bool:
+    return bool(call.options.get("adj_y"))
+
+
+def _says_type_of_sums(operator: str, call: Call) -> bool:
+    return call.options.get("quantized_bias_type") in ("INT32", "INT64")
+
+
+CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
+    "same": _has_same_scales,
+    "centred": _has_no_offset,
+    "fixed": _has_fixed_result,
+    "offset": _has_offset_constant,
+    "other-bias": _has_other_bias,
+    "grouped": _has_groups,
+    "asymmetric": _is_asymmetric,
+    "adjoint": _is_adjoint,
+    "powers": _has_powers_of_two,
+    "sums": _says_type_of_sums,
+}
+"""Facts about a call besides its types.
+
+`same`: all scales and zero points are equal; `centred`: all zero points are 0; `fixed`: the result has the scale and
+the zero point of `fixed_result`; `offset`: a constant has a zero point; `other-bias`: the bias's scale is not the
+product of the other two; `grouped`: a convolution in groups; `asymmetric`: the kernel may quantize its float operand
+with a zero point; `adjoint`: the second matrix is transposed; `powers`: all scales are powers of two, and no option
+forbids the kernel to use that; `sums`: an option states the type of the bias and of the sums of products.
+"""
+
+
+def is_plain(call: Call) -> bool:
+    """Returns whether a call's numbers are stored as they are: no integers represent real numbers."""
+    return not any(operand.scales or operand.block_size for operand in (*call.inputs, *call.outputs))
+
+
+PARAMETERS = frozenset(
+    (
+        "axes",
+        "axis",
+        "block_shape",
+        "begin",
+        "depth",
+        "dim",
+        "dims",
+        "end",
+        "k",
+        "multiples",
+        "output_shape",
+        "pad",
+        "padding",
+        "paddings",
+        "perm",
+        "reduction_indices",
+        "shape",
+        "size",
+        "size_splits",
+        "split_dim",
+        "strides",
+    )
+)
+"""Names of operands that are parameters rather than data."""
+
+
+def rank_of(operator: str, call: Call) -> int | None:
+    """Returns the maximum rank among a call's operands and results, `None` if one is unknown.
+
+    Parameters don't count.
+    """
+    highest = 0
+    for value in (*_data(operator, call), *call.outputs):
+        if value.shape is None and value.type:
+            return None
+        highest = max(highest, len(value.shape or ()))
+    return highest
+
+
+def _data(operator: str, call: Call) -> Sequence[Operand]:
+    """Returns the operands that aren't parameters."""
+    declared = operators.lookup(operator.lower())
+    names = () if declared is None else [value.name for value in declared.operands]
+    at = {index for index, name in enumerate(names) if name in PARAMETERS}
+    return [operand for index, operand in enumerate(call.inputs) if index not in at]
+
+
+def _computes_parameters(operator: str, call: Call) -> bool:
+    """Returns whether a shape or an axis is not known before the model runs."""
+    return any(name in PARAMETERS and not operand.is_constant for name, operand in _named(operator, call).items())
+
+
+def _broadcasts(operator: str, call: Call) -> bool:
+    """Returns whether operands have different shapes."""
+    named = _named(operator, call)
+    shapes = [named[name].shape for name in ("condition", "lhs", "rhs", "x", "y") if name in named]
+    return len(shapes) > 1 and any(shape != shapes[0] for shape in shapes)
+
+
+def _is_empty(operator: str, call: Call) -> bool:
+    return any(0 in (result.shape or ()) for result in call.outputs)
+
+
+def _is_hollow(operator: str, call: Call) -> bool:
+    """Returns whether the result has elements, though an operand has none."""
+    return not _is_empty(operator, call) and any(
+        0 in (operand.shape or ()) and name not in PARAMETERS for name, operand in _named(operator, call).items()
+    )
+
+
+PLAIN_CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
+    "computed": _computes_parameters,
+    "broadcast": _broadcasts,
+    "empty": _is_empty,
+    "hollow": _is_hollow,
+    "special": lambda operator, call: False,
+}
+"""Facts about a call on plain numbers besides its types and ranks.
+
+`computed`: a parameter such as a shape or an axis is not a constant; `broadcast`: operands have different shapes;
+`empty`: a result has no elements; `hollow`: an operand has none, but the result has some; `special`: an operand has
+infinities or NaN, which a call doesn't state.
+"""
+
 
 TABLE = FOLDER / "kernels.tsv"
 
@@ -36,11 +244,11 @@ OUTCOMES = (OK, WRONG, REFUSED, CRASHES)
 ABSENT = "absent"
 
 ANY_RANK = 99
-"""The greatest rank of a row that has no greatest."""
+"""The maximum rank of a row without one."""
 
 _RANKS = re.compile(r"rank(\d+)-(\d*)")
 
-# An operator with more operands, such as an LSTM, has only the distinct forms of them in its signatures.
+# The signatures of an operator with more operands, such as an LSTM, only have their distinct forms.
 _MANY_OPERANDS = 6
 
 _FORMS: Mapping[str, str] = {
@@ -59,7 +267,7 @@ _FORMS: Mapping[str, str] = {
 }
 _FLOATS = frozenset(("FLOAT32", "FLOAT16", "BFLOAT16"))
 
-# Types of operands that are parameters rather than data: shapes, axes, conditions. They are left out unless quantized.
+# Types of operands that are parameters rather than data: shapes, axes, conditions. They are omitted unless quantized.
 #
 # A bias is not, so that one without a scale is a form that was not tried, rather than no bias.
 _OTHER_TYPES = frozenset(("BOOL", "INT32", "INT64", "STRING", "RESOURCE", "VARIANT"))
@@ -71,9 +279,9 @@ class Outcome(NamedTuple):
     Attributes:
         builtin: With the kernels of the runtime alone; one of `OUTCOMES`.
         xnnpack: With XNNPACK, which the runtime has by default.
-        conditions: The conditions under which it was so, without those that do not matter.
-        low: The least rank for which it was so.
-        high: The greatest rank for which it was so.
+        conditions: The conditions, without those that do not matter.
+        low: The minimum rank.
+        high: The maximum rank.
     """
 
     builtin: str
@@ -84,7 +292,7 @@ class Outcome(NamedTuple):
 
     @property
     def is_ok(self) -> bool:
-        """Whether the call is computed right either way."""
+        """Whether the call is computed correctly either way."""
         return self.builtin == self.xnnpack == OK
 
 
@@ -117,9 +325,8 @@ def _forms(operands: Iterable[Operand], bias: int = -1) -> list[str]:
 def signature(operator: str, call: Call) -> str:
     """Returns the forms of a call's operands and results, `i8,i8w>i8`.
 
-    Of a variable number of operands or results only the distinct forms are stated, and of very many operands those that
-    are there. States are not constants, whatever defines their initial values. Where integers represent real numbers,
-    parameters are left out.
+    A variable number of operands or results is stated by its distinct forms, and so are very many operands. States are
+    not constants, whatever defines their initial values. If integers represent real numbers, parameters are omitted.
     """
     declared = operators.lookup(operator.lower())
     if is_plain(call):
@@ -159,7 +366,7 @@ Rows = Mapping[str, tuple[Outcome, ...]]
 
 
 class Table:
-    """The rows of all operators; they are parsed when they are asked for.
+    """The rows of all operators; they are parsed on demand.
 
     Args:
         text: The table's text.
@@ -183,7 +390,7 @@ class Table:
         return sorted(self._lines)
 
     def of(self, operator: str, signature: str) -> tuple[Outcome, ...]:
-        """Returns the rows of a signature alone; the others of its operator aren't parsed for that.
+        """Returns the rows of a signature, without parsing others of its operator.
 
         Args:
             operator: Enumerator of `BuiltinOperator`.
@@ -229,23 +436,23 @@ def _outcome(words: list[str], builtin: str, xnnpack: str) -> Outcome:
 
 @cache
 def table() -> Table:
-    """Returns the table that is part of the package."""
+    """Returns the table in the package."""
     return Table(TABLE.read_text(encoding="utf-8"))
 
 
 def find(rows: Table, operator: str, call: Call) -> Outcome | None:
-    """Returns a call's outcome according to some rows, `None` if they say nothing about it."""
+    """Returns a call's outcome according to some rows, `None` if it is not in them."""
     found = rows.of(operator, signature(operator, call))
     return decide(found, conditions(operator, call), rank_of(operator, call)) if found else None
 
 
 def decide(rows: Iterable[Outcome], holding: frozenset[str], rank: int | None = None) -> Outcome | None:
-    """Returns the row with the most conditions of those that hold, of several the worst; `None` if there is none.
+    """Returns the row with the most conditions among those that hold, the worst of several, or `None`.
 
     Args:
         rows: The rows of one signature.
         holding: The conditions that hold.
-        rank: The rank, `None` if it is unknown: then no row decides that is for some ranks only.
+        rank: The rank, `None` if it is unknown: then rows for some ranks only don't count.
     """
     fitting = (row for row in rows if row.conditions <= holding and _has_rank(row, rank))
     return max(fitting, key=_weight, default=None)
@@ -260,7 +467,7 @@ def _weight(row: Outcome) -> tuple[int, int, int]:
 
 
 def required(operator: str, call: Call) -> frozenset[str]:
-    """Returns what does not hold for a call, but would make it right; empty if its types alone are the problem.
+    """Returns the missing conditions for a correct call; empty if its types alone are the problem.
 
     Args:
         operator: Enumerator of `BuiltinOperator`.
@@ -273,7 +480,7 @@ def required(operator: str, call: Call) -> frozenset[str]:
 
 
 def outcome(operator: str, call: Call) -> Outcome | None:
-    """Returns what the runtime makes of a call, `None` if that was not tried.
+    """Returns the outcome of a call in the runtime, `None` if it was not tried.
 
     Args:
         operator: Enumerator of `BuiltinOperator`.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
+from tfconvert.schema import rows_of
 from tfconvert.schema.tflite import FOLDER
 from tfconvert.schema.tflite.tables import TFLITE
 
@@ -19,13 +20,13 @@ OPTIONS = "builtin_options"
 OPTIONS_2 = "builtin_options2"
 
 UNBOUNDED = 1 << 30
-"""The most operands of an operator that takes any number."""
+"""The maximum number of operands of a variadic operator."""
 
 
 FLEX = "Flex"
-"""The beginning of the names of custom operators that the Flex delegate runs."""
+"""The prefix of the names of custom operators that the Flex delegate runs."""
 
-# Custom operators that the runtime's resolver of builtins has, too.
+# Custom operators that the runtime's builtin resolver also has.
 _REGISTERED = frozenset(("AudioSpectrogram", "Mfcc", "NumericVerify", "TFLite_Detection_PostProcess"))
 
 
@@ -79,12 +80,12 @@ class Operator(NamedTuple):
 
     @property
     def operand_range(self) -> tuple[int, int]:
-        """The least and the most operands; an optional one in the middle is counted, since its place is filled."""
+        """The minimum and maximum number of operands; optional ones in the middle count, since they are filled."""
         return _range(self.operands)
 
     @property
     def result_range(self) -> tuple[int, int]:
-        """The least and the most results."""
+        """The minimum and maximum number of results."""
         return _range(self.results)
 
 
@@ -105,8 +106,7 @@ def _values(text: str) -> tuple[Value, ...]:
 
 @cache
 def _rows() -> Mapping[str, tuple[str, ...]]:
-    lines = (line for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-    return {row[0]: tuple(row) for row in (line.split("\t") for line in lines)}
+    return {row[0]: tuple(row) for row in rows_of(TABLE)}
 
 
 def names() -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Reads any table of a schema from a flatbuffer, field by field, on demand.
 
-The bytes are not trusted: every offset is checked before it is followed, and one that leads out of the file is a
+The bytes are not trusted: every offset is checked before it is followed, and one outside of the file is a
 `ConversionError` (`malformed-tflite`).
 """
 
@@ -35,8 +35,8 @@ def _damaged(what: str) -> ConversionError:
 class Allowance:
     """The budget for reads of a file whose tables may be shared.
 
-    A few bytes can refer to one and the same table over and over, at several levels, so that walking a small file
-    would not come to an end. Reads are therefore counted, and must stay in proportion to the file's size.
+    A few bytes can refer to the same table again and again, at several levels, so that walking a small file would take
+    exponential time. Reads are therefore counted and limited in proportion to the file's size.
 
     Attributes:
         left: The elements and characters that may still be read.
@@ -45,7 +45,7 @@ class Allowance:
     __slots__ = ("left",)
 
     PER_BYTE = 8
-    """How many times a valid file's bytes are read at most: vectors and strings that are equal may be stored once."""
+    """Maximum number of times that a valid file's bytes are read: equal vectors and strings may be stored once."""
 
     def __init__(self, size: int) -> None:
         self.left = self.PER_BYTE * size + (1 << 16)
@@ -58,11 +58,11 @@ class Allowance:
         """
         self.left -= count
         if self.left < 0:
-            raise _damaged("its tables are shared so often that it represents far more than its size")
+            raise _damaged("its tables are shared so often that they expand to far more than its size")
 
 
 class View:
-    """One table inside of a flatbuffer.
+    """One table in a flatbuffer.
 
     `view["name"]` is a field's value: a number, a string, a `View`, a list of strings or views, or a numpy array that
     shares the file's memory. A field that is not stored has its default, or is `None` if it is not a scalar.
@@ -161,7 +161,7 @@ class View:
         return [self._child(field.refers, item) for item in places]
 
     def place(self, name: str) -> tuple[int, int]:
-        """Returns the position and the number of elements of a field that is a vector of numbers, zeros if it is none.
+        """Returns the position and the number of elements of a vector of numbers, zeros if it is not stored.
 
         Nothing is read of the vector itself.
         """
@@ -174,11 +174,11 @@ class View:
         return self._schema.member(self._fields[field].refers, self[field])
 
     def stored(self) -> Iterator[str]:
-        """Yields the names of the fields that are stored."""
+        """Yields the names of the stored fields."""
         return (name for name, field in self._fields.items() if self._at(field.slot))
 
     def tree(self) -> dict[str, Any]:
-        """Returns all that is stored as plain Python values, in the form that `writer.encode` takes."""
+        """Returns all stored fields as plain Python values, in the form that `writer.encode` accepts."""
         result: dict[str, Any] = {}
         for name in self.stored():
             field = self._fields[name]
@@ -204,12 +204,11 @@ def read(
     Args:
         schema: The schema it was written with.
         data: The file's bytes; they are shared, not copied.
-        identifier: The file identifier that is expected; empty for none.
-        allowance: The total that may be read of an untrusted file, whose strings are checked too; `None`
-            is without bounds.
+        identifier: The expected file identifier; empty for none.
+        allowance: The read budget of an untrusted file, whose strings are also checked; `None` is without bounds.
 
     Raises:
-        ConversionError: These are not such a file's bytes.
+        ConversionError: The bytes are not such a file.
     """
     view = memoryview(data).cast("B")
     if len(view) < 8 or (identifier and view[4:8] != identifier):

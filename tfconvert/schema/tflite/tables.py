@@ -53,8 +53,8 @@ class Field(NamedTuple):
         slot: Its place in the table's vtable.
         kind: A key of `SCALARS`, `string`, `table`, `union`, or one of these in brackets for a vector.
         default: Value of a scalar that is not stored.
-        refers: The enum of a scalar or union, the table of a `table`; empty if there is none.
-        align: Alignment that a vector's first element must have, 0 if just its natural one.
+        refers: The enum of a scalar or union, the table of a `table`; else empty.
+        align: Alignment that a vector's first element must have, 0 for its natural one.
     """
 
     name: str

@@ -36,7 +36,7 @@ class Later(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Tables in their final form, but for offsets to later data.
+    """Tables in their final form, except for offsets to later data.
 
     Attributes:
         data: The bytes.
@@ -47,7 +47,7 @@ class Encoded(NamedTuple):
     later: list[tuple[int, Hashable]]
 
     def resolve(self, place: int, target: int) -> None:
-        """Stores the position of a vector that was to come later."""
+        """Stores the position of a `Later` vector."""
         _OFFSET.pack_into(self.data, place, target - place)
 
 
@@ -91,7 +91,7 @@ class _Writer:
         return len(self.data)
 
     def table(self, name: str, values: Mapping[str, Any]) -> int:
-        """Writes a table and all that belongs to it alone; returns its position."""
+        """Writes a table and everything that only it refers to; returns its position."""
         key = (name, *values)
         layout = self.layouts.get(key)
         if layout is None:
@@ -139,7 +139,7 @@ class _Writer:
         vtable = struct.pack(f"<{len(slots) + 2}H", 4 + 2 * len(slots), position, *slots)
         return _Layout(struct.Struct(form), inline, references, vtable, 8 if wide else 4)
 
-    # What a field refers to: each of these writes it, or queues it, and stores its offset at `place`.
+    # Writers of a field's target: each writes or queues it, and stores its offset at `place`.
 
     def own_table(self, place: int, value: Mapping[str, Any], field: Field) -> None:
         """Writes a table."""
@@ -193,14 +193,14 @@ class _Writer:
             self.data.extend(content)
 
     def offsets(self, place: int, count: int) -> range:
-        """Writes a vector of offsets, all open; returns their places."""
+        """Writes a vector of offsets to fill in later; returns their places."""
         start = self.pad(4)
         _OFFSET.pack_into(self.data, place, start - place)
         self.data.extend(_OFFSET.pack(count) + bytes(4 * count))
         return range(start + 4, start + 4 + 4 * count, 4)
 
     def leaf(self, place: int, content: bytes, align: int) -> None:
-        """Notes a vector for those that are shared."""
+        """Records a vector for sharing."""
         self.leaves.setdefault((align, content), []).append(place)
 
     def finish(self) -> Encoded:
@@ -217,7 +217,7 @@ class _Writer:
         return Encoded(self.data, self.later)
 
 
-# How the targets of fields of each kind are written, but for vectors of numbers.
+# The writers of fields' targets by kind, except for vectors of numbers.
 _WRITERS: Mapping[str, Callable[[_Writer, int, Any, Field], None]] = {
     "table": _Writer.own_table,
     "union": _Writer.union,
@@ -241,7 +241,7 @@ def encode(schema: Schema, root: Mapping[str, Any], identifier: bytes = b"") -> 
         identifier: The file identifier, four bytes; empty for none.
 
     Returns:
-        The bytes, with the places that still wait for an offset.
+        The bytes, with the places that still need an offset.
     """
     writer = _Writer(schema)
     writer.data.extend(_OFFSET.pack(0) + identifier)

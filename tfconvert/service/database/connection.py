@@ -1,19 +1,27 @@
-"""The way to the database: transactions, and what goes wrong in them as errors with codes."""
+"""The database: transactions, errors with codes, migrations, and the check that it fits the data directory."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, insert, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.service.config import ServiceConfig
+from tfconvert.service.database.tables import INSTALLATION
+from tfconvert.service.storage import Folders
 
 _BUSY_MILLISECONDS = 10_000
 # The number of PostgreSQL's advisory lock that exclusive transactions hold.
@@ -37,25 +45,25 @@ class Database:
     def __init__(self, url: str) -> None:
         self.engine = _engine(url)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
-        # Who writes to SQLite waits for others by sleeping; here they wait in a queue.
+        # Writers of SQLite wait for each other by sleeping; a lock has a queue.
         self._writer = threading.Lock()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that only reads."""
-        with _told(), self.engine.connect() as connection:
+        with _translated(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self, *, is_exclusive: bool = False) -> Iterator[Connection]:
-        """A transaction that is committed at its end, and undone if that is an error.
+        """A transaction that is committed at its end, or rolled back after an exception.
 
         Args:
             is_exclusive: Whether no other exclusive transaction of any server may run meanwhile; on SQLite there is
                 never another that writes.
         """
         with (
-            _told(),
+            _translated(),
             self._writer if self._is_sqlite else nullcontext(),
             self.engine.connect().execution_options(writes=True) as connection,
             connection.begin(),
@@ -65,7 +73,7 @@ class Database:
             yield connection
 
     def check(self) -> None:
-        """Asks the database for a sign of life."""
+        """Checks that the database answers."""
         with self.read() as connection:
             connection.execute(text("SELECT 1"))
 
@@ -85,7 +93,7 @@ def _engine(url: str) -> Engine:
             parsed, pool_size=16, max_overflow=48, pool_pre_ping=parsed.get_backend_name() != "sqlite"
         )
     except (ArgumentError, NoSuchModuleError) as problem:
-        # The URL may hold a password, and so may what is said of it.
+        # The URL may contain a password, and so may the message.
         hint = "such as sqlite:///FILE, or postgresql://USER@HOST/NAME"
         is_other = "SQLite" in str(problem)
         what = "it names a database that is not supported" if is_other else "it isn't the URL of a database"
@@ -100,7 +108,7 @@ def _engine(url: str) -> Engine:
 
 
 def _set_up(connection: sqlite3.Connection, record: Any) -> None:
-    # Transactions are begun by us, since a write must begin as one: it could not wait for others later.
+    # Transactions are begun explicitly: one that writes must begin so, since it could not wait for others later.
     connection.isolation_level = None
     for pragma in (f"busy_timeout={_BUSY_MILLISECONDS}", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
@@ -112,8 +120,8 @@ def _begin(connection: Connection) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turns what the database says into errors of ours; that something must be unique is for who asked."""
+def _translated() -> Iterator[None]:
+    """Turns exceptions of the database into diagnostics; violations of uniqueness are for the caller."""
     try:
         yield
     except IntegrityError:
@@ -130,3 +138,88 @@ def _explained(problem: SQLAlchemyError) -> ConversionError:
     if any(sign in message for sign in _DAMAGED):
         return error("bad-database", f"the database is damaged: {message}", hint="restore it from a backup")
     return error("database-away", f"the database can't be used: {message}")
+
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+# The file of the data directory with the ID of its database.
+_MARK = "installation"
+
+
+def open_database(config: ServiceConfig, folders: Folders) -> Database:
+    """Returns the database of a server, with all tables.
+
+    Args:
+        config: The server's settings.
+        folders: Its data directory, which exists.
+    """
+    database = Database(config.database or f"sqlite:///{folders.database}")
+    is_opened = False
+    try:
+        with database.write(is_exclusive=True) as connection:
+            if connection.dialect.name == "sqlite":
+                _check(connection)
+            migrate(connection)
+            _match(connection, folders)
+        is_opened = True
+    finally:
+        if not is_opened:
+            database.close()
+    return database
+
+
+def migrate(connection: Connection, revision: str = "head") -> None:
+    """Migrates the tables, in the current transaction.
+
+    Args:
+        connection: The connection.
+        revision: The last migration to apply.
+
+    Raises:
+        ConversionError: A newer version of the program has changed them (`bad-database`).
+    """
+    config = Config()
+    config.set_main_option("script_location", os.fspath(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, revision)
+    except CommandError as problem:
+        raise error(
+            "bad-database",
+            f"the database was made by another version: {problem}",
+            hint="install the newest version of tfconvert",
+        ) from None
+
+
+def _check(connection: Connection) -> None:
+    found = connection.execute(text("PRAGMA quick_check(1)")).scalar_one()
+    if found != "ok":
+        hint = "restore it from a backup"
+        raise error("bad-database", f"the database is damaged: {' '.join(str(found).split())}", hint=hint)
+
+
+def _match(connection: Connection, folders: Folders) -> None:
+    """Ties the database to the data directory, or checks that: files of another database would count as left over."""
+    mark = folders.data / _MARK
+    known = connection.execute(select(INSTALLATION.c.id)).scalar()
+    try:
+        marked = mark.read_text("ascii").strip() if mark.exists() else ""
+        if known is None and (not marked or folders.is_empty):
+            known = os.urandom(16).hex()
+            connection.execute(insert(INSTALLATION).values(id=known))
+            _write(mark, known)
+        elif known is not None and not marked and folders.is_empty:
+            _write(mark, known)
+        elif known != marked:
+            raise error(
+                "bad-database",
+                f"the database and the folder {folders.data} don't belong together",
+                hint="name the database that was used with this folder, or another folder",
+            )
+    except (OSError, UnicodeDecodeError) as problem:
+        raise error("bad-config", f"the folder {folders.data} can't be used: {problem}") from None
+
+
+def _write(mark: Path, text: str) -> None:
+    part = mark.with_suffix(".part")
+    part.write_text(f"{text}\n", "ascii")
+    part.replace(mark)

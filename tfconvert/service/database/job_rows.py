@@ -1,4 +1,4 @@
-"""Rows of the table of jobs as records, and back; and the statements that every job needs, which are made once."""
+"""Rows of the table of jobs as records, and back; and the statements that change these, which are built once."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from sqlalchemy import Row, Select, bindparam, exists, func, select, tuple_, upd
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.service.database.tables import JOBS, SERVERS
-from tfconvert.service.job_state import JobRecord, JobState, Submission
+from tfconvert.service.jobs import JobRecord, JobState, Submission
 
 _COLUMNS = tuple(JOBS.c[name] for name in JobRecord._fields)
 _CREATED = struct.Struct(">d")
 
 
 def select_jobs() -> Select[Any]:
-    """Returns the beginning of a query for rows of which `to_record` makes records."""
+    """Returns the query for rows that `to_record` converts."""
     return select(*_COLUMNS)
 
 
 def _next_job() -> Select[Any]:
-    """Returns the query for the job that has waited longest; equal ones wait until one of them is done.
+    """Returns the query for the job that has waited longest, without those of which an equal one runs.
 
-    It passes over rows that other servers are about to take.
+    It skips rows that other servers have locked.
     """
     running = JOBS.alias("running")
     equal_runs = exists().where(running.c.cache_key == JOBS.c.cache_key, running.c.state == JobState.RUNNING)
@@ -47,12 +47,12 @@ EQUAL_JOB = (
 """A job whose result is that of the jobs of the key `key`."""
 
 WAITING = select(func.count()).where(JOBS.c.state == JobState.QUEUED)
-"""How many jobs wait."""
+"""The number of queued jobs."""
 
 ACTIVE = select(func.count()).where(
     JOBS.c.owner == bindparam("owner"), JOBS.c.state.in_([JobState.QUEUED, JobState.RUNNING])
 )
-"""How many jobs of the owner `owner` wait or run."""
+"""The number of queued and running jobs of the owner `owner`."""
 
 TAKE = (
     update(JOBS)
@@ -69,7 +69,7 @@ TAKE = (
         started=bindparam("now"),
     )
 )
-"""Gives the job `job` to the server `taker`, if it still waits and the server still lives."""
+"""Gives the job `job` to the server `taker`, if it is still queued and the server is registered."""
 
 HELD = (
     JOBS.c.id == bindparam("job"),
@@ -77,13 +77,13 @@ HELD = (
     JOBS.c.server == bindparam("holder"),
     JOBS.c.attempt == bindparam("number"),
 )
-"""That an attempt is still the one that runs: whoever has lost its job changes nothing."""
+"""The condition that an attempt still holds its job: one that has lost it changes nothing."""
 
 SET_STAGE = update(JOBS).where(*HELD).values(stage=bindparam("name"))
-"""Notes that the attempt that `held_by` tells has come to the stage `name`."""
+"""Sets the stage of the attempt in `held_by` to `name`."""
 
 TO_CANCEL = select(JOBS.c.id).where(JOBS.c.id.in_(bindparam("jobs", expanding=True)), JOBS.c.cancel_requested)
-"""Those of the jobs `jobs` that must end."""
+"""Those of the jobs `jobs` that are to be cancelled."""
 
 
 def held_by(job: JobRecord) -> dict[str, Any]:
@@ -98,14 +98,14 @@ def to_record(row: Row[Any]) -> JobRecord:
 
 
 def new_record(identity: str, submission: Submission, cache_key: str) -> JobRecord:
-    """Returns the record of a job that waits."""
+    """Returns the record of a queued job."""
     return JobRecord(
         id=identity, state=JobState.QUEUED, cache_key=cache_key, created=time.time(), **submission._asdict()
     )
 
 
 def to_values(record: JobRecord) -> dict[str, Any]:
-    """Returns what is inserted for a new record."""
+    """Returns a record as the values of a row."""
     values = record._asdict()
     return {
         **values,
@@ -121,10 +121,10 @@ def page_of(owner: str | None, filters: Mapping[str, str | None], before: str | 
     """Returns the query for some jobs, newest first.
 
     Args:
-        owner: Whose they are, `None` for all.
-        filters: The `state` that they have, and a part of their `name`; `None` or empty for any.
+        owner: The owner; `None` for all.
+        filters: Their `state`, and a part of their `name`; `None` or empty for any.
         before: The cursor of the last one of the page before, `None` for the first page.
-        limit: How many.
+        limit: The maximum number.
     """
     query = select_jobs().order_by(JOBS.c.created.desc(), JOBS.c.id.desc()).limit(limit)
     if owner is not None:

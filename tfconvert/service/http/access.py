@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: bearer tokens with roles, and how many requests of each."""
+"""Authentication and authorization: bearer tokens with roles, and rate limits."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tfconvert.service.http.problems import TryLaterError
 from tfconvert.service.http.service import Service
 from tfconvert.service.tokens import Role
 
-# Characters of a header that may hold a token.
-_LONGEST = 200
+# Maximum number of characters of a token.
+_MAX_TOKEN = 200
 
 
 class Caller(NamedTuple):
-    """Who asks.
+    """The client that has sent a request.
 
     Attributes:
-        owner: Whose jobs theirs are.
-        role: What they may do.
-        most_active: Jobs of theirs that may wait or run.
-        per_minute: Requests of theirs in a minute.
+        owner: The owner of its jobs.
+        role: Its rights.
+        most_active: Maximum number of its queued and running jobs.
+        per_minute: Maximum number of its requests in a minute.
     """
 
     owner: str
@@ -32,12 +32,12 @@ class Caller(NamedTuple):
 
     @property
     def sees(self) -> str | None:
-        """Whose jobs they see; `None` for everybody's."""
+        """The owner whose jobs it sees; `None` for all."""
         return None if self.role == Role.ADMIN else self.owner
 
 
 def the_service(request: Request) -> Service:
-    """Returns what the server consists of."""
+    """Returns the parts of the server."""
     service = request.app.state.service
     assert isinstance(service, Service)
     return service
@@ -47,10 +47,10 @@ The = Annotated[Service, Depends(the_service)]
 
 
 def _reader(request: Request, service: The) -> Caller:
-    """Returns who asks.
+    """Returns the client.
 
     Raises:
-        ConversionError: They have no token, or a wrong one, or have asked too often.
+        ConversionError: It has no token, or a wrong one, or has sent too many requests.
     """
     caller = _identified(request, service)
     seconds = service.rates.take(caller.owner, caller.per_minute)
@@ -72,7 +72,7 @@ def _identified(request: Request, service: Service) -> Caller:
         return Caller("", Role.USER, config.most_active, config.per_minute)
     scheme, _, token = given[0].partition(" ")
     known = None
-    if len(given) == 1 and scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST:
+    if len(given) == 1 and scheme.lower() == "bearer" and 0 < len(token) <= _MAX_TOKEN:
         known = service.tokens.find(token.strip())
     if known is None:
         raise error("token-refused", "the token is not known, or was revoked", hint="ask for a new one")
@@ -82,7 +82,7 @@ def _identified(request: Request, service: Service) -> Caller:
 
 
 Reader = Annotated[Caller, Depends(_reader)]
-"""Whoever may look."""
+"""A client that may read."""
 
 
 def _writer(caller: Reader) -> Caller:
@@ -92,7 +92,7 @@ def _writer(caller: Reader) -> Caller:
 
 
 Writer = Annotated[Caller, Depends(_writer)]
-"""Whoever may submit jobs, and change their own."""
+"""A client that may submit jobs, and change its own."""
 
 
 def _admin(caller: Reader) -> Caller:
@@ -102,4 +102,4 @@ def _admin(caller: Reader) -> Caller:
 
 
 Admin = Annotated[Caller, Depends(_admin)]
-"""Whoever may do everything."""
+"""A client that may do everything."""

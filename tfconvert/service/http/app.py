@@ -1,4 +1,4 @@
-"""The application: routes, and what stands before them."""
+"""The application: its routes, the middleware before them, and its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -8,18 +8,98 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.concurrency import run_in_threadpool
+from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from tfconvert.schema.versions import own_version
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.http import downloads, events, jobs, pages, system, tokens
-from tfconvert.service.http.guard import Guard
-from tfconvert.service.http.headers import SecurityHeaders
-from tfconvert.service.http.intake import Intake
-from tfconvert.service.http.metrics import Measured
-from tfconvert.service.http.openapi import describe
-from tfconvert.service.http.problems import add_handlers
+from tfconvert.service.http import jobs, pages, system
+from tfconvert.service.http.middleware import BodyLimits, ForeignRequestGuard, MetricsMiddleware, SecurityHeaders
+from tfconvert.service.http.problems import MEDIA_TYPE, add_handlers
+from tfconvert.service.http.schemas import Problem
 from tfconvert.service.http.service import Service
+
+_REFERENCE = {"$ref": "#/components/schemas/Problem"}
+_WRONG = {
+    400: "The request is wrong.",
+    408: "The client was silent in the middle of its request.",
+    413: "The request is too large.",
+    422: "The request is wrong.",
+    503: "The server can't do that now.",
+}
+_KNOWN = {
+    401: "A token is needed, or the one that was sent is not known.",
+    403: "That is not allowed.",
+    429: "There are too many requests, or jobs.",
+}
+_OF_JOB = {404: "There is no such job, or not for you."}
+_TOKEN = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "What `tfconvert serve token create` has printed. A server of one machine alone needs none.",
+}
+_OPEN = ("/healthz", "/readyz")
+_STATE = {409: "The job's state doesn't allow that."}
+# Operation -> problems that only it has.
+_MORE: dict[str, dict[int, str]] = {
+    "submit_job": {415: "It isn't a form, or the file isn't a model that can be converted here."},
+    "delete_job": _STATE,
+    "cancel_job": _STATE,
+    "retry_job": _STATE,
+    "revoke_token": {404: "There is no such token."},
+}
+
+_ABOUT = """Converts TensorFlow models to `.tflite` files for LiteRT, to StableHLO, and to programs of IREE.
+
+A job is submitted with `POST /v1/jobs`, followed at `/v1/jobs/{id}/events`, and its result is at
+`/v1/jobs/{id}/result`. Everything that goes wrong is answered with problem details (RFC 9457) with a stable `code`."""
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Returns the document of an application."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary="Converts TensorFlow models for LiteRT.",
+        description=_ABOUT,
+        routes=app.routes,
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        tags=[
+            {"name": name, "description": told}
+            for name, told in (
+                ("jobs", "Conversions."),
+                ("results", "What they made."),
+                ("tokens", "Who may ask."),
+                ("system", "The server itself."),
+            )
+        ],
+    )
+    schemas = document["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(schemas["Problem"].pop("$defs", {}))
+    document["components"]["securitySchemes"] = {"token": _TOKEN}
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            _add_problems(path, operation)
+    return document
+
+
+def _add_problems(path: str, operation: dict[str, Any]) -> None:
+    found = dict(_WRONG) if path not in _OPEN else {503: _WRONG[503], 408: _WRONG[408], 413: _WRONG[413]}
+    if path not in _OPEN:
+        found |= _KNOWN
+        operation["security"] = [{"token": []}]
+    if "{id}" in path:
+        found |= _OF_JOB
+    found |= _MORE.get(operation["operationId"], {})
+    for status, told in sorted(found.items()):
+        answer: dict[str, Any] = {"description": told, "content": {MEDIA_TYPE: {"schema": _REFERENCE}}}
+        if status in (429, 503):
+            answer["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+        operation["responses"][str(status)] = answer
+
 
 # Bytes of a form beside its files.
 _FORM = 1 << 20
@@ -42,18 +122,18 @@ def create_app(config: ServiceConfig) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
-    for routes in (jobs.ROUTES, events.ROUTES, downloads.ROUTES, tokens.ROUTES, system.ROUTES, pages.ROUTES):
+    for routes in (jobs.ROUTES, jobs.RESULT_ROUTES, system.TOKEN_ROUTES, system.ROUTES, pages.ROUTES):
         app.include_router(routes)
         app.include_router(_heads_of(routes))
     add_handlers(app)
-    # The last is the first that a request comes to.
+    # A request passes the last one first.
     app.add_middleware(
-        Intake, most=2 * config.most_upload + _FORM, idle=config.idle, is_stopping=lambda: service.is_stopping
+        BodyLimits, max_size=2 * config.most_upload + _FORM, idle=config.idle, is_stopping=lambda: service.is_stopping
     )
     if not config.needs_token:
-        app.add_middleware(Guard)
+        app.add_middleware(ForeignRequestGuard)
     app.add_middleware(SecurityHeaders)
-    app.add_middleware(Measured, metrics=service.metrics)
+    app.add_middleware(MetricsMiddleware, metrics=service.metrics)
     document: dict[str, Any] = {}
 
     def openapi() -> dict[str, Any]:

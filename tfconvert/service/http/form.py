@@ -12,7 +12,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.service.uploads import Incoming
+from tfconvert.service.storage import Incoming
 
 _FILES = ("model", "calibration")
 # Fields that are texts, and the bytes that they may have.

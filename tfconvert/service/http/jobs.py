@@ -1,17 +1,26 @@
-"""Jobs: submitted, listed, looked at, cancelled, tried again, deleted."""
+"""Jobs: submit, list, read, follow, cancel, retry and delete them, and download their results."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Path as PathParameter
 from fastapi.concurrency import run_in_threadpool
+from starlette.responses import FileResponse, StreamingResponse
 
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service.http.access import Reader, The, Writer
+from tfconvert.service.http.middleware import REPORT_POLICY
 from tfconvert.service.http.schemas import JobPage, JobView
+from tfconvert.service.http.service import Service
 from tfconvert.service.http.submissions import FORM, receive
-from tfconvert.service.job_state import JobState
+from tfconvert.service.jobs import JobRecord, JobState
+from tfconvert.service.storage import LOG, PAGE, REPORT, result_name
 
 ROUTES = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -23,7 +32,7 @@ _KEY = Header(
     description="Any text of printable ASCII: a request with the same key is not a new job.",
 )
 
-JobId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="The job's ID.")]
+JobId = Annotated[str, PathParameter(pattern=r"^[0-9a-f]{32}$", description="The job's ID.")]
 
 
 @ROUTES.post(
@@ -85,7 +94,7 @@ def cancel_job(id: JobId, service: The, caller: Writer) -> JobView:
     """Cancel a job that waits or runs."""
     job = service.store.cancel(id, caller.sees)
     service.workers.wake()
-    service.workers.urge()
+    service.workers.check_cancelled()
     return JobView.of(job)
 
 
@@ -96,3 +105,153 @@ def retry_job(id: JobId, service: The, caller: Writer) -> JobView:
     job = service.store.retry(id, caller.sees)
     service.workers.wake()
     return JobView.of(job)
+
+
+_EXAMPLE = 'id: 3\nevent: stage\ndata: {"n": 3, "type": "stage", "name": "legalize", "at": 1767225600.1}\n\n'
+_LAST = Header(alias="Last-Event-ID", max_length=20, description="Go on behind the event of this number.")
+_AFTER = Query(ge=0, le=1 << 53, description="The same, for those who can't set headers.")
+
+
+@ROUTES.get(
+    "/{id}/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "Events `stage` and `state` as they happen, and `end` once the job has ended.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
+        }
+    },
+)
+async def follow_job(
+    request: Request,
+    id: JobId,
+    service: The,
+    caller: Reader,
+    last: Annotated[str, _LAST] = "",
+    after: Annotated[int, _AFTER] = 0,
+) -> StreamingResponse:
+    """Follow a job's stages and states."""
+    await run_in_threadpool(service.store.get, id, caller.sees)
+    if request.method == "HEAD":  # There is nothing to wait for: no events would be in the answer.
+        return StreamingResponse(iter(()), media_type="text/event-stream")
+    behind = int(last) if last.isascii() and last.isdigit() else after
+    return StreamingResponse(
+        _lines(service, id, caller.sees, behind), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
+
+
+async def _lines(service: Service, id: str, owner: str | None, after: int) -> AsyncIterator[str]:
+    """Yields the text of the stream; it breaks off, and clients come back, if the server is asked to stop."""
+
+    async def is_ended() -> bool:
+        if service.is_stopping:
+            return True
+        try:
+            job = await run_in_threadpool(service.store.get, id, owner)
+        except ConversionError as problem:
+            return problem.code == "job-not-found"
+        return job.state.is_final
+
+    yield ": the events of a job\n\n"
+    async for event in service.store.events.follow(id, after, is_ended):
+        if event is None:
+            yield ": still here\n\n"
+        else:
+            yield f"id: {event.n}\nevent: {event.type}\ndata: {json.dumps(event._asdict())}\n\n"
+    if not service.is_stopping:
+        yield "event: end\ndata: {}\n\n"
+
+
+RESULT_ROUTES = APIRouter(prefix="/v1/jobs/{id}", tags=["results"])
+
+_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip", ".pbtxt", ".pb", ".meta", ".mlir", ".tflite")
+
+IfNoneMatch = Annotated[str | None, Header(description="An ETag: 304 if it is still the one.")]
+
+
+class _FileResponse(FileResponse):
+    """A file in large parts: a thread reads each, and the reader waits for all."""
+
+    chunk_size = 1 << 20
+
+
+def _binary(media_type: str, what: str) -> dict[int | str, dict[str, object]]:
+    schema = {"type": "string", "format": "binary"} if media_type == "application/octet-stream" else {"type": "string"}
+    content = {"content": {media_type: {"schema": schema}}}
+    return {
+        200: {"description": what, **content},
+        206: {"description": f"A part of it: {what}", **content},
+        304: {"description": "It is still what the ETag says."},
+        416: {"description": "There is no such part."},
+    }
+
+
+@RESULT_ROUTES.get("/result", response_class=Response, responses=_binary("application/octet-stream", "The result."))
+def get_result(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
+    """Download the converted model; parts of it by Range."""
+    job = service.store.get(id, caller.sees)
+    return _result(service, job, result_name(job.settings), if_none_match)
+
+
+@RESULT_ROUTES.get(
+    "/result/{part}", response_class=Response, responses=_binary("application/octet-stream", "A file of the result.")
+)
+def get_part(
+    id: JobId, part: Literal["safetensors", "mlir"], service: The, caller: Reader, if_none_match: IfNoneMatch = None
+) -> Response:
+    """Download a file beside the converted model: its weights, or the text that was compiled."""
+    return _result(service, service.store.get(id, caller.sees), f"model.{part}", if_none_match)
+
+
+def _result(service: Service, job: JobRecord, name: str, if_none_match: str | None) -> Response:
+    save_as = f"{_stem(job.model_name)}{Path(name).suffix}"
+    return _file(service, job, name, "application/octet-stream", if_none_match, save_as)
+
+
+@RESULT_ROUTES.get("/report", response_class=Response, responses=_binary("application/json", "The report as JSON."))
+def get_report(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
+    """Read the report of the conversion as data."""
+    return _file(service, service.store.get(id, caller.sees), REPORT, "application/json", if_none_match)
+
+
+@RESULT_ROUTES.get("/report.html", response_class=Response, responses=_binary("text/html", "The report as a page."))
+def get_report_page(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
+    """Read the report of the conversion as a page."""
+    response = _file(service, service.store.get(id, caller.sees), PAGE, "text/html", if_none_match)
+    response.headers["Content-Security-Policy"] = REPORT_POLICY
+    response.headers["X-Frame-Options"] = "SAMEORIGIN"
+    return response
+
+
+@RESULT_ROUTES.get("/log", response_class=Response, responses=_binary("text/plain", "What the conversion printed."))
+def get_log(id: JobId, service: The, caller: Reader, if_none_match: IfNoneMatch = None) -> Response:
+    """Read what the conversion printed."""
+    return _file(service, service.store.get(id, caller.sees), LOG, "text/plain", if_none_match)
+
+
+def _file(
+    service: Service, job: JobRecord, name: str, media_type: str, if_none_match: str | None, save_as: str = ""
+) -> Response:
+    path = service.folders.result(job.id, job.result_attempt) / name
+    found = _stat(path, job)
+    tag = f'"{job.id}-{job.result_attempt}-{name}"'
+    if if_none_match is not None and tag in (each.strip().removeprefix("W/") for each in if_none_match.split(",")):
+        return Response(status_code=304, headers={"ETag": tag})
+    headers = {"ETag": tag}
+    return _FileResponse(path, 200, headers, media_type, filename=save_as or None, stat_result=found)
+
+
+def _stat(path: Path, job: JobRecord) -> os.stat_result:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        message = f"the job has not made that: it is {job.state}"
+        raise error("no-result", message, hint="wait until it has succeeded") from None
+
+
+def _stem(name: str) -> str:
+    """Returns a model's name without its ending."""
+    for ending in _ENDINGS:
+        if name.lower().endswith(ending) and len(name) > len(ending):
+            return name[: -len(ending)]
+    return name or "model"

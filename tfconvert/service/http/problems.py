@@ -18,7 +18,7 @@ from tfconvert.schema.error_codes import all_codes
 
 MEDIA_TYPE = "application/problem+json"
 
-# The status of codes that the table below doesn't have: something about the model.
+# The status of codes that are not in the table: they are about the model.
 _DEFAULT = 422
 
 _STATUS: Mapping[str, int] = {
@@ -53,8 +53,8 @@ _STATUS: Mapping[str, int] = {
     "service-stopping": 503,
     "storage-failed": 503,
 }
-# The codes of what the framework refuses.
-_OF_STATUS: Mapping[int, str] = {
+# The codes of errors of the framework.
+_CODES: Mapping[int, str] = {
     400: "bad-request",
     404: "not-found",
     405: "method-not-allowed",
@@ -62,8 +62,8 @@ _OF_STATUS: Mapping[int, str] = {
     415: "wrong-content-type",
 }
 
-_SECONDS: Mapping[str, int] = {"queue-full": 5, "too-many-jobs": 5, "service-stopping": 30}
-_UNAVAILABLE = 10
+_RETRY_AFTER: Mapping[str, int] = {"queue-full": 5, "too-many-jobs": 5, "service-stopping": 30}
+_RETRY_SECONDS = 10
 
 _LOG = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class TryLaterError(ConversionError):
     """A request that may be repeated after a while.
 
     Attributes:
-        seconds: The while.
+        seconds: How long.
     """
 
     def __init__(self, code: str, message: str, seconds: float, hint: str = "") -> None:
@@ -86,12 +86,12 @@ def status_of(code: str) -> int:
 
 
 def to_response(problem: ConversionError, path: str, status: int = 0) -> Response:
-    """Returns the response that says what went wrong.
+    """Returns the response for an error.
 
     Args:
-        problem: What went wrong.
-        path: The path that was asked for.
-        status: The response's status, 0 for that of the code.
+        problem: The error.
+        path: The path of the request.
+        status: The status of the response; 0 for that of the code.
     """
     status = status or status_of(problem.code)
     explained = all_codes().get(problem.code)
@@ -116,7 +116,7 @@ def _headers(problem: ConversionError, status: int) -> dict[str, str]:
     if isinstance(problem, TryLaterError):
         return {"Retry-After": str(math.ceil(problem.seconds))}
     if status in (429, 503):
-        return {"Retry-After": str(_SECONDS.get(problem.code, _UNAVAILABLE))}
+        return {"Retry-After": str(_RETRY_AFTER.get(problem.code, _RETRY_SECONDS))}
     return {}
 
 
@@ -139,7 +139,7 @@ def _on_invalid(request: Request, problem: Exception) -> Response:
 
 def _on_refusal(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, HTTPException)
-    code = _OF_STATUS.get(problem.status_code, "bad-request")
+    code = _CODES.get(problem.status_code, "bad-request")
     response = to_response(error(code, f"{request.method} {request.url.path}: {problem.detail}"), request.url.path)
     response.headers.update(problem.headers or {})
     return response
@@ -149,16 +149,16 @@ def _on_client_gone(request: Request, problem: Exception) -> Response:
     return to_response(error("bad-request", "the client has left in the middle of the request"), request.url.path)
 
 
-def _on_mistake(request: Request, problem: Exception) -> Response:
-    """Answers without telling what the mistake is; the server's log has that."""
+def _on_internal_error(request: Request, problem: Exception) -> Response:
+    """Answers an internal error without details, which are in the server's log."""
     text = "the server has made a mistake"
     return to_response(error("internal-error", text, hint="its log tells more"), request.url.path)
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Makes an application answer with problem details, whatever goes wrong."""
+    """Makes an application answer every error with problem details."""
     app.add_exception_handler(ConversionError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_refusal)
     app.add_exception_handler(ClientDisconnect, _on_client_gone)
-    app.add_exception_handler(Exception, _on_mistake)
+    app.add_exception_handler(Exception, _on_internal_error)

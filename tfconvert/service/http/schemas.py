@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from tfconvert.service.job_state import JobRecord, JobState
+from tfconvert.service.jobs import JobRecord, JobState
 from tfconvert.service.tokens import Role, TokenRecord
 
 _ID = "5d41402abc4b2a76b9719d911017c592"

@@ -1,37 +1,149 @@
-"""The parts of a server, from its settings to its workers."""
+"""The parts of a server, from its settings to its workers, with its metrics and its rate limits."""
 
 from __future__ import annotations
 
-from tfconvert.schema.diagnostics import error
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.versions import own_version
 from tfconvert.service.config import ServiceConfig
-from tfconvert.service.database.opening import open_database
-from tfconvert.service.folders import Folders
-from tfconvert.service.http.metrics import Metrics
-from tfconvert.service.http.rates import RateLimiter
+from tfconvert.service.database.connection import open_database
+from tfconvert.service.jobs import JobState
+from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 from tfconvert.service.tokens import TokenStore
 from tfconvert.service.workers import WorkerPool
 
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
+
+Counts = Callable[[], Mapping[JobState, int]]
+
+
+class Metrics:
+    """The measurements of one application.
+
+    Args:
+        counts: Returns the number of jobs in each state.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "tfconvert_requests", "Requests.", ("method", "route", "status"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "tfconvert_request_seconds",
+            "Time until a response began.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._uploaded = Counter("tfconvert_uploaded_bytes", "Bytes of models and samples.", registry=self._registry)
+        self._submitted = Counter(
+            "tfconvert_jobs_submitted", "Jobs that were accepted.", ("is_cached",), registry=self._registry
+        )
+        build = Gauge("tfconvert_build_info", "The version.", ("version",), registry=self._registry)
+        build.labels(own_version()).set(1)
+        self._registry.register(_Jobs(counts))
+        ProcessCollector(registry=self._registry)
+
+    def text(self) -> bytes:
+        """Returns everything in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+    def submitted(self, size: int, *, is_cached: bool) -> None:
+        """Counts a job that was accepted."""
+        self._uploaded.inc(size)
+        self._submitted.labels(str(is_cached).lower()).inc()
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Counts a request."""
+        self._requests.labels(method if method in _METHODS else "other", route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+
+class _Jobs(Collector):
+    """The numbers of jobs by state, from the database."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def describe(self) -> Iterator[Metric]:
+        """Yields the metric without numbers."""
+        yield GaugeMetricFamily("tfconvert_jobs", "Jobs by state.", labels=("state",))
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields the numbers; none while the database can't be reached."""
+        family = GaugeMetricFamily("tfconvert_jobs", "Jobs by state.", labels=("state",))
+        try:
+            counts = self._counts()
+        except ConversionError:
+            return
+        for state in JobState:
+            family.add_metric((state.value,), counts.get(state, 0))
+        yield family
+
+
+class RateLimiter:
+    """Limits requests by token buckets, which hold those of a minute.
+
+    Args:
+        clock: A monotonic clock.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, owner: str, per_minute: int) -> float:
+        """Returns 0 if a request is allowed, else the seconds after which it may be sent again.
+
+        Args:
+            owner: The owner.
+            per_minute: The maximum number in a minute; 0 for any number.
+        """
+        if per_minute <= 0:
+            return 0.0
+        rate = per_minute / 60
+        now = self._clock()
+        with self._lock:
+            left, since = self._buckets.get(owner, (float(per_minute), now))
+            left = min(left + (now - since) * rate, float(per_minute))
+            if left < 1:
+                self._buckets[owner] = (left, now)
+                return (1 - left) / rate
+            self._buckets[owner] = (left - 1, now)
+            return 0.0
+
 
 class Service:
-    """A server without its front.
+    """The parts of a server behind its HTTP interface.
 
     Args:
         config: Its settings.
 
     Attributes:
-        folders: Where it keeps files.
-        database: Where it keeps the rest.
+        folders: Its data directory.
+        database: Its database.
         store: The jobs.
-        tokens: Who may ask.
-        workers: What runs jobs.
-        metrics: What is measured.
-        rates: How many requests there were of each owner.
-        uploads: How many uploads of each owner are under way; of the event loop only.
+        tokens: Its tokens.
+        workers: Its threads that run jobs.
+        metrics: Its metrics.
+        rates: The rate limits of owners.
+        uploads: The number of uploads in progress by owner; used in the event loop only.
+        min_free_bytes: Bytes of free disk space below which the server is not ready.
         is_stopping: Whether the server was asked to stop.
 
     Raises:
-        ConversionError: The data folder or the database can't be used.
+        ConversionError: The data directory or the database can't be used.
     """
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -52,20 +164,21 @@ class Service:
         self.metrics = Metrics(self.store.counts)
         self.rates = RateLimiter()
         self.uploads: dict[str, int] = {}
+        self.min_free_bytes = 64 << 20
         self.is_stopping = False
         self._is_started = False
 
     def start(self) -> None:
-        """Starts to run jobs, unless it has done so."""
+        """Starts to run jobs, unless they run already."""
         if not self._is_started:
             self._is_started = True
             self.workers.start()
 
     def stop(self, grace: float) -> None:
-        """Takes no jobs any more, and ends.
+        """Stops: takes no more jobs.
 
         Args:
-            grace: Seconds that running jobs have to end; then they go back to the queue.
+            grace: Seconds that running jobs get before they go back to the queue.
         """
         self.is_stopping = True
         self.store.events.wake()
@@ -76,7 +189,7 @@ class Service:
         self.database.close()
 
     def check_open(self) -> None:
-        """Looks whether jobs are taken.
+        """Checks that jobs are accepted.
 
         Raises:
             ConversionError: The server was asked to stop (`service-stopping`).

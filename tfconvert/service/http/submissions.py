@@ -18,10 +18,10 @@ from tfconvert.service.http.form import Form, FormReader
 from tfconvert.service.http.problems import TryLaterError
 from tfconvert.service.http.service import Service
 from tfconvert.service.http.settings import read_settings
-from tfconvert.service.job_state import Submission
+from tfconvert.service.jobs import Submission
 from tfconvert.service.model_kinds import recognize
 from tfconvert.service.model_places import check as check_place
-from tfconvert.service.uploads import Incoming, Upload
+from tfconvert.service.storage import Incoming, Upload
 
 _OWN = "quantize"
 FORM: dict[str, Any] = {

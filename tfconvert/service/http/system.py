@@ -1,4 +1,4 @@
-"""The server itself: what it can convert, whether it is well, what it measures."""
+"""The server itself: what it converts, its health, its metrics, and its tokens."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ import shutil
 from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.versions import own_version
-from tfconvert.service.http.access import Reader, The
-from tfconvert.service.http.schemas import FunctionView, Health, Ops, OpView, OpWay, Readiness
+from tfconvert.service.http.access import Admin, Reader, The
+from tfconvert.service.http.schemas import (
+    CreatedToken,
+    FunctionView,
+    Health,
+    NewToken,
+    Ops,
+    OpView,
+    OpWay,
+    Readiness,
+    TokenList,
+    TokenView,
+)
 from tfconvert.service.http.service import Service
 from tfconvert.tools import op_support
 
 ROUTES = APIRouter(tags=["system"])
-
-# Bytes that must be free on the disk.
-_ROOM = 64 << 20
 
 
 @ROUTES.get("/healthz")
@@ -57,7 +65,7 @@ def _disk(service: Service) -> str:
         free = shutil.disk_usage(service.folders.data).free
     except OSError as problem:
         return problem.strerror or "away"
-    return "ok" if free >= _ROOM else "full"
+    return "ok" if free >= service.min_free_bytes else "full"
 
 
 _METRICS: dict[int | str, dict[str, Any]] = {
@@ -104,3 +112,27 @@ def _ops() -> Ops:
     ]
     functions = [FunctionView(**each._asdict()) for each in op_support.supported_functions()]
     return Ops(ops=ops, functions=functions)
+
+
+TOKEN_ROUTES = APIRouter(prefix="/v1/tokens", tags=["tokens"])
+
+
+@TOKEN_ROUTES.get("")
+def list_tokens(service: The, caller: Admin) -> TokenList:
+    """List all tokens, revoked ones as well."""
+    return TokenList(tokens=[TokenView.of(each) for each in service.tokens.list()])
+
+
+@TOKEN_ROUTES.post("", status_code=201)
+def create_token(wanted: NewToken, service: The, caller: Admin) -> CreatedToken:
+    """Create a token; it is shown this once."""
+    token, record = service.tokens.create(wanted.name, wanted.role, wanted.most_active, wanted.per_minute)
+    return CreatedToken.model_construct(**TokenView.of(record).model_dump(), token=token)
+
+
+@TOKEN_ROUTES.delete("/{name}", status_code=204, response_class=Response)
+def revoke_token(
+    name: Annotated[str, Path(max_length=100, pattern=r"^[A-Za-z0-9._@-]+$")], service: The, caller: Admin
+) -> None:
+    """Revoke a token: it is refused from then on."""
+    service.tokens.revoke(name)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.targets.iree.passes.stablehlo_to_iree_input import StablehloToIreeInput
-from tfconvert.converter.targets.iree.rewrites.registry import RULES
+from tfconvert.converter.targets.iree.rewrites.rules import RULES
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import stablehlo
 from tfconvert.schema.dialects.parsing import IRParser

@@ -1,23 +1,37 @@
-"""A child process that sleeps as long as it is told, ends if that is less than nothing, and returns what it got."""
+"""Functions for child processes: they sleep, end the process, fail, or return what they got."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Mapping
 from typing import Any
 
-from tfconvert.converter.process.child_process import Message, serve
-from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.diagnostics import error
 
 
-def _answer(header: Mapping[str, Any], arrays: list[Array]) -> Message:
-    if header["nap"] < 0:
+def nap(seconds: float, values: Any = None) -> tuple[int, Any]:
+    """Sleeps, or ends the process if that is negative; returns its ID and what it got."""
+    if seconds < 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(header["nap"])
-    return {"nap": header["nap"], "pid": os.getpid()}, arrays
+    time.sleep(seconds)
+    return os.getpid(), values
 
 
-if __name__ == "__main__":
-    serve(_answer)
+def fail(code: str) -> None:
+    """Fails with a diagnostic of a code, or as a runtime does if there is none."""
+    if code:
+        raise error(code, "told", hint="so")
+    raise RuntimeError("told")
+
+
+class Counter:
+    """An object that stays in the process."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, number: int) -> int:
+        """Returns the sum so far."""
+        self._count += number
+        return self._count

@@ -9,12 +9,12 @@ import pytest
 
 from tests.converter.targets.stablehlo.random_modules import module_text
 from tfconvert.converter.executor import buffers, executor
-from tfconvert.converter.targets.stablehlo.buffers import analysis, polynomials
+from tfconvert.converter.targets.stablehlo.buffers.cost import cost_of
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
 from tfconvert.converter.targets.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 COUNT = 1000
@@ -45,12 +45,12 @@ def _check(seed: int) -> None:
     for own, other in zip(run.results, expected, strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-5, atol=1e-5 * max(1.0, float(np.abs(other).max(initial=0))))
     sizes = {"x.0": n, "x.1": m, "y.0": n, "y.1": m, "z.0": m}
-    peak = analysis.at(analysis.cost_of(program, "main"), sizes).peak
+    peak = cost_of(program, "main").at(sizes).peak
     if "stablehlo.sign" not in text:
-        assert peak.number == run.peak
-    elif peak.number is not None:
+        assert peak == run.peak
+    elif isinstance(peak, int):
         # A branch that is not taken may need more.
-        assert peak.number >= run.peak
+        assert peak >= run.peak
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -126,7 +126,7 @@ def test_rows_that_only_counting_tells_are_copied_in_a_second_phase() -> None:
     run = buffers.run(module, "main", [x, np.array(3, np.int32)])
     np.testing.assert_allclose(run.results[0], np.tanh(x[:6]), rtol=1e-6)
     assert (run.peak, run.allocations) == (4 * (9 + 6), 2)
-    cost = analysis.cost_of(module, "main")
+    cost = cost_of(module, "main")
     assert str(cost.peak) == "max(4*x.0, 8*count[] + 4*x.0)"
     assert str(cost.results) == "8*count[]"
 
@@ -162,12 +162,12 @@ def test_products_are_calls_of_a_library(lhs: str, rhs: str, numbers: str, routi
     expected = executor.run(_parsed(text), "main", [left, right])
     run = buffers.run(module, "main", [left, right])
     np.testing.assert_allclose(run.results[0], expected[0], rtol=1e-5, atol=1e-6)
-    cost = analysis.cost_of(module, "main")
+    cost = cost_of(module, "main")
     assert [call.routine for call in cost.library_calls] == [routine]
     sizes = {
         f"{name}.{axis}": size for name, each in (("a", left), ("b", right)) for axis, size in enumerate(each.shape)
     }
-    assert analysis.at(cost, sizes).operations.number == 2 * 4 * run.results[0].size
+    assert cost.at(sizes).operations == 2 * 4 * run.results[0].size
 
 
 def test_a_loop_frees_what_it_replaces() -> None:
@@ -235,16 +235,3 @@ def test_a_fusion_is_one_kernel_without_buffers_inside() -> None:
     assert (run.peak, run.allocations) == (4 * 2 + 4 * 2 * 8, 2)
     assert 'dhlo.kernel = "input"' in str(module)
     assert 'dhlo.kernel = "loop"' in str(module)
-
-
-def test_formulas_that_share_parts_stay_small() -> None:
-    """Written out, the last one would have 2^100 sizes."""
-    found, number = polynomials.symbol("x.0"), 5
-    for step in range(100):
-        found = polynomials.apply("minsi", polynomials.apply("divsi", found, polynomials.constant(2)), found)
-        found = polynomials.add(found, polynomials.constant(step + 1))
-        number = min(number // 2, number) + step + 1
-    assert polynomials.is_natural(found)
-    assert polynomials.substitute(found, {"x.0": 5}).number == number
-    again = polynomials.apply("maxsi", found, polynomials.constant(-1))
-    assert again == found

@@ -9,9 +9,9 @@ from tests.converter.targets.stablehlo.cases_indices import CASES
 from tfconvert.converter.executor import executor
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.targets.iree.stages import STAGES
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.iree_options import IreeOptions
 from tfconvert.settings.options import Options

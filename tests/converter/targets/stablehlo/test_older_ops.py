@@ -8,8 +8,8 @@ import pytest
 from tests.converter.targets.stablehlo.stage_checks import stablehlo_of
 from tfconvert.converter.executor.executor import run
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_stablehlo import LegalizeToStablehlo
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 
 C = "tensor<?x2x4x4xcomplex<f32>>"
 M, V = "tensor<?x4x4xf32>", "tensor<?x4xf32>"

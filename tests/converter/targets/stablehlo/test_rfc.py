@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.converter.targets.stablehlo.stage_checks import check_sizes, count_launches, stablehlo_of, staged
 from tfconvert.converter.executor.executor import run
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.targets.stablehlo.fusion.outline import FUSION
-from tfconvert.converter.targets.stablehlo.fusion.places import PLACE, violations
+from tfconvert.converter.targets.stablehlo.buffers.host import FUSION
+from tfconvert.converter.targets.stablehlo.places import PLACE, violations
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -56,14 +56,14 @@ def test_sizes_stay_operands(lowered: ModuleOp) -> None:
     """The first stage: the arithmetic of sizes is kept, not folded, and the slice takes its result."""
     (cut,) = (op for op in lowered.walk() if op.name == "stablehlo.real_dynamic_slice")
     assert str(cut.results[0].type) == "tensor<?x?xf32>"
-    function = symbol_table.defined_functions(lowered)["main"]
+    function = defined_functions(lowered)["main"]
     (doubled,) = (op for op in function.body.block.ops if set(op.operands) == {function.body.block.args[1]})
     assert doubled.name == "stablehlo.add"
 
 
 def test_sizes_are_the_hosts_and_data_the_devices(lowered: ModuleOp) -> None:
     placed = staged(lowered, "place-shape-values")
-    function = symbol_table.defined_functions(placed)["main"]
+    function = defined_functions(placed)["main"]
     assert violations(function) == []
     device = Counter(op.name for op in placed.walk() if op.attributes.get(PLACE) is StringAttr.get("device"))
     assert device == Counter(
@@ -81,7 +81,7 @@ def test_slice_and_addition_are_one_kernel_and_the_product_another(lowered: Modu
     fused = staged(lowered, "place-shape-values", "fuse-instructions")
     assert count_launches(lowered) == 5
     assert count_launches(fused) == 2
-    (kernel,) = (each for each in symbol_table.defined_functions(fused).values() if FUSION in each.attributes)
+    (kernel,) = (each for each in defined_functions(fused).values() if FUSION in each.attributes)
     assert kernel.attributes[FUSION] is StringAttr.get("loop")
     names = [op.name.removeprefix("stablehlo.") for op in kernel.body.block.ops if op.name != "stablehlo.constant"]
     assert names[0] == "real_dynamic_slice"

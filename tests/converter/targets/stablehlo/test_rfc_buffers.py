@@ -7,12 +7,12 @@ import random
 import numpy as np
 
 from tfconvert.converter.executor import buffers
-from tfconvert.converter.targets.stablehlo.buffers import analysis
+from tfconvert.converter.targets.stablehlo.buffers.cost import cost_of
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
 from tfconvert.converter.targets.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 # A slice whose size is an input, twice; the sum of it and a matrix; the product with another one.
@@ -64,7 +64,7 @@ def test_a_buffer_lives_from_right_before_its_writer_to_right_after_its_last_rea
 
 def test_what_it_computes_and_needs() -> None:
     module = _program()
-    cost = analysis.cost_of(module, "main")
+    cost = cost_of(module, "main")
     (call,) = cost.library_calls
     rows, columns = "2*half[0]", "2*half[1]"
     assert call.routine == "lib_gemm_f32"
@@ -81,6 +81,6 @@ def test_what_it_computes_and_needs() -> None:
         expected = (whole[:rows_of, :columns_of] + a) @ b
         np.testing.assert_allclose(run.results[0], expected, rtol=1e-5, atol=1e-5)
         sizes = {"half[0]": half[0], "half[1]": half[1], "b.0": columns_of, "b.1": width}
-        found = analysis.at(cost, sizes)
-        assert found.peak.number == run.peak == 4 * rows_of * (columns_of + width)
-        assert found.operations.number == rows_of * columns_of + 2 * rows_of * columns_of * width
+        found = cost.at(sizes)
+        assert found.peak == run.peak == 4 * rows_of * (columns_of + width)
+        assert found.operations == rows_of * columns_of + 2 * rows_of * columns_of * width

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.converter.targets.stablehlo.engine import Program
 from tests.converter.targets.stablehlo.stage_checks import check_sizes, count_launches, stablehlo_of, staged
 from tfconvert.converter.executor.executor import run
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.targets.stablehlo.formulas.analysis import Formulas
-from tfconvert.converter.targets.stablehlo.formulas.formula import UNKNOWN, Formula, evaluate, make, select
-from tfconvert.converter.targets.stablehlo.fusion.outline import FUSION
-from tfconvert.converter.targets.stablehlo.fusion.places import READ_BACK, violations
+from tfconvert.converter.targets.stablehlo.buffers.host import FUSION
+from tfconvert.converter.targets.stablehlo.places import READ_BACK, violations
+from tfconvert.converter.targets.stablehlo.shape_functions import Formulas, size_of_argument
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.ir.dim import Symbol
 
 X = "tensor<?x?x4xf32>"
 SOFTMAX = f"""func.func @main(%x: {X}) -> {X} {{
@@ -85,7 +85,7 @@ def test_xla_runs_the_outlined_text(name: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_shape_functions_tell_the_sizes_of_every_fusion(name: str) -> None:
     module = staged(stablehlo_of(TEXTS[name]), *ALL)
-    fusions = [each for each in symbol_table.defined_functions(module).values() if FUSION in each.attributes]
+    fusions = [each for each in defined_functions(module).values() if FUSION in each.attributes]
 
     @settings(max_examples=25, deadline=None, derandomize=True)
     @given(st.integers(1, 9), st.integers(1, 9))
@@ -99,7 +99,7 @@ def test_shape_functions_tell_the_sizes_of_every_fusion(name: str) -> None:
 def test_the_host_reads_no_data(name: str) -> None:
     module = staged(stablehlo_of(TEXTS[name]), "place-shape-values")
     assert all(READ_BACK not in op.attributes for op in module.walk())
-    assert [violations(each) for each in symbol_table.defined_functions(module).values()] == [[]]
+    assert [violations(each) for each in defined_functions(module).values()] == [[]]
 
 
 COUNTED = """func.func @main(%x: tensor<?xf32>, %z: tensor<i32>) -> tensor<?xf32> {
@@ -120,7 +120,7 @@ COUNTED = """func.func @main(%x: tensor<?xf32>, %z: tensor<i32>) -> tensor<?xf32
 
 def test_a_size_that_depends_on_data_is_read_back_and_has_no_shape_function() -> None:
     module = staged(IRParser(COUNTED).parse_module(), "place-shape-values", "add-shape-functions")
-    (function,) = symbol_table.defined_functions(module).values()
+    (function,) = defined_functions(module).values()
     assert [op.name for op in module.walk() if READ_BACK in op.attributes] == ["stablehlo.reduce"]
     assert violations(function) == []
     (read,) = (op for op in module.walk() if READ_BACK in op.attributes)
@@ -150,31 +150,11 @@ LOOPS = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %c: tensor<i1>)
 
 def test_what_a_loop_keeps_is_known_and_what_it_changes_is_not() -> None:
     module = IRParser(LOOPS).parse_module()
-    (function,) = symbol_table.defined_functions(module).values()
+    (function,) = defined_functions(module).values()
     formulas = Formulas.of(function, {})
     last = function.body.block.last_op
     assert last is not None
     (kept,), (grown,) = (formulas.dims[value] for value in last.operands)
-    assert kept == Formula("size", (0, 0))
-    assert isinstance(grown, Formula)
-    assert grown.kind == UNKNOWN
-
-
-@given(
-    st.lists(
-        st.sampled_from(["add", "subtract", "multiply", "maximum", "minimum", "divide", "remainder", "EQ"]),
-        min_size=1,
-        max_size=8,
-    ),
-    st.lists(st.integers(-6, 9), min_size=9, max_size=9),
-)
-@settings(max_examples=100, deadline=None, derandomize=True)
-def test_simplified_formulas_are_what_plain_ones_are(kinds: list[str], numbers: list[int]) -> None:
-    leaf = Formula("element", (0, 0))
-    term, plain = leaf, numbers[0]
-    for kind, number in zip(kinds, numbers[1:], strict=False):
-        other = leaf if number > 6 else number
-        term = make(kind, term, other)  # type: ignore[assignment]
-        plain = int(make(kind, plain, numbers[0] if number > 6 else number))  # type: ignore[arg-type]
-        term = select(make("LT", leaf, number), term, term)  # type: ignore[assignment]
-    assert evaluate(term, {leaf: numbers[0]}) == plain
+    assert kept == size_of_argument(0, 0)
+    assert isinstance(grown, Symbol)
+    assert not grown.is_known

@@ -12,8 +12,8 @@ import pytest
 import tfconvert
 from tests.converter.targets.stablehlo.engine import Program
 from tests.mlir import oracle
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 
 TABLE = np.arange(6, dtype=np.float32).reshape(3, 2)
 

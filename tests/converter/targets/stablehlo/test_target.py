@@ -17,12 +17,12 @@ from tests.mlir import oracle
 from tfconvert.cli.main import main
 from tfconvert.converter.executor import executor
 from tfconvert.converter.targets.stablehlo import artifact_file
-from tfconvert.converter.targets.stablehlo.legalize import registry
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.converter.targets.stablehlo.legalize import lowerings
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -206,18 +206,18 @@ def test_verifying_runs_the_text(model: Path) -> None:
 
 
 def test_a_text_that_computes_something_else_fails_verification(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.LOWERINGS, "tf.Tanh", lambda op, emit: emit.unary("sine", op.operands[0]))
+    monkeypatch.setitem(lowerings.LOWERINGS, "tf.Tanh", lambda op, emit: emit.unary("sine", op.operands[0]))
     with pytest.raises(tfconvert.ConversionError) as refused:
         tfconvert.convert(model, target="stablehlo", verify=True)
     assert refused.value.code == "verification-failed"
 
 
 def test_a_text_that_does_not_run_fails_verification(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(op: Operation, emit: Emit) -> Value:
+    def broken(op: Operation, emit: StableHLOBuilder) -> Value:
         (x,) = op.operands
         return emit.one("dynamic_reshape", (x, emit.ints((9, 9))), types.F32, emit.dims(x))
 
-    monkeypatch.setitem(registry.LOWERINGS, "tf.Tanh", broken)
+    monkeypatch.setitem(lowerings.LOWERINGS, "tf.Tanh", broken)
     with pytest.raises(tfconvert.ConversionError) as refused:
         tfconvert.convert(model, target="stablehlo", verify=True)
     assert refused.value.code == "verification-failed"

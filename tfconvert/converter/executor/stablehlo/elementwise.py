@@ -15,8 +15,8 @@ import numpy as np
 
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, text
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.ops.kernels import special_functions
-from tfconvert.ops.kernels.call import Array, Dtype, Results, is_float, wide
+from tfconvert.ops import special_functions
+from tfconvert.ops.call import Array, Dtype, Results, is_float, wide
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 

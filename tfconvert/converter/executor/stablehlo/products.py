@@ -11,8 +11,8 @@ from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, 
 from tfconvert.converter.executor.stablehlo.reducing import windows_of
 from tfconvert.converter.executor.stablehlo.shaping import pad
 from tfconvert.converter.executor.tasks import bad
-from tfconvert.ops.kernels.call import Array, Dtype, Function, Results, is_float
-from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr, DotAttr
+from tfconvert.ops.call import Array, Dtype, Function, Results, is_float
+from tfconvert.schema.dialects.stablehlo import ConvAttr, DotAttr
 from tfconvert.schema.ir.attributes import FloatAttr
 from tfconvert.schema.ir.operation import Operation
 

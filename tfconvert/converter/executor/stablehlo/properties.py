@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.ops.kernels.call import Array, Dtype, Results
+from tfconvert.ops.call import Array, Dtype, Results
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
 from tfconvert.schema.ir.operation import Operation
 

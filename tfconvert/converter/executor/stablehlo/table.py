@@ -14,7 +14,7 @@ from tfconvert.converter.executor.stablehlo import elementwise, products, reduci
 from tfconvert.converter.executor.stablehlo.properties import Kernel, numbers, text
 from tfconvert.converter.executor.stablehlo.reducing import RegionKernel
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.ops.kernels.call import Array, Results
+from tfconvert.ops.call import Array, Results
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation

@@ -13,9 +13,9 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.iree import compiler
 from tfconvert.converter.targets.iree.description import describe
 from tfconvert.converter.targets.iree.passes.weights_to_parameters import weights_of
+from tfconvert.exporters.mlir import StableHLOText
 from tfconvert.exporters.output_file import Parts
 from tfconvert.exporters.safetensors import PARAMETERS, Safetensors
-from tfconvert.exporters.stablehlo import StableHLOText
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.limits import budget

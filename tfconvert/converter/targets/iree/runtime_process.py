@@ -16,13 +16,12 @@ from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.limits import budget
 
 _NAME = "model.vmfb"
-_CHILD = "tfconvert.converter.targets.iree.runtime_child"
 
 
 class Runtime:
     """IREE in another process, as validation runs files in LiteRT; a context manager.
 
-    Each run has a session of its own, so that variables begin anew, as the reference's do.
+    Each run has a session of its own, so that variables start from their initial values, as the reference's do.
 
     Args:
         file: The program.
@@ -35,10 +34,10 @@ class Runtime:
         self._file = file
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._program = ""
-        self._child = Child(_CHILD, budget().limits.run_seconds)
+        self._child = Child(budget().limits.run_seconds)
 
     def __enter__(self) -> Runtime:
-        """Writes the program and its weights to a temporary folder.
+        """Writes the program and its weights to a temporary directory.
 
         Raises:
             ConversionError: IREE's runtime is not installed (`iree-missing`), or the program was not compiled.
@@ -62,7 +61,6 @@ class Runtime:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends the process and removes the folder."""
         self._child.stop()
         if self._folder is not None:
             self._folder.cleanup()
@@ -71,7 +69,7 @@ class Runtime:
         """Runs the program.
 
         Args:
-            content: Not looked at: the program is the one of this object.
+            content: Ignored: the program is that of this object.
             key: The signature; empty for the only function, whose inputs and outputs are taken in order.
             inputs: The values, by input name.
             outputs: The names of the outputs.
@@ -79,16 +77,25 @@ class Runtime:
         Raises:
             ConversionError: The program can't be loaded, fails or crashes (`runtime-error`), or hangs (`run-timeout`).
         """
-        header = {"path": self._program, "key": key, "outputs": list(outputs)}
         try:
-            answer, results = self._child.ask(header | {"inputs": list(inputs)}, list(inputs.values()))
-        except ChildError as crash:
-            if crash.seconds:
-                raise error("run-timeout", f"IREE has not answered within {crash.seconds:g} s") from crash
-            raise error("runtime-error", f"IREE has crashed (status {crash.status})") from crash
-        if answer["code"]:
-            raise error("runtime-error", f"IREE refuses the program: {answer['problem']}")
-        return results
+            return self._child.call(_run, self._program, key, dict(inputs), list(outputs))
+        except ConversionError as refused:
+            message = refused.diagnostics[0].message
+            raise error("runtime-error", f"IREE refuses the program: {message}") from None
+        except ChildError as problem:
+            if problem.seconds:
+                raise error("run-timeout", f"IREE has not answered within {problem.seconds:g} s") from problem
+            reason = problem.refusal or f"status {problem.status}"
+            raise error("runtime-error", f"IREE has crashed ({reason})") from problem
+
+
+def _run(path: str, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+    """Loads a program and runs it; called in the child process."""
+    # Here, so that IREE's runtime is not loaded into the parent.
+    from tfconvert.converter.targets.iree.runtime import Program
+
+    found = Program(path).run(inputs if key else list(inputs.values()), key)
+    return [found[name] for name in outputs] if key else list(found.values())
 
 
 def _is_installed() -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.rewriter import fuse_origins
-from tfconvert.ops.kernels.nudging import nudged
+from tfconvert.ops.fake_quant import nudged
 from tfconvert.schema.dialects import quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.dialects.tensor_data import Array, Constant

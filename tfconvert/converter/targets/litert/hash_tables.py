@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.lookup_tables.tables import Contents
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
@@ -66,7 +66,7 @@ def _by_integer(contents: Contents, finds: Sequence[Operation]) -> list[Fill]:
         return []
     if contents.value == types.STRING:
         for op in finds:
-            keys_wide = Builder(op).cast(op.operands[1], types.I64)
+            keys_wide = TFBuilder(op).cast(op.operands[1], types.I64)
             replace_op(op, _look_up(op, contents.name, keys_wide, op.operands[2]))
         return [(contents.name, keys, contents.values)]
     for op in finds:
@@ -82,7 +82,7 @@ def _numbers(contents: Contents) -> Array:
 
 def fill(anchor: Operation, name: str, keys: Array, values: Array) -> None:
     """Inserts the ops that fill a table of LiteRT's kinds."""
-    insert = Builder(anchor)
+    insert = TFBuilder(anchor)
     constants = [insert.constant(each) for each in (keys, values)]
     table = _table(insert, name, *(types.element_of(each.type) for each in constants))
     insert.tf_op("LookupTableImportV2", (table, *constants), ())
@@ -104,7 +104,7 @@ def _gather_by_key(op: Operation, contents: Contents) -> None:
     count = len(contents.values)
     places = np.full(end - base + 1, count)
     places[keys - base] = np.arange(count)
-    index, insert = op.operands[1], Builder(op)
+    index, insert = op.operands[1], TFBuilder(op)
     for name, number in (("Maximum", base), ("Minimum", end), ("Sub", base)):
         if name != "Sub" or number:
             index = insert.tf(name, (index, insert.constant(np.array(number, keys.dtype))), index.type)
@@ -115,7 +115,7 @@ def _find_by_name(op: Operation, contents: Contents) -> None:
     """Looks up the number of an entry, written as a string, by the key, and the entry's value or index by that."""
     nothing = np.empty((), object)
     nothing[()] = b""
-    insert = Builder(op)
+    insert = TFBuilder(op)
     wide = insert.cast(op.operands[1], types.I64)
     name = _look_up(op, contents.name, wide, insert.constant(nothing))
     second = contents.name + _SECOND
@@ -128,12 +128,12 @@ def _find_by_name(op: Operation, contents: Contents) -> None:
 def _defaults(op: Operation) -> Value:
     """Inserts the result of a lookup in an empty table."""
     keys = op.operands[1]
-    insert, result = Builder(op), types.tensor(types.element_of(op.results[0].type), types.shape_of(keys.type))
+    insert, result = TFBuilder(op), types.tensor(types.element_of(op.results[0].type), types.shape_of(keys.type))
     return insert.tf("Fill", (insert.shape(keys), op.operands[2]), result)
 
 
 def _find(op: Operation, name: str, keys: Value, default: int) -> Value:
-    return _look_up(op, name, keys, Builder(op).constant(np.array(default, np.int64)))
+    return _look_up(op, name, keys, TFBuilder(op).constant(np.array(default, np.int64)))
 
 
 def _gather(op: Operation, values: Array, index: Value, places: Array | None = None) -> None:
@@ -153,14 +153,14 @@ def _gather(op: Operation, values: Array, index: Value, places: Array | None = N
     carrier = types.I64 if is_wide else element
     entries = _entries(op, values, default, places, carrier)
     result = types.tensor(carrier, types.shape_of(index.type))
-    insert = Builder(op)
+    insert = TFBuilder(op)
     found = insert.tf("GatherV2", (entries, index, 0), result, _NO_BATCH)
     replace_op(op, _bits(insert, found, _F64) if is_wide else found)
 
 
 def _entries(op: Operation, values: Array, default: Value, places: Array | None, carrier: Attribute) -> Value:
     """Returns values with the default value after them; it may be known at run time only."""
-    insert, known = Builder(op), tensor_data.constant_of(default)
+    insert, known = TFBuilder(op), tensor_data.constant_of(default)
     if known is not None:
         one = tensor_data.to_array(known).reshape(1)
         both = np.concatenate([values, one.view(np.int64) if carrier != types.element_of(default.type) else one])
@@ -174,19 +174,19 @@ def _entries(op: Operation, values: Array, default: Value, places: Array | None,
     return insert.tf("GatherV2", (joined, insert.constant(places), 0), types.tensor(carrier, places.shape), _NO_BATCH)
 
 
-def _bits(insert: Builder, value: Value, element: Attribute) -> Value:
+def _bits(insert: TFBuilder, value: Value, element: Attribute) -> Value:
     return insert.tf("Bitcast", (value,), types.tensor(element, types.shape_of(value.type)), {"type": element})
 
 
 def _look_up(op: Operation, name: str, keys: Value, default: Value) -> Value:
     element = types.element_of(default.type)
-    insert = Builder(op)
+    insert = TFBuilder(op)
     handle = _table(insert, name, types.element_of(keys.type), element)
     result = types.tensor(element, types.shape_of(keys.type))
     return insert.tf("LookupTableFindV2", (handle, keys, default), result)
 
 
-def _table(insert: Builder, name: str, key: Attribute, value: Attribute) -> Value:
+def _table(insert: TFBuilder, name: str, key: Attribute, value: Attribute) -> Value:
     attributes: dict[str, Any] = {
         "container": "",
         "shared_name": name,

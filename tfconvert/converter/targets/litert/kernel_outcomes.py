@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.dialects.tfl_calls import call_of, is_constant
+from tfconvert.schema.dialects.tfl import call_of, is_constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernel_conditions import is_plain
-from tfconvert.schema.tflite.kernels import REFUSED, Outcome
+from tfconvert.schema.tflite.kernels import REFUSED, Outcome, is_plain
 
 HIGHEST_RANK = 8
 """The greatest rank that was tried, and the greatest that can be reshaped."""

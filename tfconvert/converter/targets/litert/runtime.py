@@ -12,24 +12,6 @@ from tfconvert.converter.targets.litert.stored_values import to_floats, to_store
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 
-
-def failure(crash: ChildError, code: str, what: str) -> ConversionError:
-    """Returns the error to raise: `litert-timeout` if the time limit was exceeded, else `code`.
-
-    Args:
-        crash: How the process has ended.
-        code: The code for a crash.
-        what: What was to be done, as a sentence.
-    """
-    if crash.seconds:
-        return error(
-            "litert-timeout",
-            f"{what}: LiteRT has not answered within {crash.seconds:g} s",
-            hint="try smaller inputs; if those hang too, one of LiteRT's kernels does",
-        )
-    return error(code, f"{what}: LiteRT has crashed (status {crash.status})")
-
-
 try:
     from ai_edge_litert.interpreter import Interpreter
 except ImportError:
@@ -53,6 +35,31 @@ def require() -> None:
             "converted models are run in LiteRT, which is not installed",
             hint="pip install 'tfconvert[verify]'",
         )
+
+
+def interpreter_of(path: str, **options: Any) -> Any:
+    """Returns LiteRT's interpreter for a file, with its options."""
+    return Interpreter(path, **options)
+
+
+def failure(problem: ChildError, code: str, what: str, hint: str = "") -> ConversionError:
+    """Returns the error to raise: `litert-timeout` if the timeout was exceeded, else `code`.
+
+    Args:
+        problem: How the call in the child process failed.
+        code: The code for a refusal or a crash.
+        what: What was to be done, as a sentence.
+        hint: What to do about a refusal.
+    """
+    if problem.refusal:
+        return error(code, f"{what}: {problem.refusal}", hint=hint)
+    if problem.seconds:
+        return error(
+            "litert-timeout",
+            f"{what}: LiteRT has not answered within {problem.seconds:g} s",
+            hint="try smaller inputs; if those hang too, one of LiteRT's kernels does",
+        )
+    return error(code, f"{what}: LiteRT has crashed (status {problem.status})")
 
 
 def run_file(

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tfconvert.exporters.tflite.metadata import Origin
-from tfconvert.exporters.tflite.model import Describe, TFLiteFile, export
-from tfconvert.exporters.tflite.names import Naming
+from tfconvert.exporters.tflite.model import Describe, Origin, TFLiteFile, export
+from tfconvert.exporters.tflite.subgraph import Naming
 from tfconvert.schema.dialects import tf, tf_saved_model, tfl, tfl_file
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -1,28 +1,20 @@
-"""The process in which texts become portable artifacts, since MLIR may end it: jaxlib's StableHLO does it.
+"""Serializes StableHLO text as a portable artifact, with jaxlib's StableHLO, in a child process: MLIR may end it.
 
-What artifacts can't hold becomes what they can first: ops of `chlo` are decomposed, and sizes that this asks for are
-computed by StableHLO. The oldest version in which everything can be said is taken.
+What artifacts can't hold is replaced first: ops of `chlo` are decomposed, and the sizes that this needs are computed by
+StableHLO. The artifact has the oldest version that has all of its ops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-
-from tfconvert.converter.process.child_process import Message, serve
-from tfconvert.schema.dialects.boxes import Array
-
 # The last removes casts between the kinds of sizes that the others leave.
 _PASSES = "builtin.module(func.func(chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo,canonicalize))"
 
-# How many characters of an error are reported.
-_TOLD = 600
+# Characters of an error that are reported.
+_MAX_SHOWN = 600
 
 
-def _serialized(text: str) -> tuple[bytes, str]:
-    """Returns a text as an artifact, and its version.
+def serialized(content: bytes) -> tuple[bytes, str]:
+    """Returns text as an artifact, and its version.
 
     Raises:
         ValueError: It can't be parsed, or be an artifact.
@@ -41,10 +33,10 @@ def _serialized(text: str) -> tuple[bytes, str]:
         stablehlo.register_dialect(context)
         chlo.register_dialect(context)
         try:
-            module = ir.Module.parse(text)
+            module = ir.Module.parse(content.decode())
             passmanager.PassManager.parse(_PASSES).run(module.operation)
         except ir.MLIRError as refused:
-            raise ValueError(str(refused)) from refused
+            raise _shortened(refused) from refused
         plain = str(module)
         periods = stablehlo.StablehloCompatibilityRequirement
         versions = [
@@ -56,17 +48,8 @@ def _serialized(text: str) -> tuple[bytes, str]:
                 return bytes(stablehlo.serialize_portable_artifact_str(plain, version)), version
             except ValueError as refused:
                 problem = refused
-        raise problem
+        raise _shortened(problem)
 
 
-def _answer(header: Mapping[str, Any], arrays: list[Array]) -> Message:
-    """Returns the artifact of a request's text."""
-    try:
-        artifact, version = _serialized(arrays[0].tobytes().decode())
-    except ValueError as refused:
-        return {"problem": str(refused).strip()[:_TOLD]}, []
-    return {"problem": "", "version": version}, [np.frombuffer(artifact, np.uint8)]
-
-
-if __name__ == "__main__":
-    serve(_answer)
+def _shortened(problem: Exception) -> ValueError:
+    return ValueError(str(problem).strip()[:_MAX_SHOWN])

@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import ClassVar
 
-import numpy as np
-
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.process.child_process import Child, ChildError
+from tfconvert.converter.targets.stablehlo.artifact_child import serialized
+from tfconvert.exporters.mlir import StableHLOText
 from tfconvert.exporters.output_file import Parts
-from tfconvert.exporters.stablehlo import StableHLOText
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.limits import budget
-
-_CHILD = "tfconvert.converter.targets.stablehlo.artifact_child"
 
 
 class ArtifactFile:
@@ -64,7 +61,7 @@ class ArtifactFile:
         self.min_runtime_version = ""
 
     def serialize(self) -> PassResult:
-        """Makes the artifact; the result tells the StableHLO that reads it.
+        """Makes the artifact; the result names the oldest StableHLO that reads it.
 
         Raises:
             ConversionError: jaxlib is not installed (`jaxlib-missing`), or refuses the text (`artifact-failed`).
@@ -75,19 +72,23 @@ class ArtifactFile:
                 "artifacts are written by jaxlib's StableHLO, which is not installed",
                 hint="pip install 'tfconvert[artifact]'",
             )
-        with Child(_CHILD, budget().limits.run_seconds) as child:
+        with Child(budget().limits.run_seconds) as child:
             try:
-                answer, arrays = child.ask({}, [np.frombuffer(self.text.to_bytes(), np.uint8)])
-            except ChildError as crash:
-                why = f"not finished in {crash.seconds:g} s" if crash.seconds else f"crashed (status {crash.status})"
-                raise error("artifact-failed", f"jaxlib has {why}") from crash
-        if answer["problem"]:
-            raise error("artifact-failed", f"jaxlib refuses the text: {answer['problem']}")
-        self._content = arrays[0].tobytes()
+                self._content, version = child.call(serialized, self.text.to_bytes())
+            except ChildError as problem:
+                raise error("artifact-failed", _reason(problem)) from problem
         self.size = len(self._content)
-        return PassResult(Counter({f"for StableHLO {answer['version']} and later": 1}), heading="portable artifact")
+        return PassResult(Counter({f"for StableHLO {version} and later": 1}), heading="portable artifact")
 
     @property
     def parts(self) -> Parts:
         """The files of the result: what arguments hold, if anything, and the artifact."""
         return {**self.text.parts, "": lambda stream: stream.write(self._content)}
+
+
+def _reason(problem: ChildError) -> str:
+    if problem.refusal:
+        return f"jaxlib refuses the text: {problem.refusal}"
+    if problem.seconds:
+        return f"jaxlib has not finished in {problem.seconds:g} s"
+    return f"jaxlib has crashed (status {problem.status})"

@@ -9,12 +9,11 @@ it is used.
 from __future__ import annotations
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase, update_function_type, walk
-from tfconvert.exporters.stablehlo import is_weight
+from tfconvert.converter.ir.edit import erase, update_function_type
+from tfconvert.exporters.mlir import is_weight
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import INITIAL, WEIGHT, FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import node_of
-from tfconvert.schema.dialects.mlir_ports import INITIAL, WEIGHT
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.dialects.tf_saved_model import INDEX_PATH
 from tfconvert.schema.ir.attribute import Attribute
@@ -29,7 +28,7 @@ _NOTHING = DictionaryAttr.get({})
 def as_arguments(module: ModuleOp) -> None:
     """Takes the weights out of public functions; equal ones have one name in all of them."""
     names: dict[TensorData, str] = {}
-    for function in symbol_table.defined_functions(module).values():
+    for function in defined_functions(module).values():
         if not symbol_table.is_private(function):
             _take_out(function, names)
 
@@ -38,7 +37,7 @@ def _take_out(function: FuncOp, names: dict[TensorData, str]) -> None:
     block = function.body.block
     known = len(block.args)
     made: dict[TensorData, Value] = {}
-    for op in walk(function)[1:]:
+    for op in list(function.body.walk()):
         weight = op.properties.get("value")
         if op.name != "stablehlo.constant" or not isinstance(weight, TensorData) or not is_weight(weight):
             continue

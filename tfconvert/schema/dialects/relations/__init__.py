@@ -1,5 +1,5 @@
-"""Relations between operands, results and attributes of `tf` and `tfl` ops, as tables of rules by op.
+"""Rules that operands, results and attributes of `tf` and `tfl` ops keep beyond what their definitions say.
 
-They are what an OpDef or the operator table doesn't tell: ranks, equal dimensions, counts that follow from shapes,
-signatures of functions that are called. Only the verifier of modules loads them; imported graphs are not verified.
+Shapes that follow from operands are inferred, see `tfconvert.ops`; here is what the verifier checks besides: ranks,
+ranges, element types, signatures of functions that are called.
 """

@@ -9,9 +9,9 @@ from tfconvert.schema.dialects import call_interfaces, tf_regions
 from tfconvert.schema.dialects.call_interfaces import Kind
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_attributes import PlaceholderAttr
+from tfconvert.schema.ir.builtin import SymbolTable
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.symbol_table import SymbolTable
 
 _Lookup = Callable[[], SymbolTable]
 

@@ -1,4 +1,4 @@
-"""The words of the tables: rules that many ops have, each made from the names of arguments."""
+"""Rules that many ops have, each made from the names of arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.relations.view import View
-from tfconvert.schema.dialects.tf_executor.values import compatible
 from tfconvert.schema.dialects.types import Shape
 
 Rule = Callable[[View], None]
@@ -27,34 +26,34 @@ def rank(name: str, *ranks: int) -> Rule:
     return rule
 
 
-def scalar(*names: str) -> Rule:
+def is_scalar(*names: str) -> Rule:
     """Returns the rule that arguments are scalars."""
     return every(*[rank(name, 0) for name in names])
 
 
-def vector(*names: str) -> Rule:
+def is_vector(*names: str) -> Rule:
     """Returns the rule that arguments are vectors."""
     return every(*[rank(name, 1) for name in names])
 
 
-def rank_at_least(name: str, least: int) -> Rule:
+def rank_at_least(name: str, minimum: int) -> Rule:
     """Returns the rule that an argument has at least some rank."""
 
     def rule(view: View) -> None:
         shape = view.shape(name)
-        if shape is not None and len(shape) < least:
-            view.fail(f"{name!r} must have at least rank {least}, found {view.type(name)}")
+        if shape is not None and len(shape) < minimum:
+            view.fail(f"{name!r} must have at least rank {minimum}, found {view.type(name)}")
 
     return rule
 
 
-def rank_at_most(name: str, most: int) -> Rule:
+def rank_at_most(name: str, maximum: int) -> Rule:
     """Returns the rule that an argument has at most some rank."""
 
     def rule(view: View) -> None:
         shape = view.shape(name)
-        if shape is not None and len(shape) > most:
-            view.fail(f"{name!r} must have at most rank {most}, found {view.type(name)}")
+        if shape is not None and len(shape) > maximum:
+            view.fail(f"{name!r} must have at most rank {maximum}, found {view.type(name)}")
 
     return rule
 
@@ -95,22 +94,6 @@ def size(name: str, index: int, *sizes: int) -> Rule:
     return rule
 
 
-def prefix(shorter: str, longer: str) -> Rule:
-    """Returns the rule that the dimensions of one argument are the first ones of another."""
-
-    def rule(view: View) -> None:
-        short, long = view.shape(shorter), view.shape(longer)
-        if short is None or long is None:
-            return
-        if len(short) > len(long) or contradict(short, long[: len(short)]):
-            view.fail(
-                f"the shape of {shorter!r} must be a prefix of that of {longer!r}, "
-                f"found {view.type(shorter)} and {view.type(longer)}"
-            )
-
-    return rule
-
-
 def same_shapes(*names: str) -> Rule:
     """Returns the rule that the shapes of all values of some arguments agree."""
 
@@ -128,42 +111,47 @@ def same_shapes(*names: str) -> Rule:
     return rule
 
 
-def same_types(*names: str) -> Rule:
-    """Returns the rule that the types of some arguments may be those of one value."""
-
-    def rule(view: View) -> None:
-        found = [value.type for name in names for value in view.values(name)]
-        for other in found[1:]:
-            if not compatible(found[0], other):
-                view.fail(f"{' and '.join(map(repr, names))} must have one type, found {found[0]} and {other}")
-
-    return rule
-
-
-def attribute_between(name: str, least: int, most: int) -> Rule:
+def attribute_between(name: str, minimum: int, maximum: int) -> Rule:
     """Returns the rule that an attribute is in a range, both ends included."""
 
     def rule(view: View) -> None:
         found = view.attribute(name)
-        if isinstance(found, int) and not least <= found <= most:
-            view.fail(f"the attribute {name!r} must be from {least} to {most}, found {found}")
+        if isinstance(found, int) and not minimum <= found <= maximum:
+            view.fail(f"the attribute {name!r} must be from {minimum} to {maximum}, found {found}")
 
     return rule
 
 
-def axis_of(name: str, of: str, *, beyond: int = 0) -> Rule:
-    """Returns the rule that an attribute is an axis of an argument.
-
-    Args:
-        name: The attribute.
-        of: The argument.
-        beyond: How many dimensions more than the argument there are.
-    """
+def at_least(name: str, minimum: int) -> Rule:
+    """Returns the rule that the elements of an operand are at least a number, as far as they are constant."""
 
     def rule(view: View) -> None:
-        shape, axis = view.shape(of), view.attribute(name)
-        if shape is not None and isinstance(axis, int):
-            check_axis(view, f"the attribute {name!r}", axis, len(shape) + beyond)
+        for number in view.integers(name) or ():
+            if number < minimum:
+                view.fail(f"the elements of {name!r} must be at least {minimum}, found {number}")
+
+    return rule
+
+
+def list_at_least(name: str, minimum: int) -> Rule:
+    """Returns the rule that the items of an attribute are at least a number."""
+
+    def rule(view: View) -> None:
+        found = view.list(name)
+        if min(found, default=minimum) < minimum:
+            view.fail(f"the attribute {name!r} must be at least {minimum}, found {found}")
+
+    return rule
+
+
+def holds_one(name: str, *, may_be_unknown: bool = False) -> Rule:
+    """Returns the rule that a handle's type has exactly one subtype; or none, if that may be unknown."""
+
+    def rule(view: View) -> None:
+        element = types.element_of(view.type(name) or types.VARIANT)
+        count = len(element.subtypes) if isinstance(element, types.HandleType) else 1
+        if count != 1 and not (may_be_unknown and not count):
+            view.fail(f"{name!r} must have one subtype, found {view.type(name)}")
 
     return rule
 
@@ -180,17 +168,6 @@ def constant_axis_of(name: str, of: str, *, beyond: int = 0) -> Rule:
     return rule
 
 
-def at_least(name: str, least: int) -> Rule:
-    """Returns the rule that the elements of an operand are at least a number, as far as they are constant."""
-
-    def rule(view: View) -> None:
-        for number in view.integers(name) or ():
-            if number < least:
-                view.fail(f"the elements of {name!r} must be at least {least}, found {number}")
-
-    return rule
-
-
 def check_axis(view: View, what: str, axis: int, rank: int) -> None:
     """Checks that a number is an axis of a value of some rank."""
     if not -rank <= axis < rank:
@@ -200,22 +177,6 @@ def check_axis(view: View, what: str, axis: int, rank: int) -> None:
 def contradict(one: Sequence[int], other: Sequence[int]) -> bool:
     """Returns whether two shapes can't be those of one value."""
     return len(one) != len(other) or any(a != b and a >= 0 and b >= 0 for a, b in zip(one, other, strict=True))
-
-
-def broadcast(one: Sequence[int], other: Sequence[int]) -> Shape | None:
-    """Returns the shape to which two are broadcast, -1 where it is unknown; `None` if they contradict each other."""
-    rank = max(len(one), len(other))
-    result = []
-    for a, b in zip((1,) * (rank - len(one)) + tuple(one), (1,) * (rank - len(other)) + tuple(other), strict=True):
-        if b in (a, 1):
-            result.append(a)
-        elif a == 1:
-            result.append(b)
-        elif a < 0 or b < 0:
-            result.append(max(a, b) if max(a, b) > 1 else -1)
-        else:
-            return None
-    return tuple(result)
 
 
 def elements(shape: Shape | None) -> int:

@@ -7,17 +7,21 @@ dialect is closed: the ops of `OPS` are all there are. The text is TensorFlow's 
 
 from __future__ import annotations
 
-from tfconvert.schema.dialects.tf_executor.base import ExecutorOp
-from tfconvert.schema.dialects.tf_executor.flow import ControlTriggerOp, MergeOp, RecvOp, SendOp, SwitchNOp, SwitchOp
-from tfconvert.schema.dialects.tf_executor.frames import (
+from tfconvert.schema.dialects.tf_executor.base import CONTROL, TOKEN, ControlType, ExecutorOp, TokenType, is_control
+from tfconvert.schema.dialects.tf_executor.flow import (
+    ControlTriggerOp,
     EnterOp,
     ExitOp,
     LoopCondOp,
+    MergeOp,
     NextIterationSinkOp,
     NextIterationSourceOp,
+    RecvOp,
+    SendOp,
+    SwitchNOp,
+    SwitchOp,
 )
 from tfconvert.schema.dialects.tf_executor.graph import FetchOp, GraphOp, IslandOp, YieldOp
-from tfconvert.schema.dialects.tf_executor.values import CONTROL, TOKEN, ControlType, TokenType, is_control
 from tfconvert.schema.ir.dialect import Dialect
 
 __all__ = [

@@ -1,23 +1,333 @@
-"""The base classes of the executor's ops: named operands, their checks, and the assembly of forwarding ops."""
+"""Base classes of the executor's ops: their types, the constraints on operands and results, and their assembly.
+
+Every op has data operands first and control operands after them, data results first and one control result after them.
+A `Signature` states which; an op's verifier checks itself against it.
+
+Most ops read `name operands : types {attributes}`. The types are one type (the short form) where that suffices, and a
+function type otherwise, which also lists the control tokens. Texts are exactly TensorFlow's. If its own form would lose
+a type (an `Exit` or a `_SwitchN` whose results differ from their operand), ours is the function type, which TensorFlow
+rejects instead of misreading it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.tf_executor import syntax
-from tfconvert.schema.dialects.tf_executor.values import CONTROL, Signature, check_forwarded, is_control
-from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attribute import Attribute, Type
+from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
 from tfconvert.schema.ir.values import OpResult, Value
 
 if TYPE_CHECKING:
-    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.parser import Parser, UnresolvedOperand
     from tfconvert.schema.ir.printer import Printer
+
+
+class ControlType(Type):
+    """`!tf_executor.control`: happens after, and dead if dead."""
+
+    __slots__ = ()
+
+    NAME = "tf_executor.control"
+
+
+class TokenType(Type):
+    """`!tf_executor.token`: ties a NextIteration's source to its sink."""
+
+    __slots__ = ()
+
+    NAME = "tf_executor.token"
+
+
+CONTROL = ControlType.intern()
+TOKEN = TokenType.intern()
+
+
+def is_control(value: Value) -> bool:
+    """Returns whether a value is a control token and carries no data."""
+    return value.type is CONTROL
+
+
+class Kind(NamedTuple):
+    """The constraint on an operand or a result.
+
+    Attributes:
+        name: The operand's name.
+        expected: The requirement, for error messages.
+        accepts: Returns whether a type satisfies it.
+    """
+
+    name: str
+    expected: str
+    accepts: Callable[[Attribute], bool]
+
+
+def _is_tensor(found: Attribute) -> bool:
+    return isinstance(found, TensorType | UnrankedTensorType)
+
+
+def _is_scalar_of(element: Attribute) -> Callable[[Attribute], bool]:
+    def accepts(found: Attribute) -> bool:
+        return (
+            _is_tensor(found) and types.dereferenced(types.element_of(found)) == element and not types.shape_of(found)
+        )
+
+    return accepts
+
+
+def anything(name: str) -> Kind:
+    """Returns the kind of a value of any type but a control token."""
+    return Kind(name, "a value, not a control token", lambda found: not isinstance(found, ControlType))
+
+
+def tensor(name: str) -> Kind:
+    """Returns the kind of a tensor of any element type and shape."""
+    return Kind(name, "a tensor", _is_tensor)
+
+
+def scalar_bool(name: str) -> Kind:
+    """Returns the kind of a boolean scalar, whose rank may be unknown; references are dereferenced."""
+    return Kind(name, "tensor<i1> or tensor<*xi1>", _is_scalar_of(types.I1))
+
+
+def scalar_int32(name: str) -> Kind:
+    """Returns the kind of an `i32` scalar, whose rank may be unknown."""
+    return Kind(name, "tensor<i32> or tensor<*xi32>", _is_scalar_of(types.I32))
+
+
+def token(name: str) -> Kind:
+    """Returns the kind of a NextIteration's token."""
+    return Kind(name, "!tf_executor.token", lambda found: isinstance(found, TokenType))
+
+
+class Signature(NamedTuple):
+    """The operands and results of an op.
+
+    Attributes:
+        operands: The data operands.
+        results: The data results.
+        many_operands: Whether there may be one or more of the last data operand.
+        optional_operands: Whether there may be no data operand.
+        many_results: Whether there may be any number of the last data result.
+        controls: Whether control operands may follow.
+        control: Whether a control result follows.
+    """
+
+    operands: tuple[Kind, ...] = ()
+    results: tuple[Kind, ...] = ()
+    many_operands: bool = False
+    many_results: bool = False
+    optional_operands: bool = False
+    controls: bool = True
+    control: bool = True
+
+    def check(self, op: Operation) -> None:
+        """Checks an op's operands and results.
+
+        Raises:
+            VerifyError: One is missing, too many, of a wrong type, or out of order.
+        """
+        data = list(op.operands)
+        if self.controls:
+            while data and is_control(data[-1]):
+                data.pop()
+        for index, value in enumerate(data):
+            if is_control(value) and self.controls:
+                raise VerifyError(
+                    f"data operands must come before control operands; operand {index} is a control token, "
+                    f"operand {len(data) - 1} is {data[-1].type}"
+                )
+        _check(
+            "operand",
+            self.operands,
+            self.many_operands,
+            data,
+            at_least=0 if self.optional_operands else len(self.operands),
+        )
+        results: Sequence[Value] = op.results
+        if self.control:
+            if not results or not is_control(results[-1]):
+                found = results[-1].type if results else "no result"
+                raise VerifyError(f"the last result must be !tf_executor.control, found {found}")
+            results = results[:-1]
+        at_least = len(self.results) - self.many_results
+        _check("result", self.results, self.many_results, results, at_least=at_least)
+
+
+def _check(what: str, kinds: Sequence[Kind], many: bool, values: Sequence[Value], at_least: int) -> None:
+    if len(values) < at_least or (len(values) > at_least and not many):
+        names = ", ".join(kind.name for kind in kinds) or "none"
+        count = f"at least {at_least}" if many else str(at_least)
+        raise VerifyError(f"expected {count} data {what}s ({names}), found {len(values)}")
+    for index, value in enumerate(values):
+        kind = kinds[min(index, len(kinds) - 1)]
+        if not kind.accepts(value.type):
+            raise VerifyError(f"{what} {index} ({kind.name}) must be {kind.expected}, found {value.type}")
+
+
+def check_forwarded(data: Value, results: Sequence[Value]) -> None:
+    """Checks that results may have the type of a forwarded operand.
+
+    Raises:
+        VerifyError: An element type or a shape contradicts.
+    """
+    for result in results:
+        if not compatible(data.type, result.type):
+            raise VerifyError(f"a result forwards the data operand: {data.type} can't be {result.type}")
+
+
+def compatible(one: Attribute, other: Attribute) -> bool:
+    """Returns whether one value may have both of two types.
+
+    The element types must be the same except for references and for handles' subtypes, and no known dimensions may
+    contradict.
+    """
+    if one is other or one == other:
+        return True
+    if not _is_tensor(one) or not _is_tensor(other):
+        return False
+    if types.dereferenced(types.element_of(one)) != types.dereferenced(types.element_of(other)):
+        return False
+    a, b = types.shape_of(one), types.shape_of(other)
+    if a is None or b is None:
+        return True
+    return len(a) == len(b) and all(x == y or x < 0 or y < 0 for x, y in zip(a, b, strict=True))
+
+
+def print_operands(printer: Printer, operands: Sequence[Value]) -> None:
+    """Prints ` %a, %b`, or nothing."""
+    if operands:
+        printer.write(" ")
+        printer.operands(operands)
+
+
+def print_types(printer: Printer, op: Operation, short: Attribute | None) -> None:
+    """Prints ` : type`, or where there is no short form ` : (types) -> (types)`."""
+    printer.write(" : ")
+    if short is not None:
+        printer.attribute(short)
+    else:
+        printer.functional_type(op)
+
+
+def print_attributes(printer: Printer, op: Operation, elided: Sequence[str] = ()) -> None:
+    """Prints ` {name = value}` of an op's properties and attributes, except for those already in the text."""
+    printer.optional_attr_dict(op.properties | op.attributes, elided)
+
+
+def print_values(printer: Printer, op: Operation) -> None:
+    """Prints a terminator: ` %a, %b : type, type {attributes}`."""
+    print_operands(printer, op.operands)
+    if op.operands:
+        printer.write(" : ")
+        printer.types(op.operands)
+    print_attributes(printer, op)
+
+
+def print_wrapped(printer: Printer, op: Operation) -> None:
+    """Prints ` wraps "op"(...)`: the op in its generic form without a location, which the island's text ends with."""
+    printer.write(f' wraps "{op.name}"')
+    printer.generic_form(op)
+
+
+def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+    """Parses `%a, %b`, or nothing."""
+    return (
+        parser.parse_optional_undelimited_comma_separated_list(
+            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+        )
+        or []
+    )
+
+
+def parse_controls(parser: Parser) -> list[UnresolvedOperand]:
+    """Parses `(%a, %b)`, or nothing."""
+    found = parser.parse_optional_comma_separated_list(
+        parser.Delimiter.PAREN, parser.parse_unresolved_operand, " in the list of control operands"
+    )
+    return found or []
+
+
+def known_type(parser: Parser, operand: UnresolvedOperand, default: Attribute) -> Attribute:
+    """Returns the type that an operand was defined with, for short forms that have the results' type only."""
+    return parser.defined_type(operand) or default
+
+
+def parse_types(
+    parser: Parser,
+    operands: Sequence[UnresolvedOperand],
+    short: Callable[[Attribute], tuple[list[Attribute], list[Attribute]]],
+) -> tuple[list[Value], list[Attribute]]:
+    """Parses `: type` or `: (types) -> (types)`; returns the operands and the results' types.
+
+    Args:
+        parser: The parser.
+        operands: The preceding operands.
+        short: The types of the data operands, and those of all results, that the short form's type implies.
+    """
+    parser.parse_punctuation(":", " before the types")
+    position = parser.pos
+    function = parser.parse_optional_function_type()
+    if function is not None:
+        return list(parser.resolve_operands(operands, function.inputs, position)), list(function.results)
+    data, results = short(parser.parse_type())
+    return _resolve(parser, operands, data, position), results
+
+
+def parse_attributes(parser: Parser, elided: Sequence[str] = ()) -> dict[str, Attribute]:
+    """Parses an optional `{name = value}`, none of whose names may be in the text already."""
+    position = parser.pos
+    attributes = parser.parse_optional_attr_dict()
+    for name in elided:
+        if name in attributes:
+            parser.raise_error(f"expected {name!r} once, found it in the attributes too", position)
+    return attributes
+
+
+def parse_values(parser: Parser) -> tuple[list[Value], dict[str, Attribute]]:
+    """Parses a terminator: `%a, %b : type, type {attributes}`; returns operands and attributes."""
+    operands = parse_operands(parser)
+    values: list[Value] = []
+    if operands:
+        parser.parse_punctuation(":", " before the types")
+        position = parser.pos
+        kinds = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        values = list(parser.resolve_operands(operands, kinds, position))
+    return values, parse_attributes(parser)
+
+
+def parse_body(parser: Parser, terminator: type[Operation], others: Sequence[type[Operation]]) -> Region:
+    """Parses a region; a missing terminator is added.
+
+    Args:
+        parser: The parser.
+        terminator: The terminator's class.
+        others: Other terminators, which the verifier reports.
+    """
+    region = parser.parse_region()
+    if not region.blocks:
+        region.add_block(Block())
+    block = region.first_block
+    if block is not None and not isinstance(block.last_op, (terminator, *others)):
+        block.add_op(terminator.create())
+    return region
+
+
+def _resolve(
+    parser: Parser, operands: Sequence[UnresolvedOperand], data: Sequence[Attribute], position: int
+) -> list[Value]:
+    """Returns the values of operands of which the first have the types `data` and all others are control tokens."""
+    if len(operands) < len(data):
+        parser.raise_error(f"expected {len(data)} data operands before the type, found {len(operands)}", position)
+    kinds = [*data, *[CONTROL] * (len(operands) - len(data))]
+    return list(parser.resolve_operands(operands, kinds, position))
+
 
 Attributes = Mapping[str, Attribute]
 
@@ -33,7 +343,7 @@ class ExecutorOp(Operation):
 
     Attributes:
         signature: Its operands and results.
-        inside: The op that must be its parent; empty if any may be.
+        inside: The op that must be its parent; empty if any op may be.
     """
 
     __slots__ = ()
@@ -65,7 +375,7 @@ class ExecutorOp(Operation):
 
 
 class ForwardingOp(ExecutorOp):
-    """Base of the ops whose results are their first operand; the short form has its type alone."""
+    """Base of the ops whose results are their first operand; the short form only has its type."""
 
     __slots__ = ()
 
@@ -85,9 +395,9 @@ class ForwardingOp(ExecutorOp):
 
     def print(self, printer: Printer) -> None:
         """Prints ` %data, %controls : types {...}`."""
-        syntax.print_operands(printer, self.operands)
-        syntax.print_types(printer, self, self.short_type())
-        syntax.print_attributes(printer, self)
+        print_operands(printer, self.operands)
+        print_types(printer, self, self.short_type())
+        print_attributes(printer, self)
 
 
 class UnaryOp(ForwardingOp):
@@ -115,11 +425,10 @@ class UnaryOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
-        operands = syntax.parse_operands(parser)
-        values, kinds = syntax.parse_types(
+        operands = parse_operands(parser)
+        values, kinds = parse_types(
             parser,
             operands,
-            lambda kind: ([syntax.known_type(parser, operands[0], kind)] if operands else [kind], [kind, CONTROL]),
+            lambda kind: ([known_type(parser, operands[0], kind)] if operands else [kind], [kind, CONTROL]),
         )
-        return cls.create(operands=values, result_types=kinds, attributes=syntax.parse_attributes(parser))
+        return cls.create(operands=values, result_types=kinds, attributes=parse_attributes(parser))

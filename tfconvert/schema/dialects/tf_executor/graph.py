@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from tfconvert.schema.dialects.tf_executor import syntax
-from tfconvert.schema.dialects.tf_executor.base import NOTHING, Attributes, ExecutorOp
-from tfconvert.schema.dialects.tf_executor.values import CONTROL, Signature, anything
+from tfconvert.schema.dialects.tf_executor import base
+from tfconvert.schema.dialects.tf_executor.base import CONTROL, NOTHING, Attributes, ExecutorOp, Signature, anything
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.errors import VerifyError
@@ -35,12 +34,11 @@ class _TerminatorOp(ExecutorOp):
 
     def print(self, printer: Printer) -> None:
         """Prints ` %a, %control : types {...}`."""
-        syntax.print_values(printer, self)
+        base.print_values(printer, self)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses the form that `print` prints."""
-        values, attributes = syntax.parse_values(parser)
+        values, attributes = base.parse_values(parser)
         return cls.create(operands=values, attributes=attributes)
 
 
@@ -83,10 +81,10 @@ class _BodyOp(ExecutorOp):
         return last
 
     def check_body(self, terminator: type[_TerminatorOp]) -> None:
-        """Checks that there is one block without arguments that ends as it must.
+        """Checks that there is one block without arguments, with the required terminator.
 
         Raises:
-            VerifyError: There is not.
+            VerifyError: There isn't.
         """
         blocks = sum(len(region.blocks) for region in self.regions)
         if len(self.regions) != 1 or blocks != 1:
@@ -104,7 +102,7 @@ class _BodyOp(ExecutorOp):
         """Checks that results have the types of the values that the terminator names.
 
         Raises:
-            VerifyError: They have not.
+            VerifyError: They don't.
         """
         if len(values) != len(results):
             raise VerifyError(f"{self.terminator.name} names {len(values)} values for {len(results)} results")
@@ -116,7 +114,7 @@ class _BodyOp(ExecutorOp):
 
 
 class GraphOp(_BodyOp):
-    """`tf_executor.graph`: runs its islands as their operands allow; its results are what `fetch` names."""
+    """`tf_executor.graph`: runs its islands as their operands allow; its results are the operands of `fetch`."""
 
     __slots__ = ()
 
@@ -165,13 +163,13 @@ class GraphOp(_BodyOp):
         """Prints ` {...} {attributes}`."""
         printer.write(" ")
         printer.region(self.regions[0])
-        syntax.print_attributes(printer, self)
+        base.print_attributes(printer, self)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parses the form that `print` prints; a body without a fetch fetches nothing."""
-        region = syntax.parse_body(parser, FetchOp, (YieldOp,))
-        return cls._of(region, syntax.parse_attributes(parser))
+        region = base.parse_body(parser, FetchOp, (YieldOp,))
+        return cls._of(region, base.parse_attributes(parser))
 
 
 class IslandOp(_BodyOp):
@@ -245,14 +243,14 @@ class IslandOp(_BodyOp):
             printer.write(")")
         wrapped = self._short_form(printer)
         if wrapped is not None:
-            syntax.print_wrapped(printer, wrapped)
+            base.print_wrapped(printer, wrapped)
             return
         printer.write(" ")
         printer.region(self.regions[0])
-        syntax.print_attributes(printer, self)
+        base.print_attributes(printer, self)
 
     def _short_form(self, printer: Printer) -> Operation | None:
-        """Returns the op that `wraps` can print: all that the short form leaves out must be as it is read back."""
+        """Returns the op that `wraps` can print: everything that the short form omits must have its default."""
         wrapped = self.wrapped
         if wrapped is None or isinstance(wrapped, ExecutorOp) or self.attributes or self.terminator.attributes:
             return None
@@ -261,12 +259,12 @@ class IslandOp(_BodyOp):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parses the form that `print` prints; a body without a yield yields nothing."""
-        controls = [parser.resolve_operand(operand, CONTROL) for operand in syntax.parse_controls(parser)]
+        controls = [parser.resolve_operand(operand, CONTROL) for operand in base.parse_controls(parser)]
         if parser.parse_optional_keyword("wraps") is not None:
             position = parser.pos
             op = parser.parse_operation()
             if isinstance(op, ExecutorOp) and not isinstance(op, GraphOp):
                 parser.raise_error(f"expected an op of another dialect, found {op.name}", position)
             return cls.wrap(op, controls, op.location)
-        region = syntax.parse_body(parser, YieldOp, (FetchOp,))
-        return cls._of(region, controls, syntax.parse_attributes(parser))
+        region = base.parse_body(parser, YieldOp, (FetchOp,))
+        return cls._of(region, controls, base.parse_attributes(parser))

@@ -31,8 +31,8 @@ from tfconvert.converter.composites.marks import KEPT
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.fusions import registry
 from tfconvert.converter.targets.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tfl
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.operation import Operation
 
 LAYER = keras("lstm_1", time_major=False)

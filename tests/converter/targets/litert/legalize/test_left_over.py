@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.support.run_text import parse
-from tfconvert.converter.targets.litert.legalize.advice import _BY_OP, advice, last_resort
+from tfconvert.converter.targets.litert.legalize.left_over import _BY_OP, advice, last_resort
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, texts_of
 from tfconvert.schema.tensorflow import op_defs

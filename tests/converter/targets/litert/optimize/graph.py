@@ -14,10 +14,10 @@ from tfconvert.converter.passes.cse import CommonSubexpressions
 from tfconvert.converter.targets.litert.passes.optimize import Optimize
 from tfconvert.converter.targets.litert.passes.separate_state import SeparateState
 from tfconvert.exporters.tflite.model import export
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.quant import Uniform, UniformType
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -10,7 +10,7 @@ import pytest
 
 from tests.converter.targets.litert.layers import FEATURES, UNITS, Array, Layer, run_all, zeros
 from tests.converter.targets.litert.optimize.graph import Graph, random
-from tfconvert.converter.targets.litert.optimize.registry import patterns
+from tfconvert.converter.targets.litert.optimize.optimizations import patterns
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 

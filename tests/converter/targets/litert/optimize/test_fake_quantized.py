@@ -11,9 +11,9 @@ from tests.converter.targets.litert.optimize.graph import Graph, f32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert import fake_quant
 from tfconvert.converter.targets.litert.passes.fold_fake_quant import FoldFakeQuant
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.quant import Uniform
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8
 from tfconvert.schema.ir.values import Value

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.converter.targets.litert.optimize.graph import Graph, check, f32, i32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.optimize import fold_input, registry
+from tfconvert.converter.targets.litert.optimize import fold_into_weights, optimizations
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.types import I8
@@ -191,10 +191,10 @@ def test_a_shift_does_not_move_before_an_extreme_scale(scale: float, run_tflite:
 def test_declining_says_why() -> None:
     graph = Graph(IMAGE)
     graph.returns(graph.conv(graph.inputs[0], FILTER))
-    reasons = registry.patterns().reasons(graph.ops[0])
-    assert len(reasons) == len(registry.patterns().for_root("tfl.conv_2d"))
+    reasons = optimizations.patterns().reasons(graph.ops[0])
+    assert len(reasons) == len(optimizations.patterns().for_root("tfl.conv_2d"))
     assert any("scaled" in reason for reason in reasons)
-    assert all(isinstance(pattern.match(graph.ops[0]), Failure) for pattern in fold_input.PATTERNS[:1])
+    assert all(isinstance(pattern.match(graph.ops[0]), Failure) for pattern in fold_into_weights.PATTERNS[:1])
 
 
 STEPS = st.lists(

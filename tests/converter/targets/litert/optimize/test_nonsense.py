@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.run_text import parse
 from tfconvert.converter.targets.litert.passes.optimize import Optimize
-from tfconvert.schema.dialects.verification import verify
+from tfconvert.ops.verification import verify
 
 _CONV = '"tfl.conv_2d"({}) <{{padding = "{}", stride_h = {} : i32, stride_w = 1 : i32}}>'
 _FILTER = "dense<1.0> : tensor<4x1x1x3xf32>"

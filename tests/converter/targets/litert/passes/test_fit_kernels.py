@@ -18,8 +18,8 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.targets.litert.kernel_outcomes import KernelOutcomes
 from tfconvert.converter.targets.litert.passes.fit_kernels import FitKernels
 from tfconvert.exporters.tflite.model import export
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.verification import verify
 
 NONE: Mapping[str, Any] = {"fused_activation_function": "NONE"}
 SEVEN = (2, 1, 3, 2, 2, 1, 2)

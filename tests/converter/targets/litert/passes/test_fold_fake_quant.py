@@ -11,9 +11,9 @@ import pytest
 from tests.converter.targets.litert.optimize.graph import Graph, f32, random
 from tests.support.litert import RunTFLite
 from tfconvert.converter.targets.litert.passes.fold_fake_quant import KEPT, FoldFakeQuant
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.quant import Uniform
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.types import I8
 
 

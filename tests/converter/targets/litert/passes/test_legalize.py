@@ -12,9 +12,9 @@ from tests.converter.pass_texts import FileCheck
 from tests.support.run_text import parse
 from tfconvert.converter.executor import executor
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tfl
-from tfconvert.schema.dialects.verification import verify
 
 
 def test_ops_and_constants(filecheck: FileCheck) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.converter.pass_texts import FileCheck, check_results
 from tfconvert.converter.targets.litert.passes.prepare_control_flow import PrepareControlFlow
+from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.verification import verify
 
 
 def _branches(count: int) -> str:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from tests.support.run_text import parse
+from tfconvert.converter.process.child_process import Child
 from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
-from tfconvert.converter.targets.litert.quantize import calibration
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.ranges import range_of
 from tfconvert.exporters.tflite.model import TFLiteFile
@@ -247,21 +247,17 @@ def test_progress_is_reported() -> None:
     assert told == [(1, 3), (2, 3), (3, 3), (1, None), (2, None), (3, None)]
 
 
-def _killed(send: Callable[..., None]) -> Callable[..., None]:
-    """Returns a `_ask` that ends the process before the second sample."""
-    asked = []
-
-    def ask(run: Any, *rest: Any) -> Any:
-        asked.append(rest)
-        if len(asked) == 3:
-            os.kill(run._child._process.pid, signal.SIGSEGV)
-        return send(run, *rest)
-
-    return ask
-
-
 def test_a_crash_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration.Run, "_ask", _killed(calibration.Run._ask))  # type: ignore[arg-type]
+    call = Child.call
+    calls = []
+
+    def killed(child: Any, *args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 3:
+            os.kill(child._process.pid, signal.SIGSEGV)
+        return call(child, *args)
+
+    monkeypatch.setattr(Child, "call", killed)
     with pytest.raises(ConversionError, match=r"can't be run on sample 1: LiteRT has crashed \(status -11\)") as caught:
         _run(ABS_OF_4, [[np.zeros(4)]] * 3)
     assert caught.value.code == "calibration-failed"

@@ -17,10 +17,10 @@ from tfconvert.converter.targets.litert.quantize.rules import RULES, Rule
 from tfconvert.converter.targets.litert.quantize.variables import ASSIGN, READ
 from tfconvert.converter.targets.litert.runtime_process import Runtime
 from tfconvert.exporters.tflite.model import export
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import UniformType
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.types import I8, I16, IntegerType
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize

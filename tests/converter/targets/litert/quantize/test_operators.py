@@ -16,8 +16,8 @@ from tests.converter.targets.litert.optimize.graph import Graph
 from tests.converter.targets.litert.quantize.runs import Array, run_model, signal_to_noise
 from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeWeights
 from tfconvert.converter.targets.litert.quantize.hybrid import ROWS
+from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.values import Value
 

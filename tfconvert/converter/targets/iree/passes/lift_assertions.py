@@ -47,12 +47,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase, replace_op, walk
+from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.constraints import is_assertion
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import LATE
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -75,9 +75,9 @@ class LiftAssertions:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many assertions were moved, and how many were left out."""
         counts: Counter[str] = Counter()
-        for function in symbol_table.defined_functions(module).values():
+        for function in defined_functions(module).values():
             # The innermost come first: what they assert may have to be moved again.
-            for op in reversed(walk(function)):
+            for op in reversed(list(function.walk())):
                 if op.name in _HOLDERS:
                     counts += _lift(op)
         return PassResult.of(counts)

@@ -27,22 +27,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.iree.rewrites import carried
 from tfconvert.converter.targets.iree.rewrites.bounds import bound
 from tfconvert.converter.targets.iree.rewrites.checks import late, mixed_up
 from tfconvert.converter.targets.iree.rewrites.context import Context
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.numbers import Numbers
-from tfconvert.converter.targets.iree.rewrites.registry import REFUSED, RULES
+from tfconvert.converter.targets.iree.rewrites.rules import REFUSED, RULES
 from tfconvert.converter.targets.iree.rewrites.shapes import number
 from tfconvert.converter.targets.iree.rewrites.unsigned import without_sign
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, upstream
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import told_at
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -67,7 +65,7 @@ class StablehloToIreeInput:
         module.attributes.pop(POLYMORPHIC, None)
         applied: Counter[str] = Counter()
         warnings: list[Diagnostic] = []
-        for function in symbol_table.defined_functions(module).values():
+        for function in defined_functions(module).values():
             is_bounded = bound(function)
             numbers = _rewrite(function, applied)
             _erase_dead(function)
@@ -108,17 +106,17 @@ def _message(op: Operation) -> str:
 
 def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
     """Rewrites a function; returns the numbers that it has."""
-    for op in walk(function):
+    for op in list(function.walk()):
         if op.name == "stablehlo.while" and carried.keep(op):
             applied[op.name] += 1
     numbers = Numbers()
     gone: set[Operation] = set()
-    for op in walk(function):
+    for op in list(function.walk()):
         if op in gone:
             continue
         without_sign(op)
         rule = RULES.get(op.name)
-        context = Context(Emit(op), numbers)
+        context = Context(LinalgBuilder(op), numbers)
         found = rule.rewrite(op, context) if rule is not None else number(op, context)
         if found is None:
             continue
@@ -127,13 +125,13 @@ def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
         for old, new in zip(op.results, (found,) if isinstance(found, Value) else found, strict=True):
             old.replace_all_uses_with(new)
         if op.regions:
-            gone.update(walk(op))
+            gone.update(list(op.walk()))
         op.erase()
     return numbers
 
 
 def _erase_dead(function: FuncOp) -> None:
-    for op in reversed(walk(function)):
+    for op in reversed(list(function.walk())):
         if op is not function and not _stays(op) and all(result.is_unused for result in op.results):
             op.erase()
 

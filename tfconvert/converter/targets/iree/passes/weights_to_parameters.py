@@ -27,7 +27,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.exporters.stablehlo import is_weight
+from tfconvert.exporters.mlir import is_weight
 from tfconvert.schema.dialects import upstream
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.ir.attribute import Attribute

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.targets.iree.rewrites.context import is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import LE, Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -32,7 +31,7 @@ _MIN_BITS = 12
 
 def bound(function: FuncOp) -> bool:
     """Lets a function check the sizes of its arguments, if it needs that; returns whether they are bounded then."""
-    ops = walk(function)
+    ops = list(function.walk())
     if not any(op.name in _HOLDERS and is_open(*op.operands, *op.results) for op in ops):
         return True
     block = function.regions[0].block
@@ -43,10 +42,10 @@ def bound(function: FuncOp) -> bool:
     width = min(width, _SIZE_BITS)
     if width < _MIN_BITS:
         return False
-    emit = Emit(block.first_op)
+    emit = LinalgBuilder(block.first_op)
     for argument in block.args:
         if _is_open_tensor(argument):
-            _bound(argument, (1 << width) - 1, emit)
+            _bound(emit, argument, (1 << width) - 1)
     return True
 
 
@@ -56,15 +55,15 @@ def _known_bits(value: Value) -> int:
     return int(count * types.numpy_dtype(types.element_of(value.type)).itemsize).bit_length()
 
 
-def _bound(argument: Value, most: int, emit: Emit) -> None:
+def _bound(emit: LinalgBuilder, argument: Value, most: int) -> None:
     """Checks the open sizes of an argument, and says to IREE in which range they are."""
     uses = tuple(argument.uses)
-    held = bits(argument, emit) if is_unsigned(argument) else argument
+    held = bits(emit, argument) if is_unsigned(argument) else argument
     sizes: list[Value] = []
     for axis, dim in enumerate(shape_of(argument)):
         if dim < 0:
             size = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
-            emit.op("cf.assert", (emit.is_(LE, size, emit.index(most)),), (), {"msg": f"a size is above {most}"})
+            emit.op("cf.assert", (emit.is_("LE", size, emit.index(most)),), (), {"msg": f"a size is above {most}"})
             sizes.append(emit.index(emit.clamped(size, 0, most)))
     tied = emit.one("flow.tensor.tie_shape", (held, *sizes), held.type)
     if held is not argument:

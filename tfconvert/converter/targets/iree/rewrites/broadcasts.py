@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import EQ, Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.shapes import with_numbers
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attributes import DenseArrayAttr
@@ -36,12 +36,12 @@ def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
     for axis in unknown:
         size, wanted = numbers.size(value, axis), sizes[places[axis]]
         if size is not wanted:
-            single[axis] = emit.is_(EQ, emit.index(size), emit.index(1))
-            is_equal = emit.is_(EQ, emit.index(size), emit.index(wanted))
+            single[axis] = emit.is_("EQ", emit.index(size), emit.index(1))
+            is_equal = emit.is_("EQ", emit.index(size), emit.index(wanted))
             fits = emit.one("arith.select", (single[axis], single[axis], is_equal), types.I1)
             emit.op("cf.assert", (fits,), (), {"msg": UNEQUAL})
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         indices = []
         for axis, dim in enumerate(own):
             zero = inside.index(0)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.targets.iree.rewrites.context import is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.arith import ConstantOp
@@ -32,17 +31,17 @@ def keep(loop: Operation) -> int:
     places = _removable(loop, step, changed, end.operands)
     variables = [number for number in changed if _is_variable(loop.operands[number])]
     if places or variables:
-        before, inside = Emit(loop), Emit(end)
+        before, inside = LinalgBuilder(loop), LinalgBuilder(end)
         true = before.create(ConstantOp, properties={"value": IntegerAttr.get(1, types.I1)}).results[0]
         # A barrier for tensors would not do: programs of IREE 3.13 don't wait for what is behind one.
         hidden = before.one("util.optimization_barrier", (true,), types.I1)
         for number in places:
-            end.set_operand(number, _chosen(hidden, end.operands[number], step.args[number], inside))
+            end.set_operand(number, _chosen(inside, hidden, end.operands[number], step.args[number]))
         for number in variables:
             value = loop.operands[number]
             zero = before.scalar(0, types.element_of(value.type))
             none = before.one("stablehlo.broadcast_in_dim", (zero,), value.type, {"broadcast_dimensions": ()})
-            loop.set_operand(number, _chosen(hidden, value, none, before))
+            loop.set_operand(number, _chosen(before, hidden, value, none))
     return len(places) + len(variables)
 
 
@@ -72,17 +71,17 @@ def _varying(step: Block, changed: Sequence[int]) -> set[Value]:
     """Returns the values of a step that depend on what the step before has changed."""
     found: set[Value] = {step.args[number] for number in changed}
     for op in step.ops:
-        if any(operand in found for inner in walk(op) for operand in inner.operands):
+        if any(operand in found for inner in op.walk() for operand in inner.operands):
             found.update(op.results)
     return found
 
 
-def _chosen(condition: Value, new: Value, old: Value, emit: Emit) -> Value:
+def _chosen(emit: LinalgBuilder, condition: Value, new: Value, old: Value) -> Value:
     """Inserts a choice of each element, the new one if the condition holds."""
-    one, other = (bits(each, emit) if is_unsigned(each) else each for each in (old, new))
+    one, other = (bits(emit, each) if is_unsigned(each) else each for each in (old, new))
     everything = list(range(len(shape_of(new))))
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         element, by_now = arguments
         return inside.choose(condition, by_now, element)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr
@@ -49,7 +48,7 @@ def late(module: ModuleOp) -> Iterator[Operation]:
 def _late_in(loop: Operation) -> Iterator[Operation]:
     for region in loop.regions:
         has_worked = False
-        for op in (inner for each in region.block.ops for inner in walk(each)):
+        for op in (inner for each in region.block.ops for inner in each.walk()):
             if op.name == _CHECK and has_worked:
                 yield op
             has_worked = has_worked or not (op.name in _NO_WORK or op.dialect == "arith")
@@ -57,7 +56,7 @@ def _late_in(loop: Operation) -> Iterator[Operation]:
 
 def mixed_up(function: FuncOp) -> Iterator[Operation]:
     """Yields the loops that carry several tensors of open sizes; IREE 3.13 may take one for another (see `bounds`)."""
-    for loop in walk(function):
+    for loop in list(function.walk()):
         if loop.name == "stablehlo.while" and sum(is_open(operand) for operand in loop.operands) > 1:
             yield loop
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import EQ, LT, Emit, Index
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.origins import int_of
 from tfconvert.converter.targets.iree.rewrites.products import is_number
 from tfconvert.converter.targets.iree.rewrites.shapes import reshape
@@ -38,11 +38,11 @@ def concatenate(op: Operation, context: Context) -> Value | None:
         narrow.append(column)
     emit = context.emit
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         *columns, chosen, _ = arguments
         place = inside.loop(axis)
         for number in reversed(range(len(columns))):
-            chosen = inside.choose(inside.is_(EQ, place, inside.index(number)), columns[number], chosen)
+            chosen = inside.choose(inside.is_("EQ", place, inside.index(number)), columns[number], chosen)
         return chosen
 
     sizes = [*context.numbers.sizes(op.operands[0])]
@@ -59,19 +59,19 @@ def _vectors(op: Operation, context: Context) -> Value:
     lengths = [context.numbers.size(operand, 0) for operand in op.operands]
     ends: list[Index] = []
     for length in lengths:
-        ends.append(emit.compute("addi", ends[-1], length) if ends else length)
+        ends.append(emit.compute("add", ends[-1], length) if ends else length)
     total = ends[-1]
     filling = emit.element(emit.scalar(0, element))
     whole = []
     for operand, length, end in zip(op.operands, lengths, ends, strict=True):
-        low = [emit.compute("subi", end, length)]
-        whole.append(grown(operand, filling, low, [emit.compute("subi", total, end)], (-1,), emit))
+        low = [emit.compute("subtract", end, length)]
+        whole.append(grown(emit, operand, filling, low, [emit.compute("subtract", total, end)], (-1,)))
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         *parts, chosen, _ = arguments
         place = inside.loop(0)
         for part, end in zip(reversed(parts), reversed(ends[:-1]), strict=True):
-            chosen = inside.choose(inside.is_(LT, place, inside.index(end)), part, chosen)
+            chosen = inside.choose(inside.is_("LT", place, inside.index(end)), part, chosen)
         return chosen
 
     into = emit.empty(element, [total], (-1,))

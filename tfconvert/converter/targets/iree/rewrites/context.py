@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.numbers import Numbers
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -20,7 +20,7 @@ class Context(NamedTuple):
         numbers: The sizes that are known as numbers.
     """
 
-    emit: Emit
+    emit: LinalgBuilder
     numbers: Numbers
 
 

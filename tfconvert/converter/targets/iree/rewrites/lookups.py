@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr
+from tfconvert.schema.dialects.stablehlo import GatherAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX
 from tfconvert.schema.ir.values import Value
@@ -38,11 +38,11 @@ def gather(op: Operation, context: Context) -> Value | None:
         for axis in range(len(result))
     ]
     most = {
-        axis: emit.index(emit.compute("maxsi", emit.compute("subi", indices.size(table, axis), extents[axis]), 0))
+        axis: emit.index(emit.compute("maximum", emit.compute("subtract", indices.size(table, axis), extents[axis]), 0))
         for axis in starting
     }
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         loops = [inside.loop(axis) for axis in range(len(result))]
         found = []
         for axis in range(len(shape_of(table))):
@@ -55,7 +55,7 @@ def gather(op: Operation, context: Context) -> Value | None:
                 if at < len(shape_of(starts)):
                     where.insert(at, inside.index(starting.index(axis)))
                 start = inside.one("arith.index_cast", (inside.element(starts, *where),), INDEX)
-                place = inside.compute("addi", inside.clamped(start, 0, most[axis]), place)
+                place = inside.compute("add", inside.clamped(start, 0, most[axis]), place)
             found.append(inside.index(place))
         return inside.element(table, *found)
 

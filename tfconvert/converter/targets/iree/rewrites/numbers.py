@@ -10,32 +10,27 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tfconvert.converter.targets.iree.rewrites.emit import Emit, Index, constant_ints
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, constant_ints
 from tfconvert.converter.targets.iree.rewrites.origins import carried_from, int_of, ints_of, product_of, source_of
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
 from tfconvert.schema.ir.values import OpResult, Value
 
-# How long a computation is followed.
-_DEEPEST = 64
+# The maximum length of a chain of computations that is followed.
+_MAX_DEPTH = 64
 
-_BINARY = {
-    "stablehlo.add": "addi",
-    "stablehlo.subtract": "subi",
-    "stablehlo.multiply": "muli",
-    "stablehlo.maximum": "maxsi",
-    "stablehlo.minimum": "minsi",
-}
+_BINARY = frozenset(
+    {"stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum"}
+)
 NUMERIC = frozenset({"stablehlo.get_dimension_size", *_BINARY})
 """Ops that make a size, or a number of numbers."""
 
 _OF_TRUTHS = {"stablehlo.and": "arith.andi", "stablehlo.or": "arith.ori"}
-_COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
 
 # The operand that holds the result's sizes.
 _SHAPE_OPERAND = {"stablehlo.dynamic_broadcast_in_dim": 1, "stablehlo.dynamic_iota": 0, "stablehlo.dynamic_reshape": 1}
@@ -98,7 +93,7 @@ class Numbers:
 
     def _read(self, value: Value, axis: int) -> Value:
         emit = after(value)
-        held = bits(value, emit) if is_unsigned(value) else value
+        held = bits(emit, value) if is_unsigned(value) else value
         found = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
         self._dims[value, axis] = found
         before = carried_from(value, axis) or product_of(value, axis)
@@ -135,7 +130,7 @@ class Numbers:
         """
         found = self._elements.get((value, at))
         if found is None:
-            found = self._element(value, at, depth + 1) if depth < _DEEPEST else None
+            found = self._element(value, at, depth + 1) if depth < _MAX_DEPTH else None
             if found is None:
                 emit = after(value)
                 number = emit.element(value, *_places(value, at))
@@ -170,28 +165,26 @@ class Numbers:
         assert isinstance(op, Operation)
         emit = after(value)
         if op.name == "stablehlo.multiply":
-            return self._product(one, other, emit)
+            return self._product(emit, one, other)
         if op.name != "stablehlo.divide":
-            return emit.compute(_BINARY[op.name], one, other)
+            return emit.compute(op.name.removeprefix("stablehlo."), one, other)
         (count, some), (divisor, more) = self.factors(one), self.factors(other)
         if divisor and more and count % divisor == 0 and not more - some:
             # What is left of the elements of a reshape is a size that is known, so that it is the same value.
             found: Index = count // divisor
             for factor in (some - more).elements():
-                found = self._product(found, factor, emit)
+                found = self._product(emit, found, factor)
             return found
-        if isinstance(other, int) and isinstance(one, int) and other > 0 <= one:
-            return one // other
         if isinstance(other, int) and other > 0:
-            return one if other == 1 else emit.one("arith.divsi", (emit.index(one), emit.index(other)), INDEX)
+            return emit.compute("divide", one, other)
         self.has_quotients = True
         # A divisor of zero would be undefined; StableHLO's result is of no use either.
         by = emit.index(other)
-        safe = emit.choose(emit.is_(0, by, emit.index(0)), emit.index(1), by)
-        return emit.one("arith.divsi", (emit.index(one), safe), INDEX)
+        safe = emit.choose(emit.is_("EQ", by, emit.index(0)), emit.index(1), by)
+        return emit.compute("divide", one, safe)
 
-    def _product(self, one: Index, other: Index, emit: Emit) -> Index:
-        found = emit.compute("muli", one, other)
+    def _product(self, emit: LinalgBuilder, one: Index, other: Index) -> Index:
+        found = emit.compute("multiply", one, other)
         if isinstance(found, Value) and found is not one and found is not other:
             self._factors.setdefault(found, (one, other))
         return found
@@ -210,13 +203,13 @@ class Numbers:
         """Returns an element of a tensor of truth values."""
         emit = after(condition)
         op = condition.owner
-        if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _DEEPEST:
+        if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _MAX_DEPTH:
             direction = op.properties["comparison_direction"]
             assert isinstance(direction, EnumeratorAttr)
             if all(_is_signed(operand) for operand in op.operands):
                 one, other = (emit.index(self.element(operand, at, depth + 1)) for operand in op.operands)
-                return emit.is_(_COMPARISONS[direction.value], one, other)
-        if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _DEEPEST:
+                return emit.is_(direction.value, one, other)
+        if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _MAX_DEPTH:
             first, second = (self.truth(operand, at, depth + 1) for operand in op.operands)
             return emit.one(_OF_TRUTHS[op.name], (first, second), types.I1)
         return emit.element(condition, *_places(condition, at))
@@ -249,15 +242,15 @@ _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
 }
 
 
-def after(value: Value) -> Emit:
+def after(value: Value) -> LinalgBuilder:
     """Returns what inserts right after a value is defined."""
     owner = value.owner
     if isinstance(owner, Operation):
         assert owner.next_op is not None
-        emit = Emit(owner.next_op)
+        emit = LinalgBuilder(owner.next_op)
         emit.location = owner.location
         return emit
-    return Emit(owner.first_op)
+    return LinalgBuilder(owner.first_op)
 
 
 def _places(value: Value, at: int) -> list[Index]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tfconvert.schema.dialects import stablehlo, types
-from tfconvert.schema.dialects.stablehlo_attributes import DotAttr
+from tfconvert.schema.dialects.stablehlo import DotAttr
 from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Body, Emit, Index, arithmetic
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Body, Index, LinalgBuilder, arithmetic
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import DotAttr
+from tfconvert.schema.dialects.stablehlo import DotAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType, IntegerType, Signedness
@@ -56,7 +56,7 @@ def is_number(element: Attribute) -> bool:
 def multiply_add(element: Attribute) -> Body:
     """Returns the body of a loop nest that adds a product to what is there."""
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         one, other, total = arguments
         one, other = (_widened(inside, each, element) for each in (one, other))
         product = inside.one(arithmetic(element, "mul"), (one, other), element)
@@ -65,7 +65,7 @@ def multiply_add(element: Attribute) -> Body:
     return body
 
 
-def _widened(inside: Emit, value: Value, element: Attribute) -> Value:
+def _widened(inside: LinalgBuilder, value: Value, element: Attribute) -> Value:
     if value.type is element:
         return value
     return inside.one("arith.extf" if isinstance(element, FloatType) else "arith.extsi", (value,), element)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.products import is_number
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -27,7 +27,7 @@ def rng(op: Operation, context: Context) -> Value | None:
     one = emit.element(emit.scalar(1, element))
     last, wide = emit.one("arith.subi", (count, one), element), emit.one("arith.sitofp", (count,), types.F32)
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         part = inside.one("arith.mulf", (arguments[0], wide), types.F32)
         number = inside.one("arith.fptosi", (part,), element)
         # Rounding may bring the product of the greatest float up to the bound.

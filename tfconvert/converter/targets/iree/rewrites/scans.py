@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit, arithmetic, segments
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder, arithmetic, segments
 from tfconvert.converter.targets.iree.rewrites.products import is_number
 from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, ADD_POWERS, MULTIPLY, SCAN
@@ -17,7 +17,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import Value
 
-Combine = Callable[[Emit, Sequence[Value]], Value]
+Combine = Callable[[LinalgBuilder, Sequence[Value]], Value]
 """Inserts what combines two elements."""
 
 
@@ -37,7 +37,7 @@ def scan(value: Value, initial: Value, axis: int, combine: Combine, context: Con
     rest, kept = [*sizes[:axis], *sizes[axis + 1 :]], (*shape[:axis], *shape[axis + 1 :])
     total = emit.filled(initial, element, rest, kept)
     block = Block(arg_types=(element, element))
-    inside = Emit.at_block_end(block, emit.location)
+    inside = LinalgBuilder.at_block_end(block, emit.location)
     inside.op("iree_linalg_ext.yield", (combine(inside, block.args),), ())
     properties: dict[str, attrs.Value] = {"dimension": axis, "inclusive": True, "operandSegmentSizes": segments(1, 2)}
     found = emit.op("iree_linalg_ext.scan", (value, into, total), (into.type, total.type), properties, (Region(block),))
@@ -56,7 +56,7 @@ def loop(op: Operation, context: Context) -> Sequence[Value] | None:
     count, value = op.operands
     emit, kind = context.emit, value.type
     # Sums and products of bits are those of unsigned integers.
-    held = bits(value, emit) if is_unsigned(value) else value
+    held = bits(emit, value) if is_unsigned(value) else value
     element = types.element_of(held.type)
     if not is_number(element):
         return None
@@ -65,14 +65,14 @@ def loop(op: Operation, context: Context) -> Sequence[Value] | None:
 
 
 def _arithmetic(name: str) -> Combine:
-    def combine(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def combine(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         element = arguments[0].type
         return inside.one(arithmetic(element, name), arguments, element)
 
     return combine
 
 
-def _add_powers(inside: Emit, arguments: Sequence[Value]) -> Value:
+def _add_powers(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
     """Inserts the logarithm of a sum of exponentials; two infinities have no distance."""
     kind = arguments[0].type
     assert isinstance(kind, FloatType)

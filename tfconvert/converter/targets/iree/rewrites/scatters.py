@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import LE, Emit, Index, constant_ints
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, constant_ints
 from tfconvert.converter.targets.iree.rewrites.slices import extract, pad
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import ScatterAttr
+from tfconvert.schema.dialects.stablehlo import ScatterAttr
 from tfconvert.schema.ir.attributes import FALSE
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.operation import Operation
@@ -34,7 +34,7 @@ def scatter(op: Operation, context: Context) -> Value | None:
     parts: list[Index] = [
         1 if axis in gone else numbers.size(update, next(windows)) for axis in range(len(shape_of(value)))
     ]
-    last = [emit.compute("subi", sizes[axis], parts[axis]) for axis in axes]
+    last = [emit.compute("subtract", sizes[axis], parts[axis]) for axis in axes]
     if not axes or _are_inside(places, last):
         return None
     first = axes[0]
@@ -56,11 +56,11 @@ def scatter(op: Operation, context: Context) -> Value | None:
 
 
 def _widened(value: Value, high: Sequence[Index], shape: types.Shape, context: Context) -> Value:
-    """Returns a tensor with room behind its end; one of equal elements is made anew, in its final size."""
+    """Returns a tensor with room behind its end; one of equal elements is made again, in its final size."""
     emit, element = context.emit, types.element_of(value.type)
     owner = value.owner
     if isinstance(owner, Operation) and owner.name in _SPREAD and shape_of(owner.operands[0]) == ():
-        sizes = [emit.compute("addi", *pair) for pair in zip(context.numbers.sizes(value), high, strict=True)]
+        sizes = [emit.compute("add", *pair) for pair in zip(context.numbers.sizes(value), high, strict=True)]
         return emit.filled(owner.operands[0], element, sizes, shape)
     return pad(value, emit.element(emit.scalar(0, element)), (0,) * len(high), high, shape, context)
 
@@ -88,21 +88,21 @@ def _moved(places: Value, last: Sequence[Index], room: Index, dims: ScatterAttr,
     bounds = [emit.index(each) for each in last]
     behind, none = emit.index(room), emit.index(0)
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         loops = [inside.loop(axis) for axis in range(len(shape))]
         starts = []
         for number in range(len(bounds)):
             where: list[Index] = [inside.index(number) if axis == at else loop for axis, loop in enumerate(loops)]
             starts.append(inside.one("arith.index_cast", (inside.element(places, *where),), INDEX))
-        tests = [inside.is_(LE, none, start) for start in starts]
-        tests += [inside.is_(LE, start, bound) for start, bound in zip(starts, bounds, strict=True)]
+        tests = [inside.is_("LE", none, start) for start in starts]
+        tests += [inside.is_("LE", start, bound) for start, bound in zip(starts, bounds, strict=True)]
         is_inside = tests[0]
         for test in tests[1:]:
             is_inside = inside.one("arith.andi", (is_inside, test), types.I1)
         found = inside.choose(is_inside, starts[0], behind)
         for number in range(1, len(starts)):
             other = inside.choose(is_inside, starts[number], none)
-            found = inside.choose(inside.is_(LE, inside.index(number), loops[at]), other, found)
+            found = inside.choose(inside.is_("LE", inside.index(number), loops[at]), other, found)
         return inside.one("arith.index_cast", (found,), element)
 
     into = emit.empty(element, context.numbers.sizes(places), shape)

@@ -1,4 +1,4 @@
-"""Reshapes: dimensions are joined and split where it is known which; else the whole tensor is taken anew."""
+"""Reshapes: dimensions are joined and split where they are known; else the whole tensor is reshaped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Index, segments, split
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, segments, split
 from tfconvert.converter.targets.iree.rewrites.numbers import NUMERIC, after, is_number
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types

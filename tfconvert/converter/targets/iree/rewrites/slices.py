@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import LE, Emit, Index, segments, split
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, segments, split
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.block import Block, Region
@@ -27,12 +27,12 @@ def real_dynamic_slice(op: Operation, context: Context) -> Value:
         assert isinstance(stride, int)
         within(context, start, limit, size)
         is_whole = start == 0 and context.numbers.before(limit) is context.numbers.before(size)
-        length = limit if is_whole else emit.compute("maxsi", emit.compute("subi", limit, start), 0)
-        sizes.append(emit.quotient(emit.compute("addi", length, stride - 1), stride))
-    return extract(emit, value, starts, _as_typed(sizes, result, emit), strides, result)
+        length = limit if is_whole else emit.compute("maximum", emit.compute("subtract", limit, start), 0)
+        sizes.append(emit.compute("floor_divide", emit.compute("add", length, stride - 1), stride))
+    return extract(emit, value, starts, _as_typed(emit, sizes, result), strides, result)
 
 
-def _as_typed(sizes: Sequence[Index], shape: types.Shape, emit: Emit) -> list[Index]:
+def _as_typed(emit: LinalgBuilder, sizes: Sequence[Index], shape: types.Shape) -> list[Index]:
     """Returns sizes, as numbers where the type tells them and only there."""
     return [emit.index(size) if dim < 0 else dim for size, dim in zip(sizes, shape, strict=True)]
 
@@ -48,11 +48,11 @@ def within(context: Context, start: Index, limit: Index, size: Index) -> None:
         tests.append((limit, size))
     for one, other in tests:
         early = _earliest(emit, one, other)
-        is_inside = early.is_(LE, early.index(one), early.index(other))
+        is_inside = early.is_("LE", early.index(one), early.index(other))
         early.op("cf.assert", (is_inside,), (), {"msg": PAST_THE_END})
 
 
-def _earliest(emit: Emit, *numbers: Index) -> Emit:
+def _earliest(emit: LinalgBuilder, *numbers: Index) -> LinalgBuilder:
     """Returns what inserts where all numbers are known first.
 
     A check among a loop's ops is one that IREE 3.13 doesn't wait for, see `Numbers.before`.
@@ -64,13 +64,13 @@ def _earliest(emit: Emit, *numbers: Index) -> Emit:
         return emit
     first = ops[0].next_op if ops else block.first_op
     assert first is not None
-    early = Emit(first)
+    early = LinalgBuilder(first)
     early.location = emit.location
     return early
 
 
 def extract(
-    emit: Emit,
+    emit: LinalgBuilder,
     value: Value,
     starts: Sequence[Index],
     sizes: Sequence[Index],
@@ -98,10 +98,10 @@ def dynamic_update_slice(op: Operation, context: Context) -> Value | None:
     sizes, parts = numbers.sizes(value), numbers.sizes(update)
     starts = []
     for index, size, part in zip(indices, sizes, parts, strict=True):
-        most = emit.compute("maxsi", emit.compute("subi", size, part), 0)
+        most = emit.compute("maximum", emit.compute("subtract", size, part), 0)
         starts.append(0 if most == 0 or size is part else emit.clamped(numbers.element(index), 0, most))
         within(context, 0, part, size)
-    (low, one), (count, other) = split(starts), split(_as_typed(parts, shape_of(update), emit))
+    (low, one), (count, other) = split(starts), split(_as_typed(emit, parts, shape_of(update)))
     properties: dict[str, attrs.Value] = {
         "static_offsets": low,
         "static_sizes": count,
@@ -119,7 +119,7 @@ def dynamic_pad(op: Operation, context: Context) -> Value | None:
     between = [each for each in interior if isinstance(each, int)]
     if len(between) < len(interior):
         return None
-    value = spread(value, filling, between, emit)
+    value = spread(emit, value, filling, between)
     return pad(value, emit.element(filling), low, high, shape_of(op.results[0]), context)
 
 
@@ -129,14 +129,14 @@ def static_pad(op: Operation, context: Context) -> Value | None:
     low, high, between = (axes(op, f"{name}_padding{end}") for name, end in _AMOUNTS)
     if not is_open(value) or min((*low, *high), default=0) >= 0:
         return None
-    value = spread(value, filling, between, context.emit)
+    value = spread(context.emit, value, filling, between)
     return pad(value, context.emit.element(filling), low, high, shape_of(op.results[0]), context)
 
 
 _AMOUNTS = (("edge", "_low"), ("edge", "_high"), ("interior", ""))
 
 
-def spread(value: Value, filling: Value, between: Sequence[int], emit: Emit) -> Value:
+def spread(emit: LinalgBuilder, value: Value, filling: Value, between: Sequence[int]) -> Value:
     """Returns a value with a number of elements put between its own along each axis."""
     if not any(between):
         return value
@@ -155,17 +155,17 @@ def pad(
     """Returns a value with a scalar put around it; less than none takes elements away."""
     emit = context.emit
     value = _cut(value, low, high, context)
-    low, high = ([emit.compute("maxsi", each, 0) for each in amounts] for amounts in (low, high))
-    return grown(value, filling, low, high, shape, emit)
+    low, high = ([emit.compute("maximum", each, 0) for each in amounts] for amounts in (low, high))
+    return grown(emit, value, filling, low, high, shape)
 
 
 def grown(
-    value: Value, filling: Value, low: Sequence[Index], high: Sequence[Index], shape: types.Shape, emit: Emit
+    emit: LinalgBuilder, value: Value, filling: Value, low: Sequence[Index], high: Sequence[Index], shape: types.Shape
 ) -> Value:
     """Returns a value with no less than no elements put around it."""
     rank = len(low)
     block = Block(arg_types=(INDEX,) * rank)
-    Emit.at_block_end(block, emit.location).op("tensor.yield", (filling,), ())
+    LinalgBuilder.at_block_end(block, emit.location).op("tensor.yield", (filling,), ())
     (first, one), (last, other) = split(low), split(high)
     properties: dict[str, attrs.Value] = {
         "static_low": first,
@@ -189,10 +189,10 @@ def _cut(value: Value, low: Sequence[Index], high: Sequence[Index], context: Con
     if all(isinstance(each, int) and each >= 0 for each in (*low, *high)):
         return value
     emit = context.emit
-    starts = [emit.compute("maxsi", emit.compute("subi", 0, each), 0) for each in low]
-    ends = [emit.compute("maxsi", emit.compute("subi", 0, each), 0) for each in high]
+    starts = [emit.compute("maximum", emit.compute("subtract", 0, each), 0) for each in low]
+    ends = [emit.compute("maximum", emit.compute("subtract", 0, each), 0) for each in high]
     sizes = []
     for size, start, end in zip(context.numbers.sizes(value), starts, ends, strict=True):
-        sizes.append(emit.compute("maxsi", emit.compute("subi", emit.compute("subi", size, start), end), 0))
+        sizes.append(emit.compute("maximum", emit.compute("subtract", emit.compute("subtract", size, start), end), 0))
     shape = tuple([size if isinstance(size, int) else -1 for size in sizes])
     return extract(emit, value, starts, sizes, (1,) * len(sizes), shape)

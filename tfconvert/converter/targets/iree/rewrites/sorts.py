@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.converter.targets.iree.rewrites.slices import extract, within
 from tfconvert.schema.dialects import stablehlo, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -164,7 +164,7 @@ class _Work:
         everything = list(range(len(self._shape)))
         into = emit.empty(types.element_of(value.type), self._sizes, self._shape)
 
-        def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+        def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
             place = inside.one("arith.index_cast", arguments[:1], inside.index(0).type)
             return inside.element(value, *[place if at == axis else inside.loop(at) for at in everything])
 

@@ -12,7 +12,7 @@ from tfconvert.converter.targets.iree.rewrites.products import multiply_add
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType

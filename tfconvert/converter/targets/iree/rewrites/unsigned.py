@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.targets.iree.rewrites.emit import Emit
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -37,7 +37,7 @@ def is_unsigned(value: Value) -> bool:
     return isinstance(element, IntegerType) and element.signedness is Signedness.UNSIGNED
 
 
-def bits(value: Value, emit: Emit) -> Value:
+def bits(emit: LinalgBuilder, value: Value) -> Value:
     """Returns a tensor with signless elements of the same bits."""
     return emit.one("stablehlo.bitcast_convert", (value,), _signless(value))
 
@@ -49,18 +49,18 @@ def without_sign(op: Operation) -> None:
     for region in op.regions:
         for value in (*region.block.args, *[result for inner in region.block.ops for result in inner.results]):
             value.type = _signless(value)
-    emit = Emit(op)
+    emit = LinalgBuilder(op)
     for number, operand in enumerate(op.operands):
         if is_unsigned(operand):
-            op.set_operand(number, bits(operand, emit))
+            op.set_operand(number, bits(emit, operand))
     after = op.next_op
     assert after is not None
     for result in op.results:
         if is_unsigned(result):
-            _give_sign(result, Emit(after))
+            _give_sign(LinalgBuilder(after), result)
 
 
-def _give_sign(result: OpResult, emit: Emit) -> None:
+def _give_sign(emit: LinalgBuilder, result: OpResult) -> None:
     """Makes a result signless; what uses it gets it with its sign."""
     kind, uses = result.type, tuple(result.uses)
     result.type = _signless(result)

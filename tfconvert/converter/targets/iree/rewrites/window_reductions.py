@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import Body, Emit, Index, Map
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Body, Index, LinalgBuilder, Map
 from tfconvert.converter.targets.iree.rewrites.products import is_number
 from tfconvert.converter.targets.iree.rewrites.scans import scan
 from tfconvert.converter.targets.iree.rewrites.windows import padded, padding_of, slid
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import Value
@@ -69,10 +69,10 @@ class _Windows(NamedTuple):
             found.append(f"{step} + d{rank + wide.index(at)} * {self.dilations[at]}" if at in wide else step)
         return found
 
-    def counts(self, sizes: Sequence[Index], emit: Emit) -> list[Index]:
+    def counts(self, emit: LinalgBuilder, sizes: Sequence[Index]) -> list[Index]:
         """Returns how many windows fit along each axis of a padded operand."""
         extents = [(size - 1) * dilation + 1 for size, dilation in zip(self.sizes, self.dilations, strict=True)]
-        return [slid(*each, emit) for each in zip(sizes, extents, self.strides, strict=True)]
+        return [slid(emit, *each) for each in zip(sizes, extents, self.strides, strict=True)]
 
     def reduced(
         self, values: Sequence[Value], beside: Sequence[Value], into: Value, body: Body, context: Context
@@ -83,7 +83,7 @@ class _Windows(NamedTuple):
             values: Padded operands.
             beside: Tensors of the result's sizes.
             into: What the result is at first.
-            body: As for `Emit.loops`; it also takes an element of the window, which has no value.
+            body: As for `LinalgBuilder.loops`; it also takes an element of the window, which has no value.
             context: Where it is inserted.
         """
         rank, wide, emit = len(self.sizes), self.wide, context.emit
@@ -122,10 +122,10 @@ def _combined(
     """Returns what an op of `arith` makes of each window, the padded operand, and the sizes of the result."""
     element = types.element_of(value.type)
     whole, sizes = padded(value, initial, range(len(windows.sizes)), windows.amounts, windows.between, context)
-    counts = windows.counts(sizes, context.emit)
+    counts = windows.counts(context.emit, sizes)
     into = context.emit.filled(initial, element, counts, shape_of(op.results[0]))
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         return inside.one(name, (arguments[-1], arguments[0]), element)
 
     return windows.reduced([whole], [], into, body, context), whole, counts
@@ -142,7 +142,7 @@ def _greatest(op: Operation, context: Context) -> Sequence[Value] | None:
     numbers, _ = padded(places, nowhere, range(len(windows.sizes)), windows.amounts, windows.between, context)
     into = context.emit.filled(nowhere, index, counts, shape_of(op.results[1]))
 
-    def body(inside: Emit, arguments: Sequence[Value]) -> Value:
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         one, place, best, _, so_far = arguments
         is_it = inside.one("arith.cmpf", (one, best), types.I1, {"predicate": _EQUAL})
         return inside.choose(is_it, inside.one("arith.minsi", (place, so_far), index), so_far)

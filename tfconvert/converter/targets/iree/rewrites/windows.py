@@ -10,12 +10,12 @@ import numpy as np
 from tfconvert.converter.targets.iree.rewrites import slices
 from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
 from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.emit import DYNAMIC, Emit, Index, segments
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import DYNAMIC, Index, LinalgBuilder, segments
 from tfconvert.converter.targets.iree.rewrites.products import is_number, multiply_add
 from tfconvert.converter.targets.iree.rewrites.shapes import reshape
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr
+from tfconvert.schema.dialects.stablehlo import ConvAttr
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
@@ -87,11 +87,11 @@ def convolution(op: Operation, context: Context) -> Value | None:
     zero = context.emit.scalar(0, types.element_of(value.type))
     between = [each - 1 for each in axes(op, "lhs_dilation") or (1,) * count]
     wide, sizes = padded(value, zero, layout.spatial, amounts, between, context)
-    kernel = _turned(op, kernel, layout, context.emit)
+    kernel = _turned(context.emit, op, kernel, layout)
     return _Convolution(op, wide, kernel, layout, sizes, context).emit()
 
 
-def _turned(op: Operation, kernel: Value, layout: _Layout, emit: Emit) -> Value:
+def _turned(emit: LinalgBuilder, op: Operation, kernel: Value, layout: _Layout) -> Value:
     """Returns a kernel in the order of its image, input and output channels, reversed where the op says so."""
     turned = axes(op, "window_reversal")
     backwards = tuple([layout.kernel[at] for at, is_turned in enumerate(turned) if is_turned])
@@ -122,10 +122,10 @@ def padded(
         low[axis], high[axis], inside[axis] = before, after, more
         size = sizes[axis]
         if more:
-            last = emit.compute("maxsi", emit.compute("subi", size, 1), 0)
-            size = emit.compute("addi", size, emit.compute("muli", last, more))
-        both = emit.compute("addi", before, after)
-        sizes[axis] = emit.compute("addi", size, both)
+            last = emit.compute("maximum", emit.compute("subtract", size, 1), 0)
+            size = emit.compute("add", size, emit.compute("multiply", last, more))
+        both = emit.compute("add", before, after)
+        sizes[axis] = emit.compute("add", size, both)
     known = [each for each in (*low, *high) if isinstance(each, int)]
     if len(known) == 2 * rank and min(known, default=0) >= 0:
         if any(known) or any(inside):
@@ -143,7 +143,7 @@ def padded(
             kind = types.tensor(types.element_of(value.type), shape)
             value = emit.one("stablehlo.pad", (value, filling), kind, properties)
         return value, sizes
-    value = slices.spread(value, filling, inside, emit)
+    value = slices.spread(emit, value, filling, inside)
     shape = tuple([size if isinstance(size, int) else -1 for size in sizes])
     return slices.pad(value, emit.element(filling), low, high, shape, context), sizes
 
@@ -172,7 +172,7 @@ class _Convolution:
         self._element = types.element_of(op.results[0].type)
         self._groups = _groups(op, "feature_group_count")
         self._image = [
-            slid(sizes[axis], (size - 1) * dilation + 1, stride, context.emit)
+            slid(context.emit, sizes[axis], (size - 1) * dilation + 1, stride)
             for axis, size, dilation, stride in zip(
                 layout.spatial, self._window, self._dilations, self._strides, strict=True
             )
@@ -215,7 +215,7 @@ class _Convolution:
         emit, shape = self._context.emit, shape_of(self._op.results[0])
         into = self._into(self._result_sizes([shape[-1]]), shape)
         block = Block(arg_types=(self._element,) * 3)
-        inside = Emit.at_block_end(block, emit.location)
+        inside = LinalgBuilder.at_block_end(block, emit.location)
         inside.op("linalg.yield", (multiply_add(self._element)(inside, block.args),), ())
         properties: dict[str, attrs.Value] = {
             "strides": _vector(self._strides),
@@ -259,10 +259,10 @@ class _Convolution:
 _NAMED = {1: "linalg.conv_1d_nwc_wcf", 2: "linalg.conv_2d_nhwc_hwcf", 3: "linalg.conv_3d_ndhwc_dhwcf"}
 
 
-def slid(size: Index, extent: int, stride: int, emit: Emit) -> Index:
+def slid(emit: LinalgBuilder, size: Index, extent: int, stride: int) -> Index:
     """Returns how many windows fit."""
-    room = emit.compute("subi", size, extent) if not isinstance(size, int) else max(size - extent, -stride)
-    return emit.compute("addi", emit.quotient(room, stride), 1)
+    room = emit.compute("subtract", size, extent) if not isinstance(size, int) else max(size - extent, -stride)
+    return emit.compute("add", emit.compute("floor_divide", room, stride), 1)
 
 
 def _split(value: Value, axis: int, groups: int, sizes: Sequence[Index], context: Context) -> Value:

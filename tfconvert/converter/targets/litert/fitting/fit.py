@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.ir import edit
-from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.kernel_outcomes import HIGHEST_RANK
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.dims import product
 from tfconvert.schema.dialects.tensor_data import Array
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl import call_of
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernel_conditions import is_plain
+from tfconvert.schema.tflite.kernels import is_plain
 from tfconvert.schema.tflite.versions import Call, Operand
 
 ANY = object()
@@ -286,7 +286,7 @@ def fit(op: tfl.TFLOp, in_steps: bool = True) -> str:
     if not is_plain(call):
         return ""
     if _is_empty(op):
-        edit.replace_op(op, [_nothing(TflBuilder(op), result.type) for result in op.results])
+        edit.replace_op(op, [_nothing(TFLBuilder(op), result.type) for result in op.results])
         return "empty"
     form_of = FORMS.get(op.op_name)
     form = form_of(op) if form_of is not None else None
@@ -310,14 +310,14 @@ def _is_empty(op: tfl.TFLOp) -> bool:
     return all(shape is not None and 0 in shape and types.is_static(shape) for shape in shapes)
 
 
-def _nothing(builder: TflBuilder, kind: Attribute) -> Value:
+def _nothing(builder: TFLBuilder, kind: Attribute) -> Value:
     element = types.element_of(kind)
     return builder.constant(np.zeros(types.shape_of(kind) or (), types.numpy_dtype(element)), element)
 
 
 def _in_steps(op: tfl.TFLOp, steps: Steps) -> list[tfl.TFLOp]:
     """Replaces an operator by two that are done one after the other, and returns them."""
-    builder, value, inserted = TflBuilder(op), op.operands[0], list[tfl.TFLOp]()
+    builder, value, inserted = TFLBuilder(op), op.operands[0], list[tfl.TFLOp]()
     for parameter, shape, options in steps:
         fields = tfl.option_fields(op.op_name)
         properties = {name: tfl.to_attribute(fields[name], each) for name, each in options.items()}
@@ -361,7 +361,7 @@ def _can_reshape(one: Operand, other: Operand) -> bool:
 
 
 def _reshape(op: tfl.TFLOp, form: Form) -> None:
-    before = TflBuilder(op)
+    before = TFLBuilder(op)
     operands = [_reshaped(before, value, other) for value, other in zip(op.operands, form.operands, strict=True)]
     kinds = [
         types.tensor(types.element_of(result.type), shape)
@@ -376,7 +376,7 @@ def _reshape(op: tfl.TFLOp, form: Form) -> None:
     edit.replace_op(op, results)
 
 
-def _reshaped(builder: TflBuilder, value: Value, shape: Shape | Array | None) -> Value:
+def _reshaped(builder: TFLBuilder, value: Value, shape: Shape | Array | None) -> Value:
     if shape is None or (isinstance(shape, tuple) and types.shape_of(value.type) == shape and -1 not in shape):
         return value
     if isinstance(shape, np.ndarray):
@@ -417,7 +417,7 @@ def _tflite(element: Attribute) -> str:
 
 
 def _widen(op: tfl.TFLOp, narrow: Attribute) -> None:
-    builder, wide = TflBuilder(op), WIDER[narrow]
+    builder, wide = TFLBuilder(op), WIDER[narrow]
     operands = [_cast(builder, value, narrow, wide) for value in op.operands]
     kinds = [
         types.tensor(wide, types.shape_of(result.type)) if types.element_of(result.type) == narrow else result.type
@@ -431,7 +431,7 @@ def _widen(op: tfl.TFLOp, narrow: Attribute) -> None:
     edit.replace_op(op, results)
 
 
-def _cast(builder: TflBuilder, value: Value, source: Attribute, target: Attribute) -> Value:
+def _cast(builder: TFLBuilder, value: Value, source: Attribute, target: Attribute) -> Value:
     if types.element_of(value.type) != source:
         return value
     options = {"in_data_type": _tflite(source), "out_data_type": _tflite(target)}

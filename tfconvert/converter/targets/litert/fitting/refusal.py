@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.locations import found_at
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl import call_of
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernel_conditions import rank_of
-from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG, Outcome
+from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG, Outcome, rank_of
 
 CODE = "unfit-kernel"
 

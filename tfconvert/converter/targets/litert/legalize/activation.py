@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -15,29 +15,29 @@ _SELU_SCALE = 1.0507009873554805
 _SELU_ALPHA = 1.6732632423543772
 
 
-def _relu(op: Operation, emit: Emit) -> Value:
+def _relu(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Maximum", op.operands[0], 0)
 
 
-def _relu6(op: Operation, emit: Emit) -> Value:
+def _relu6(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Minimum", emit.binary("Maximum", op.operands[0], 0), 6)
 
 
-def _selu(op: Operation, emit: Emit) -> Value:
+def _selu(op: Operation, emit: LiteRTBuilder) -> Value:
     """`scale * elu(x, alpha)`: the negative side of elu is scaled by alpha, the positive one is not."""
     x = op.operands[0]
     negative = emit.binary("Mul", emit.unary("Elu", emit.binary("Minimum", x, 0.0)), _SELU_SCALE * _SELU_ALPHA)
     return emit.binary("AddV2", emit.binary("Mul", emit.unary("Relu", x), _SELU_SCALE), negative)
 
 
-def _softplus(op: Operation, emit: Emit) -> Value:
+def _softplus(op: Operation, emit: LiteRTBuilder) -> Value:
     """`max(x, 0) + log(1 + exp(-|x|))`, which never overflows."""
     x = op.operands[0]
     small = emit.unary("Exp", emit.unary("Neg", emit.unary("Abs", x)))
     return emit.binary("AddV2", emit.unary("Relu", x), emit.unary("Log1p", small))
 
 
-def _softsign(op: Operation, emit: Emit) -> Value:
+def _softsign(op: Operation, emit: LiteRTBuilder) -> Value:
     x = op.operands[0]
     return emit.binary("RealDiv", x, emit.binary("AddV2", emit.unary("Abs", x), 1.0))
 
@@ -47,17 +47,17 @@ def _has_axis(op: Operation) -> Failure | None:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("Relu", "relu", _FLOAT),
+    BuiltinRow("Relu", "relu", _FLOAT),
     Lowering("Relu", "Maximum", _relu, "i32 i64 i8 ui8 i16"),
-    Row("Relu6", "relu6", _FLOAT),
+    BuiltinRow("Relu6", "relu6", _FLOAT),
     Lowering("Relu6", "Maximum Minimum", _relu6, "i32 i64 i8 ui8 i16"),
-    Row("LeakyRelu", "leaky_relu", _FLOAT, options={"alpha": Attr("alpha", 0.2)}),
-    Row("Elu", "elu", _FLOAT),
+    BuiltinRow("LeakyRelu", "leaky_relu", _FLOAT, options={"alpha": Attr("alpha", 0.2)}),
+    BuiltinRow("Elu", "elu", _FLOAT),
     Lowering("Selu", "Elu Mul AddV2", _selu, _FLOAT),
-    Row("Sigmoid", "logistic", _FLOAT),
-    Row("Tanh", "tanh", _FLOAT),
-    Row("Softmax", "softmax", _FLOAT, options={"beta": 1.0}, constraint=_has_axis),
-    Row("LogSoftmax", "log_softmax", _FLOAT, constraint=_has_axis),
+    BuiltinRow("Sigmoid", "logistic", _FLOAT),
+    BuiltinRow("Tanh", "tanh", _FLOAT),
+    BuiltinRow("Softmax", "softmax", _FLOAT, options={"beta": 1.0}, constraint=_has_axis),
+    BuiltinRow("LogSoftmax", "log_softmax", _FLOAT, constraint=_has_axis),
     Lowering("Softplus", "Exp Log1p", _softplus, _FLOAT),
     Lowering("Softsign", "Abs RealDiv", _softsign, _FLOAT),
 )

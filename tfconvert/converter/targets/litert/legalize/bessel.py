@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.formulas import Formula
-from tfconvert.ops.kernels.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.ops.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -20,7 +20,7 @@ def _polynomial(x: Formula, coefficients: Sequence[float]) -> Formula:
     return value
 
 
-def _i0e(op: Operation, emit: Emit) -> Value:
+def _i0e(op: Operation, emit: LiteRTBuilder) -> Value:
     size = abs(Formula(emit, op.operands[0]))
     part = size * (1 / BESSEL_I0_BOUND)
     middle = _polynomial(part.apply("Square"), BESSEL_I0_MIDDLE) * size.apply("Neg").apply("Exp")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row, all_of, element_name
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering, all_of, element_name
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -78,7 +78,7 @@ def _fit_ones(op: Operation) -> bool:
     return max(_width(op), 0) * (length if length >= 0 else _GUESS) <= _ONE_HOT_LIMIT
 
 
-def _count(op: Operation, emit: Emit) -> Value:
+def _count(op: Operation, emit: LiteRTBuilder) -> Value:
     """Counts how often each number occurs in a row; numbers that are too large are not counted."""
     values = op.operands[0]
     shape = types.shape_of(values.type) or ()
@@ -87,13 +87,13 @@ def _count(op: Operation, emit: Emit) -> Value:
     kind = result if element_name(result) in _COUNTED else types.I32
     size = emit.scalar(width, types.I32) if width >= 0 else emit.reshape(emit.i32(op.operands[1]), ())
     if _fit_ones(op):
-        counts = _count_ones(op, emit, size, (*shape, width), kind)
+        counts = _count_ones(emit, op, size, (*shape, width), kind)
     else:
-        counts = _count_segments(op, emit, size, width)
+        counts = _count_segments(emit, op, size, width)
     return emit.cast(counts, result)
 
 
-def _count_ones(op: Operation, emit: Emit, size: Value, shape: types.Shape, kind: Attribute) -> Value:
+def _count_ones(emit: LiteRTBuilder, op: Operation, size: Value, shape: types.Shape, kind: Attribute) -> Value:
     """Writes every value as ones and zeros, and adds these up."""
     limits = emit.scalar(1, kind), emit.scalar(0, kind)
     ones = emit.tf("OneHot", (op.operands[0], size, *limits), types.tensor(kind, shape), {"axis": -1})
@@ -109,7 +109,7 @@ def _count_ones(op: Operation, emit: Emit, size: Value, shape: types.Shape, kind
     return _at_most_one(emit, counts) if is_binary else counts
 
 
-def _count_segments(op: Operation, emit: Emit, size: Value, width: int) -> Value:
+def _count_segments(emit: LiteRTBuilder, op: Operation, size: Value, width: int) -> Value:
     """Adds up a one for each value in the segment that the value names; values of -1 are left out."""
     values = emit.limited_i32(op.operands[0])
     shape = types.shape_of(values.type) or ()
@@ -138,7 +138,7 @@ def _count_segments(op: Operation, emit: Emit, size: Value, width: int) -> Value
     return emit.reshape(sums, (*rows, width)) if rows else sums
 
 
-def _at_most_one(emit: Emit, counts: Value) -> Value:
+def _at_most_one(emit: LiteRTBuilder, counts: Value) -> Value:
     return emit.binary("Minimum", counts, 1)
 
 
@@ -151,7 +151,7 @@ def _no_boundaries(op: Operation) -> Failure | None:
     return Failure("there are boundaries") if tf.get(op, "boundaries") else None
 
 
-def _one_bucket(op: Operation, emit: Emit) -> Value:
+def _one_bucket(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("ZerosLike", (emit.cast(op.operands[0], types.I32),), op.results[0].type)
 
 
@@ -161,5 +161,5 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("DenseBincount", "OneHot Sum", _count, "i32 i64", _COUNTABLE),
     Lowering("Bincount", "OneHot Sum", _count, "i32", _COUNTABLE),
     Lowering("Bucketize", "Cast ZerosLike", _one_bucket, "f32 f64 i32 i64", _no_boundaries, benefit=3),
-    Row("Bucketize", "bucketize", "f32 f64 i32 i64", options={"boundaries": Attr("boundaries")}),
+    BuiltinRow("Bucketize", "bucketize", "f32 f64 i32 i64", options={"boundaries": Attr("boundaries")}),
 )

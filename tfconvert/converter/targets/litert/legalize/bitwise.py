@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row, element_name
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering, element_name
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -16,17 +16,17 @@ _WIDER = {**dict.fromkeys(_SMALL.split(), types.I32), "ui32": types.I64}
 _SIGN_BIT = -(1 << 31)
 
 
-def _invert(op: Operation, emit: Emit) -> Value:
+def _invert(op: Operation, emit: LiteRTBuilder) -> Value:
     """Flips all bits: exclusive or with all ones."""
     ones = emit.constant(np.array(-1).astype(types.numpy_dtype(types.element_of(op.operands[0].type))))
     return emit.tf("BitwiseXor", (op.operands[0], ones), op.results[0].type)
 
 
-def _bitwise_and(op: Operation, emit: Emit) -> Value:
+def _bitwise_and(op: Operation, emit: LiteRTBuilder) -> Value:
     return _conjunction(emit, *op.operands)
 
 
-def _conjunction(emit: Emit, x: Value, y: Value) -> Value:
+def _conjunction(emit: LiteRTBuilder, x: Value, y: Value) -> Value:
     """`x + y` is `(x ^ y) + 2 * (x & y)`: all but the highest bit follows from that, which gets lost on the way."""
     twice = emit.binary("Sub", emit.binary("AddV2", x, y), emit.binary("BitwiseXor", x, y))
     unsigned = types.element_type(22)
@@ -37,12 +37,12 @@ def _conjunction(emit: Emit, x: Value, y: Value) -> Value:
     return emit.binary("BitwiseXor", lower, emit.select(both, emit.scalar(_SIGN_BIT, types.I32), 0))
 
 
-def _bitwise_or(op: Operation, emit: Emit) -> Value:
+def _bitwise_or(op: Operation, emit: LiteRTBuilder) -> Value:
     x, y = op.operands
     return emit.binary("BitwiseXor", emit.binary("BitwiseXor", x, y), _conjunction(emit, x, y))
 
 
-def _left_shift(op: Operation, emit: Emit) -> Value:
+def _left_shift(op: Operation, emit: LiteRTBuilder) -> Value:
     """Multiplies by a power of two from a table: `pow` of integers is a machine's power of doubles, cut off.
 
     Fewer places than none are none, and more than there are bits are one less than there are.
@@ -61,8 +61,8 @@ def _left_shift(op: Operation, emit: Emit) -> Value:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("BitwiseXor", "bitwise_xor", _WORDS),
-    Row("RightShift", "right_shift", _WORDS),
+    BuiltinRow("BitwiseXor", "bitwise_xor", _WORDS),
+    BuiltinRow("RightShift", "right_shift", _WORDS),
     Lowering("Invert", "BitwiseXor", _invert, _WORDS),
     Lowering("BitwiseAnd", "BitwiseXor RightShift Less", _bitwise_and, "i32"),
     Lowering("BitwiseOr", "BitwiseXor RightShift Less", _bitwise_or, "i32"),

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -37,7 +37,7 @@ def _moved(values: Sequence[Any], permutation: Sequence[int]) -> list[Any]:
     return [values[size * axis + i] for axis in permutation for i in range(size)]
 
 
-def _with_channels_last(op: Operation, emit: Emit, operand: int, sizes: int | None = None) -> list[Value]:
+def _with_channels_last(emit: LiteRTBuilder, op: Operation, operand: int, sizes: int | None = None) -> list[Value]:
     rank = _rank_of(op)
     to_last = (0, *range(2, rank), 1)
     to_first = (0, rank - 1, *range(1, rank - 1))
@@ -58,7 +58,7 @@ def _with_channels_last(op: Operation, emit: Emit, operand: int, sizes: int | No
     return [emit.transpose(created.results[0], to_first), *created.results[1:]]
 
 
-def _moved_sizes(emit: Emit, sizes: Value, permutation: Sequence[int]) -> Value:
+def _moved_sizes(emit: LiteRTBuilder, sizes: Value, permutation: Sequence[int]) -> Value:
     if types.shape_of(sizes.type) == (2,):
         return sizes  # They are height and width wherever the channels are.
     constant = tensor_data.constant_of(sizes)
@@ -68,12 +68,12 @@ def _moved_sizes(emit: Emit, sizes: Value, permutation: Sequence[int]) -> Value:
     return emit.tf("GatherV2", (emit.i32(sizes), emit.ints(permutation), axis), types.tensor(types.I32, (4,)))
 
 
-def _first_operand(op: Operation, emit: Emit) -> list[Value]:
-    return _with_channels_last(op, emit, 0)
+def _first_operand(op: Operation, emit: LiteRTBuilder) -> list[Value]:
+    return _with_channels_last(emit, op, 0)
 
 
-def _third_operand(op: Operation, emit: Emit) -> list[Value]:
-    return _with_channels_last(op, emit, 2, sizes=0)
+def _third_operand(op: Operation, emit: LiteRTBuilder) -> list[Value]:
+    return _with_channels_last(emit, op, 2, sizes=0)
 
 
 def _permutations(op: Operation) -> tuple[Operation, list[int]] | None:
@@ -96,7 +96,7 @@ def _follows_transpose(op: Operation) -> Failure | None:
     return Failure("no transpose comes before it") if _permutations(op) is None else None
 
 
-def _merge_transposes(op: Operation, emit: Emit) -> Value:
+def _merge_transposes(op: Operation, emit: LiteRTBuilder) -> Value:
     found = _permutations(op)
     assert found is not None
     before, permutation = found

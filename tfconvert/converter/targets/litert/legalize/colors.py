@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.targets.litert.legalize.builder import Emit, Operand
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, rank_is_known
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, Operand
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -13,7 +13,7 @@ from tfconvert.schema.ir.values import Value
 _FLOAT = "f32"
 
 
-def _contrast(op: Operation, emit: Emit) -> Value:
+def _contrast(op: Operation, emit: LiteRTBuilder) -> Value:
     """Moves pixels away from, or towards, the mean of their image and channel."""
     images, factor = op.operands
     rank = len(types.shape_of(images.type) or ())
@@ -21,16 +21,16 @@ def _contrast(op: Operation, emit: Emit) -> Value:
     return emit.binary("AddV2", emit.binary("Mul", emit.binary("Sub", images, mean), factor), mean)
 
 
-def _channels(emit: Emit, images: Value) -> Sequence[Value]:
+def _channels(emit: LiteRTBuilder, images: Value) -> Sequence[Value]:
     channel = types.tensor(types.F32, (types.shape_of(images.type) or ())[:-1])
     return emit.tf_op("Unpack", (images,), (channel,) * 3, {"axis": -1, "num": 3}).results
 
 
-def _image(emit: Emit, op: Operation, channels: Sequence[Value]) -> Value:
+def _image(emit: LiteRTBuilder, op: Operation, channels: Sequence[Value]) -> Value:
     return emit.tf("Pack", channels, op.results[0].type, {"axis": -1, "N": len(channels)})
 
 
-def _hue_saturation_value(emit: Emit, images: Value) -> tuple[Value, Value, Value]:
+def _hue_saturation_value(emit: LiteRTBuilder, images: Value) -> tuple[Value, Value, Value]:
     red, green, blue = _channels(emit, images)
     value, least = (emit.binary(extreme, emit.binary(extreme, red, green), blue) for extreme in ("Maximum", "Minimum"))
     span = emit.binary("Sub", value, least)
@@ -46,7 +46,7 @@ def _hue_saturation_value(emit: Emit, images: Value) -> tuple[Value, Value, Valu
     return emit.select(emit.compare("Less", hue, 0), emit.binary("AddV2", hue, 1.0), hue), saturation, value
 
 
-def _red_green_blue(emit: Emit, hue: Value, saturation: Value, value: Value) -> list[Value]:
+def _red_green_blue(emit: LiteRTBuilder, hue: Value, saturation: Value, value: Value) -> list[Value]:
     at = emit.binary("Mul", hue, 6.0)
     grey = emit.binary("Sub", 1.0, saturation)
 
@@ -62,27 +62,27 @@ def _red_green_blue(emit: Emit, hue: Value, saturation: Value, value: Value) -> 
     return [emit.binary("Mul", each, value) for each in mixed]
 
 
-def _unit(emit: Emit, x: Operand) -> Value:
+def _unit(emit: LiteRTBuilder, x: Operand) -> Value:
     return emit.binary("Maximum", emit.binary("Minimum", x, 1.0), 0.0)
 
 
-def _to_hsv(op: Operation, emit: Emit) -> Value:
+def _to_hsv(op: Operation, emit: LiteRTBuilder) -> Value:
     return _image(emit, op, _hue_saturation_value(emit, op.operands[0]))
 
 
-def _to_rgb(op: Operation, emit: Emit) -> Value:
+def _to_rgb(op: Operation, emit: LiteRTBuilder) -> Value:
     hue, saturation, value = _channels(emit, op.operands[0])
     return _image(emit, op, _red_green_blue(emit, hue, saturation, value))
 
 
-def _saturation(op: Operation, emit: Emit) -> Value:
+def _saturation(op: Operation, emit: LiteRTBuilder) -> Value:
     images, scale = op.operands
     hue, saturation, value = _hue_saturation_value(emit, images)
     scaled = _unit(emit, emit.binary("Mul", saturation, scale))
     return _image(emit, op, _red_green_blue(emit, hue, scaled, value))
 
 
-def _hue(op: Operation, emit: Emit) -> Value:
+def _hue(op: Operation, emit: LiteRTBuilder) -> Value:
     images, delta = op.operands
     hue, saturation, value = _hue_saturation_value(emit, images)
     rotated = emit.binary("FloorMod", emit.binary("AddV2", hue, delta), 1.0)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import INT32, Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import INT32, LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -69,7 +69,7 @@ def explicit_pads(op: Operation) -> Pads | None:
     return tuple(zip(values[::2], values[1::2], strict=False))
 
 
-def _padded(op: Operation, emit: Emit) -> tuple[Value, str]:
+def _padded(op: Operation, emit: LiteRTBuilder) -> tuple[Value, str]:
     """Returns the input, padded if that needs an op of its own, and the builtin's kind of padding."""
     pads = explicit_pads(op)
     if pads is None:
@@ -88,7 +88,7 @@ def _geometry(op: Operation, padding: str) -> dict[str, Any]:
     return options
 
 
-def _zero_bias(emit: Emit, channels: int) -> Value:
+def _zero_bias(emit: LiteRTBuilder, channels: int) -> Value:
     return emit.constant(np.zeros(channels, np.float32))
 
 
@@ -101,7 +101,7 @@ def _conv_2d_constraint(op: Operation) -> Failure | None:
     return _rank(op, 4) or _windows(op, 4)
 
 
-def _conv_2d(op: Operation, emit: Emit) -> Value:
+def _conv_2d(op: Operation, emit: LiteRTBuilder) -> Value:
     image, padding = _padded(op, emit)
     filters = types.shape_of(op.operands[1].type)
     assert filters is not None
@@ -115,7 +115,7 @@ def _depthwise_constraint(op: Operation) -> Failure | None:
     return _rank(op, 4) or _windows(op, 4)
 
 
-def _depthwise_conv_2d(op: Operation, emit: Emit) -> Value:
+def _depthwise_conv_2d(op: Operation, emit: LiteRTBuilder) -> Value:
     image, padding = _padded(op, emit)
     filters = types.shape_of(op.operands[1].type)
     assert filters is not None
@@ -138,7 +138,7 @@ def _transpose_conv_constraint(op: Operation) -> Failure | None:
     return None if known else Failure("explicit padding needs a known height and width")
 
 
-def _output_shape(op: Operation, emit: Emit) -> Value:
+def _output_shape(op: Operation, emit: LiteRTBuilder) -> Value:
     shape = types.shape_of(op.results[0].type)
     if shape is not None and types.is_static(shape):
         return emit.ints(shape)
@@ -152,7 +152,7 @@ def _output_shape(op: Operation, emit: Emit) -> Value:
     return emit.i32(op.operands[0])
 
 
-def _transpose_conv(op: Operation, emit: Emit) -> Value:
+def _transpose_conv(op: Operation, emit: LiteRTBuilder) -> Value:
     filters = types.shape_of(op.operands[1].type)
     assert filters is not None
     weights = emit.transpose(op.operands[1], (2, 0, 1, 3))
@@ -165,10 +165,12 @@ def _transpose_conv(op: Operation, emit: Emit) -> Value:
         operands = (_output_shape(op, emit), weights, op.operands[2], bias)
         return emit.tfl("transpose_conv", operands, op.results[0].type, options)
     options["padding"] = "VALID"
-    return _cropped_transpose_conv(op, emit, (weights, op.operands[2], bias), options)
+    return _cropped_transpose_conv(emit, op, (weights, op.operands[2], bias), options)
 
 
-def _cropped_transpose_conv(op: Operation, emit: Emit, operands: tuple[Value, ...], options: dict[str, Any]) -> Value:
+def _cropped_transpose_conv(
+    emit: LiteRTBuilder, op: Operation, operands: tuple[Value, ...], options: dict[str, Any]
+) -> Value:
     """Explicit padding of the forward convolution is cut off the transposed one's result."""
     pads, shape = explicit_pads(op), types.shape_of(op.results[0].type)
     assert pads is not None
@@ -193,7 +195,7 @@ def _conv_3d_constraint(op: Operation) -> Failure | None:
     return _rank(op, 5) or _windows(op, 5)
 
 
-def _conv_3d(op: Operation, emit: Emit) -> Value:
+def _conv_3d(op: Operation, emit: LiteRTBuilder) -> Value:
     image, padding = _padded(op, emit)
     return emit.tfl("conv_3d", (image, op.operands[1]), op.results[0].type, _geometry(op, padding))
 
@@ -206,7 +208,7 @@ def _conv_3d_transpose_constraint(op: Operation) -> Failure | None:
     return Failure("the padding is named") if explicit_pads(op) is not None else None
 
 
-def _conv_3d_transpose(op: Operation, emit: Emit) -> Value:
+def _conv_3d_transpose(op: Operation, emit: LiteRTBuilder) -> Value:
     operands = (_output_shape(op, emit), op.operands[1], op.operands[2])
     return emit.tfl("conv_3d_transpose", operands, op.results[0].type, _geometry(op, str(tf.get(op, "padding"))))
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import Scalar
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, ints
 from tfconvert.converter.targets.litert.legalize.formulas import Formula, both, count, number
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -40,7 +40,7 @@ def _constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _points(emit: Emit, edges: tuple[Formula, Formula], pixels: Scalar, samples: Scalar) -> _Points:
+def _points(emit: LiteRTBuilder, edges: tuple[Formula, Formula], pixels: Scalar, samples: Scalar) -> _Points:
     """Returns where an axis is sampled.
 
     Args:
@@ -64,7 +64,7 @@ def _points(emit: Emit, edges: tuple[Formula, Formula], pixels: Scalar, samples:
     return _Points(at.maximum(0).minimum(last), is_inside)
 
 
-def _crop(op: Operation, emit: Emit) -> Value:
+def _crop(op: Operation, emit: LiteRTBuilder) -> Value:
     image, boxes = op.operands[:2]
     sizes: list[Scalar] = [emit.size(image, axis) for axis in (1, 2)]
     if tensor_data.constant_of(op.operands[3]) is not None:
@@ -87,7 +87,7 @@ def _crop(op: Operation, emit: Emit) -> Value:
     return emit.select(_spread(emit, inside, 3), sampled.value, outside)
 
 
-def _spread(emit: Emit, value: Value, axis: int) -> Value:
+def _spread(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Inserts a dimension of one."""
     shape = list(types.shape_of(value.type) or ())
     shape.insert(axis, 1)
@@ -99,7 +99,7 @@ class _Pixels:
 
     __slots__ = ("_channels", "_emit", "_first", "_rows", "_width")
 
-    def __init__(self, op: Operation, emit: Emit, sizes: list[Scalar]) -> None:
+    def __init__(self, op: Operation, emit: LiteRTBuilder, sizes: list[Scalar]) -> None:
         image = emit.cast(op.operands[0], types.F32)
         channels = (types.shape_of(image.type) or (-1,))[-1]
         target = emit.pack((-1, emit.size(image, 3)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -22,23 +22,23 @@ def _same_shapes(op: Operation) -> Failure | None:
     )
 
 
-def _loss_and_gradient(logits: Value, labels: Value, emit: Emit) -> list[Value]:
+def _loss_and_gradient(emit: LiteRTBuilder, logits: Value, labels: Value) -> list[Value]:
     logarithms = emit.unary("LogSoftmax", logits)
     loss = emit.unary("Neg", emit.reduce("Sum", emit.binary("Mul", labels, logarithms), (1,)))
     return [loss, emit.binary("Sub", emit.unary("Softmax", logits), labels)]
 
 
-def _dense(op: Operation, emit: Emit) -> list[Value]:
+def _dense(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     logits, labels = op.operands
-    return _loss_and_gradient(logits, labels, emit)
+    return _loss_and_gradient(emit, logits, labels)
 
 
-def _sparse(op: Operation, emit: Emit) -> list[Value]:
+def _sparse(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     logits, classes = op.operands
     count = (types.shape_of(logits.type) or ())[-1]
     element = types.element_of(logits.type)
     operands = (classes, emit.scalar(count, types.I32), emit.scalar(1, element), emit.scalar(0, element))
-    return _loss_and_gradient(logits, emit.tf("OneHot", operands, logits.type, {"axis": -1}), emit)
+    return _loss_and_gradient(emit, logits, emit.tf("OneHot", operands, logits.type, {"axis": -1}))
 
 
 _BECOMES = "LogSoftmax Mul Sum Softmax Sub"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -58,7 +58,7 @@ def _diagonal_is_known(op: Operation) -> Failure | None:
     return None if _length(shape[-2], shape[-1], offset) > 0 else Failure("there is no such diagonal")
 
 
-def _diagonal(op: Operation, emit: Emit) -> Value:
+def _diagonal(op: Operation, emit: LiteRTBuilder) -> Value:
     """Takes the elements that are one row and one column apart, at a constant stride of the flat matrix."""
     matrix, offset = op.operands[0], _offset(op)
     assert offset is not None, "checked by the constraint"
@@ -80,7 +80,7 @@ def _rank_and_diagonal_are_known(op: Operation) -> Failure | None:
     return None
 
 
-def _masked_diagonal(op: Operation, emit: Emit) -> Value:
+def _masked_diagonal(op: Operation, emit: LiteRTBuilder) -> Value:
     """Adds up the columns of the matrices, of which only the diagonal's elements are left."""
     matrix, offset = op.operands[0], _offset(op)
     assert offset is not None, "checked by the constraint"
@@ -100,7 +100,7 @@ def _masked_diagonal(op: Operation, emit: Emit) -> Value:
     return emit.tf("Slice", (summed, begin, size), op.results[0].type)
 
 
-def _set_flags(op: Operation, emit: Emit) -> Value:
+def _set_flags(op: Operation, emit: LiteRTBuilder) -> Value:
     """Sets the diagonal of numbers that represent booleans."""
     matrix, diagonal = (emit.cast(operand, types.I8) for operand in op.operands[:2])
     result = types.tensor(types.I8, types.shape_of(op.results[0].type))
@@ -108,7 +108,7 @@ def _set_flags(op: Operation, emit: Emit) -> Value:
     return emit.cast(created, types.I1)
 
 
-def _diagonal_of_tensor(op: Operation, emit: Emit) -> Value:
+def _diagonal_of_tensor(op: Operation, emit: LiteRTBuilder) -> Value:
     """Takes the diagonal of the matrix whose rows are all of the first half of the dimensions."""
     shape = types.shape_of(op.operands[0].type) or ()
     half = shape[: len(shape) // 2]
@@ -118,7 +118,7 @@ def _diagonal_of_tensor(op: Operation, emit: Emit) -> Value:
     return emit.reshape(diagonal, half)
 
 
-def _tensor_of_diagonal(op: Operation, emit: Emit) -> Value:
+def _tensor_of_diagonal(op: Operation, emit: LiteRTBuilder) -> Value:
     """Puts all elements on a matrix's diagonal."""
     shape = types.shape_of(op.operands[0].type) or ()
     size = math.prod(shape)
@@ -137,17 +137,17 @@ def _is_vector(op: Operation) -> Failure | None:
     return None if shape is not None and len(shape) == 1 else Failure("it is not a vector")
 
 
-def _matrix_of_vector(op: Operation, emit: Emit) -> Value:
+def _matrix_of_vector(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("MatrixDiag", op.operands, op.results[0].type)
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("MatrixDiag", "matrix_diag", _DIAGONAL),
-    Row("MatrixDiagV2", "matrix_diag", _DIAGONAL, operands=(0,), constraint=_plain_diagonal),
-    Row("MatrixDiagV3", "matrix_diag", _DIAGONAL, operands=(0,), constraint=_plain_diagonal),
-    Row("MatrixSetDiag", "matrix_set_diag", _DIAGONAL),
-    Row("MatrixSetDiagV2", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
-    Row("MatrixSetDiagV3", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
+    BuiltinRow("MatrixDiag", "matrix_diag", _DIAGONAL),
+    BuiltinRow("MatrixDiagV2", "matrix_diag", _DIAGONAL, operands=(0,), constraint=_plain_diagonal),
+    BuiltinRow("MatrixDiagV3", "matrix_diag", _DIAGONAL, operands=(0,), constraint=_plain_diagonal),
+    BuiltinRow("MatrixSetDiag", "matrix_set_diag", _DIAGONAL),
+    BuiltinRow("MatrixSetDiagV2", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
+    BuiltinRow("MatrixSetDiagV3", "matrix_set_diag", _DIAGONAL, operands=(0, 1), constraint=_plain_set_diagonal),
     *(
         Lowering(op, "reshape StridedSlice", _diagonal, _ELEMENTS, _diagonal_is_known)
         for op in ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3")

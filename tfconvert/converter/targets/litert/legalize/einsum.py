@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
-from tfconvert.ops.shapes.reshape_target import constant_target
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -91,7 +91,7 @@ def _constraint(op: Operation) -> Failure | None:
     return None if set(result) <= set(sizes) else Failure("a label of the result is in no operand")
 
 
-def _einsum(op: Operation, emit: Emit) -> Value:
+def _einsum(op: Operation, emit: LiteRTBuilder) -> Value:
     ranks = [len(types.shape_of(operand.type) or ()) for operand in op.operands]
     labels, result = parse(str(tf.get(op, "equation")), ranks)
     terms = _unstretched(emit, [Labelled(value, term) for value, term in zip(op.operands, labels, strict=True)])
@@ -99,7 +99,7 @@ def _einsum(op: Operation, emit: Emit) -> Value:
     return _arrange(emit, together, result).value
 
 
-def _unstretched(emit: Emit, terms: Sequence[Labelled]) -> list[Labelled]:
+def _unstretched(emit: LiteRTBuilder, terms: Sequence[Labelled]) -> list[Labelled]:
     """Takes dimensions of one element from operands where another has more: it is as if they had no such dimension."""
     longer = {label for term in terms for label in term.labels if term.size(label) not in (-1, 1)}
     result = []
@@ -114,7 +114,7 @@ def _unstretched(emit: Emit, terms: Sequence[Labelled]) -> list[Labelled]:
     return result
 
 
-def _sum(emit: Emit, term: Labelled, needed: set[str]) -> Labelled:
+def _sum(emit: LiteRTBuilder, term: Labelled, needed: set[str]) -> Labelled:
     """Sums over the labels that nothing else has."""
     axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
     if not axes:
@@ -123,11 +123,11 @@ def _sum(emit: Emit, term: Labelled, needed: set[str]) -> Labelled:
     return Labelled(emit.reduce("Sum", term.value, axes), labels)
 
 
-def _arrange(emit: Emit, term: Labelled, labels: str) -> Labelled:
+def _arrange(emit: LiteRTBuilder, term: Labelled, labels: str) -> Labelled:
     return Labelled(emit.transpose(term.value, [term.labels.index(label) for label in labels]), labels)
 
 
-def _pair(emit: Emit, left: Labelled, right: Labelled, needed: set[str]) -> Labelled:
+def _pair(emit: LiteRTBuilder, left: Labelled, right: Labelled, needed: set[str]) -> Labelled:
     """Multiplies two operands and sums over what only they have."""
     left = _sum(emit, left, needed | set(right.labels))
     right = _sum(emit, right, needed | set(left.labels))
@@ -141,7 +141,7 @@ def _pair(emit: Emit, left: Labelled, right: Labelled, needed: set[str]) -> Labe
     return _matrix_product(emit, left, right, (batch, rows, columns, contracted))
 
 
-def _product(emit: Emit, left: Labelled, right: Labelled) -> Labelled:
+def _product(emit: LiteRTBuilder, left: Labelled, right: Labelled) -> Labelled:
     """Multiplies elementwise, each operand having ones where it has no label."""
     own = "".join(label for label in right.labels if label not in left.labels)
     labels = left.labels + own
@@ -153,7 +153,9 @@ def _product(emit: Emit, left: Labelled, right: Labelled) -> Labelled:
     return Labelled(emit.binary("Mul", *spread), labels)
 
 
-def _matrix_product(emit: Emit, left: Labelled, right: Labelled, groups: tuple[str, str, str, str]) -> Labelled:
+def _matrix_product(
+    emit: LiteRTBuilder, left: Labelled, right: Labelled, groups: tuple[str, str, str, str]
+) -> Labelled:
     batch, rows, columns, contracted = groups
     transposed = right.labels == batch + columns + contracted
     left = _arrange(emit, left, batch + rows + contracted)
@@ -177,7 +179,7 @@ def _matrix_product(emit: Emit, left: Labelled, right: Labelled, groups: tuple[s
     return Labelled(_split(emit, product, left, right, labels, sizes), labels)
 
 
-def _dims(emit: Emit, value: Value, groups: Sequence[tuple[int, int]]) -> Value:
+def _dims(emit: LiteRTBuilder, value: Value, groups: Sequence[tuple[int, int]]) -> Value:
     """Merges dimensions: each group is a first dimension and how many follow; none at all is a new dimension."""
     shape = types.shape_of(value.type) or ()
     if len(groups) == len(shape) and all(count == 1 for _, count in groups):
@@ -199,7 +201,9 @@ def _dims(emit: Emit, value: Value, groups: Sequence[tuple[int, int]]) -> Value:
     return _reshape(emit, value, parts, merged)
 
 
-def _split(emit: Emit, product: Value, left: Labelled, right: Labelled, labels: str, sizes: Sequence[int]) -> Value:
+def _split(
+    emit: LiteRTBuilder, product: Value, left: Labelled, right: Labelled, labels: str, sizes: Sequence[int]
+) -> Value:
     """Gives every label its own dimension again."""
     if types.shape_of(product.type) == tuple(sizes):
         return product
@@ -213,11 +217,11 @@ def _split(emit: Emit, product: Value, left: Labelled, right: Labelled, labels: 
     return _reshape(emit, product, parts, sizes)
 
 
-def _cut(emit: Emit, sizes: Value, first: int, count: int) -> Value:
+def _cut(emit: LiteRTBuilder, sizes: Value, first: int, count: int) -> Value:
     return emit.tf("Slice", (sizes, emit.ints((first,)), emit.ints((count,))), types.tensor(types.I32, (count,)))
 
 
-def _reshape(emit: Emit, value: Value, parts: Sequence[Value], shape: Sequence[int]) -> Value:
+def _reshape(emit: LiteRTBuilder, value: Value, parts: Sequence[Value], shape: Sequence[int]) -> Value:
     sizes = parts[0]
     if len(parts) > 1:
         sizes = emit.tfl("concatenation", parts, types.tensor(types.I32, (len(parts),)), {"axis": 0})

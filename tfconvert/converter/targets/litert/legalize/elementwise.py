@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row, element_name, ints, tflite_name
+from tfconvert.converter.targets.litert.legalize.entry import (
+    BuiltinRow,
+    Entry,
+    Lowering,
+    element_name,
+    ints,
+    tflite_name,
+)
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -34,7 +41,7 @@ def _surely_broadcast(x: types.Shape | None, y: types.Shape | None) -> bool:
     return all(1 in pair or (pair[0] == pair[1] and -1 not in pair) for pair in zip(x[::-1], y[::-1], strict=False))
 
 
-def _not_equal(op: Operation, emit: Emit) -> Value:
+def _not_equal(op: Operation, emit: LiteRTBuilder) -> Value:
     """Negates `Equal`: the kernel of `not_equal` compares something other than the operands if they are `i16`."""
     equal = emit.tf("Equal", op.operands, op.results[0].type, op.properties)
     return emit.unary("LogicalNot", equal)
@@ -99,7 +106,7 @@ def _may_be_out_of_range(op: Operation) -> Failure | None:
     return _cast_constraint(op)
 
 
-def _cast(op: Operation, emit: Emit) -> Value:
+def _cast(op: Operation, emit: LiteRTBuilder) -> Value:
     source, target = types.element_of(op.operands[0].type), types.element_of(op.results[0].type)
     options = {"in_data_type": tflite_name(source), "out_data_type": tflite_name(target)}
     return emit.tfl("cast", op.operands[:1], op.results[0].type, options)
@@ -111,12 +118,12 @@ def _constant_constraint(op: Operation) -> Failure | None:
     return None if tflite_name(types.element_of(op.results[0].type)) else Failure("LiteRT has no such element type")
 
 
-def _constant(op: Operation, emit: Emit) -> Value:
+def _constant(op: Operation, emit: LiteRTBuilder) -> Value:
     value: Any = op.properties["value"]
     return emit.constant(value)
 
 
-def _squared_difference(op: Operation, emit: Emit) -> Value:
+def _squared_difference(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.unary("Square", emit.binary("Sub", *op.operands))
 
 
@@ -129,13 +136,13 @@ def _known_shapes(op: Operation) -> Failure | None:
     return None if types.is_static(types.shape_of(op.results[0].type)) else Failure("the result's shape is not known")
 
 
-def _broadcast_both(op: Operation, emit: Emit) -> Value:
+def _broadcast_both(op: Operation, emit: LiteRTBuilder) -> Value:
     shape = emit.shape(op.results[0])
     both = [emit.tf("BroadcastTo", (operand, shape), op.results[0].type) for operand in op.operands]
     return emit.tf(op.name.removeprefix("tf."), both, op.results[0].type)
 
 
-def _square(op: Operation, emit: Emit) -> Value:
+def _square(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("Mul", (op.operands[0], op.operands[0]), op.results[0].type)
 
 
@@ -151,7 +158,7 @@ def _is_small_exponent(op: Operation) -> Failure | None:
     return None if 1 <= exponent <= _MAX_FACTORS else Failure("the exponent is not one of a few factors")
 
 
-def _product(op: Operation, emit: Emit) -> Value:
+def _product(op: Operation, emit: LiteRTBuilder) -> Value:
     """Multiplies, which wraps around as TensorFlow's powers of integers do; `pow` is one of doubles, cut off."""
     (exponent,) = ints(op.operands[1])
     square, result = op.operands[0], None
@@ -169,7 +176,7 @@ def _product(op: Operation, emit: Emit) -> Value:
 _QUOTIENT_STEPS = 3
 
 
-def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:
+def _floor_div_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
     """Divides the part without a remainder, `x - x mod y`, as floats, then the rest of it, and so on."""
     x, y = op.operands
     rest = emit.binary("Sub", x, emit.binary("FloorMod", x, y))
@@ -183,7 +190,7 @@ def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:
     return total
 
 
-def _larger_of_both(op: Operation, emit: Emit) -> Value:
+def _larger_of_both(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Maximum", op.operands[0], emit.unary("Neg", op.operands[0]))
 
 
@@ -191,7 +198,7 @@ def _several(op: Operation) -> Failure | None:
     return None if len(op.operands) > 1 else Failure("the kernel takes two operands at least")
 
 
-def _add_n(op: Operation, emit: Emit) -> Value:
+def _add_n(op: Operation, emit: LiteRTBuilder) -> Value:
     total: Value = op.operands[0]
     for operand in op.operands[1:]:
         total = emit.binary("AddV2", total, operand)
@@ -212,57 +219,57 @@ ENTRIES: tuple[Entry, ...] = (
         "becomes of them, and mostly takes their low bits",
     ),
     # Arithmetic.
-    Row("Abs", "abs", "f32 i32 i16"),
+    BuiltinRow("Abs", "abs", "f32 i32 i16"),
     Lowering("Abs", "Neg Maximum", _larger_of_both, "i64"),
-    Row("Add", "add", "f32 i32 i64 i16", options=_NONE),
-    Row("AddV2", "add", "f32 i32 i64 i16", options=_NONE),
-    Row("Sub", "sub", "f32 i32 i64", options=_NONE),
-    Row("Mul", "mul", "f32 i32 i64 ui32 i16 complex<f32>", options=_NONE),
-    Row("Div", "div", "f32 i32", options=_NONE),
-    Row("RealDiv", "div", _FLOAT, options=_NONE),
-    Row("FloorDiv", "floor_div", "f32 i32 i8 i16"),
+    BuiltinRow("Add", "add", "f32 i32 i64 i16", options=_NONE),
+    BuiltinRow("AddV2", "add", "f32 i32 i64 i16", options=_NONE),
+    BuiltinRow("Sub", "sub", "f32 i32 i64", options=_NONE),
+    BuiltinRow("Mul", "mul", "f32 i32 i64 ui32 i16 complex<f32>", options=_NONE),
+    BuiltinRow("Div", "div", "f32 i32", options=_NONE),
+    BuiltinRow("RealDiv", "div", _FLOAT, options=_NONE),
+    BuiltinRow("FloorDiv", "floor_div", "f32 i32 i8 i16"),
     Lowering("FloorDiv", "FloorMod RealDiv", _floor_div_of_longs, "i64"),
-    Row("FloorMod", "floor_mod", "f32 i32 i64 i8 i16"),
-    Row("Maximum", "maximum", "f32 i32 i64 ui8 i8 i16"),
-    Row("Minimum", "minimum", "f32 i32 i64 ui8 i8 i16"),
-    Row("Pow", "pow", "f32 i32"),
+    BuiltinRow("FloorMod", "floor_mod", "f32 i32 i64 i8 i16"),
+    BuiltinRow("Maximum", "maximum", "f32 i32 i64 ui8 i8 i16"),
+    BuiltinRow("Minimum", "minimum", "f32 i32 i64 ui8 i8 i16"),
+    BuiltinRow("Pow", "pow", "f32 i32"),
     Lowering("Pow", "Mul", _product, "i32 i64", _is_small_exponent, benefit=3, name="Pow-to-products"),
-    Row("SquaredDifference", "squared_difference", "f32 i32"),
+    BuiltinRow("SquaredDifference", "squared_difference", "f32 i32"),
     Lowering("SquaredDifference", "Sub Square", _squared_difference, "i64"),
-    Row("Atan2", "atan2", "f32 f64", constraint=_same_shape),
+    BuiltinRow("Atan2", "atan2", "f32 f64", constraint=_same_shape),
     Lowering("Atan2", "BroadcastTo", _broadcast_both, "f32 f64", _known_shapes),
-    Row("AddN", "add_n", "f32 i32", constraint=_several),
+    BuiltinRow("AddN", "add_n", "f32 i32", constraint=_several),
     Lowering("AddN", "AddV2", _add_n),
     Lowering("AccumulateNV2", "AddV2", _add_n),
     # One operand.
-    Row("Neg", "neg", "f32 i32 i64 i16 i8"),
-    Row("Ceil", "ceil", _FLOAT),
-    Row("Floor", "floor", _FLOAT),
-    Row("Round", "round", _FLOAT),
-    Row("Rint", "round", _FLOAT),
-    Row("Exp", "exp", _FLOAT),
-    Row("Log", "log", _FLOAT),
-    Row("Sqrt", "sqrt", _FLOAT),
-    Row("Rsqrt", "rsqrt", _FLOAT),
-    Row("Square", "square", _FLOAT),
+    BuiltinRow("Neg", "neg", "f32 i32 i64 i16 i8"),
+    BuiltinRow("Ceil", "ceil", _FLOAT),
+    BuiltinRow("Floor", "floor", _FLOAT),
+    BuiltinRow("Round", "round", _FLOAT),
+    BuiltinRow("Rint", "round", _FLOAT),
+    BuiltinRow("Exp", "exp", _FLOAT),
+    BuiltinRow("Log", "log", _FLOAT),
+    BuiltinRow("Sqrt", "sqrt", _FLOAT),
+    BuiltinRow("Rsqrt", "rsqrt", _FLOAT),
+    BuiltinRow("Square", "square", _FLOAT),
     Lowering("Square", "Mul", _square, "i32 i64 i16 complex<f32>"),
-    Row("Sin", "sin", _FLOAT),
-    Row("Cos", "cos", _FLOAT),
-    Row("Sign", "sign", "f32 f64 i32"),
-    Row("Real", "real", "complex<f32> complex<f64>"),
-    Row("Imag", "imag", "complex<f32> complex<f64>"),
-    Row("ComplexAbs", "complex_abs", "complex<f32> complex<f64>"),
+    BuiltinRow("Sin", "sin", _FLOAT),
+    BuiltinRow("Cos", "cos", _FLOAT),
+    BuiltinRow("Sign", "sign", "f32 f64 i32"),
+    BuiltinRow("Real", "real", "complex<f32> complex<f64>"),
+    BuiltinRow("Imag", "imag", "complex<f32> complex<f64>"),
+    BuiltinRow("ComplexAbs", "complex_abs", "complex<f32> complex<f64>"),
     # Comparison.
-    Row("Equal", "equal", "f32 i32 i64 i16 i1 !tf_type.string", constraint=_incompatible),
-    Row("NotEqual", "not_equal", "f32 i32 i64 i1 !tf_type.string", constraint=_incompatible),
+    BuiltinRow("Equal", "equal", "f32 i32 i64 i16 i1 !tf_type.string", constraint=_incompatible),
+    BuiltinRow("NotEqual", "not_equal", "f32 i32 i64 i1 !tf_type.string", constraint=_incompatible),
     Lowering("NotEqual", "Equal LogicalNot", _not_equal, "i16"),
-    Row("Less", "less", "f32 i32 i64 i16"),
-    Row("LessEqual", "less_equal", "f32 i32 i64 i16"),
-    Row("Greater", "greater", "f32 i32 i64 i16"),
-    Row("GreaterEqual", "greater_equal", "f32 i32 i64 i16"),
+    BuiltinRow("Less", "less", "f32 i32 i64 i16"),
+    BuiltinRow("LessEqual", "less_equal", "f32 i32 i64 i16"),
+    BuiltinRow("Greater", "greater", "f32 i32 i64 i16"),
+    BuiltinRow("GreaterEqual", "greater_equal", "f32 i32 i64 i16"),
     # Logic.
-    Row("LogicalAnd", "logical_and", "i1"),
-    Row("LogicalOr", "logical_or", "i1"),
-    Row("LogicalNot", "logical_not", "i1"),
-    Row("Bitcast", "bitcast"),
+    BuiltinRow("LogicalAnd", "logical_and", "i1"),
+    BuiltinRow("LogicalOr", "logical_or", "i1"),
+    BuiltinRow("LogicalNot", "logical_not", "i1"),
+    BuiltinRow("Bitcast", "bitcast"),
 )

@@ -1,4 +1,4 @@
-"""Legalization entries: `Row` for one-to-one ops, `Lowering` for the rest.
+"""Legalization entries: `BuiltinRow` for one-to-one ops, `Lowering` for the rest.
 
 Both are frozen and list the element types that they take, so that patterns, error messages and the table of supported
 ops come from the same place.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.legalize.builder import INT32, Emit
+from tfconvert.converter.targets.litert.legalize.litert_builder import INT32, LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -119,7 +119,7 @@ class ResultType(NamedTuple):
     result: int = 0
 
 
-class Row(NamedTuple):
+class BuiltinRow(NamedTuple):
     """An op with one builtin that does the same.
 
     Attributes:
@@ -164,7 +164,7 @@ class Row(NamedTuple):
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
-        emit = Emit(rewriter)
+        emit = LiteRTBuilder(rewriter)
         chosen = range(len(op.operands)) if self.operands is None else self.operands
         operands = [emit.i32(op.operands[i]) if i in self.narrow else op.operands[i] for i in chosen]
         options = {
@@ -186,12 +186,12 @@ class Lowering(NamedTuple):
         typed: The operand whose element type `types` restricts.
         benefit: Precedence among the patterns of one op.
         name: The pattern's name; derived from the op and the builtins by default.
-        note: A note for the user, as the end of a sentence that begins with the op; empty if there is none.
+        note: A note for the user, as the end of a sentence that begins with the op, or empty.
     """
 
     op: str
     becomes: str
-    rewrite: Callable[[Operation, Emit], Value | Sequence[Value]]
+    rewrite: Callable[[Operation, LiteRTBuilder], Value | Sequence[Value]]
     types: str = ""
     constraint: Constraint | None = None
     typed: int = 0
@@ -217,10 +217,10 @@ class Lowering(NamedTuple):
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
-        rewriter.replace(self.rewrite(op, Emit(rewriter)))
+        rewriter.replace(self.rewrite(op, LiteRTBuilder(rewriter)))
 
 
-Entry = Row | Lowering
+Entry = BuiltinRow | Lowering
 """An entry of a topic's table."""
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert import fake_quant
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
-from tfconvert.ops.kernels.fake_quant import HALF_UP, MAX_BITS, limits, scaled
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.ops.fake_quant import HALF_UP, MAX_BITS, limits, scaled
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
@@ -39,27 +39,27 @@ def _ends(op: Operation) -> tuple[Array, Array] | None:
     return tensor_data.to_array(first).reshape(-1), tensor_data.to_array(second).reshape(-1)
 
 
-def _rounded(emit: Emit, x: Value, factor: Value, scale: Value, half_up: bool) -> Value:
+def _rounded(emit: LiteRTBuilder, x: Value, factor: Value, scale: Value, half_up: bool) -> Value:
     """Rounds to multiples of a scale; `factor` is its inverse."""
     product = emit.binary("Mul", x, factor)
     whole = emit.unary("Floor", emit.binary("AddV2", product, 0.5)) if half_up else emit.unary("Round", product)
     return emit.binary("Mul", whole, scale)
 
 
-def _clamped(emit: Emit, x: Value, least: Array, greatest: Array) -> Value:
+def _clamped(emit: LiteRTBuilder, x: Value, least: Array, greatest: Array) -> Value:
     return emit.binary("Maximum", emit.binary("Minimum", x, emit.constant(greatest)), emit.constant(least))
 
 
-def _zeros(op: Operation, emit: Emit) -> Value:
+def _zeros(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("ZerosLike", (op.operands[0],), op.results[0].type)
 
 
-def _builtin(op: Operation, emit: Emit, least: Any, greatest: Any, bits: int, narrow: bool) -> Value:
+def _builtin(emit: LiteRTBuilder, op: Operation, least: Any, greatest: Any, bits: int, narrow: bool) -> Value:
     options = {"min": float(least), "max": float(greatest), "num_bits": bits, "narrow_range": narrow}
     return emit.tfl("fake_quant", (op.operands[0],), op.results[0].type, options)
 
 
-def _pair(op: Operation, emit: Emit, scales: Array, zeros: Array, bits: int, narrow: bool, axis: int) -> Value:
+def _pair(emit: LiteRTBuilder, op: Operation, scales: Array, zeros: Array, bits: int, narrow: bool, axis: int) -> Value:
     """Quantizes and dequantizes a constant; a slice of zeros has any scale."""
     constant = tensor_data.constant_of(op.operands[0])
     assert constant is not None, "the constant was looked at"
@@ -98,18 +98,18 @@ def _ranges_are_known(op: Operation) -> Failure | None:
     return None if fits else Failure("there isn't one range for each slice of the last dimension")
 
 
-def _fake_quant(op: Operation, emit: Emit) -> Value:
+def _fake_quant(op: Operation, emit: LiteRTBuilder) -> Value:
     ends = _ends(op)
     assert ends is not None, "checked by the constraint"
     least, greatest = ends
     bits, narrow = tf.get(op, "num_bits", 8), bool(tf.get(op, "narrow_range", False))
     if least.size == 1:
         is_zero = least[0] == greatest[0]
-        return _zeros(op, emit) if is_zero else _builtin(op, emit, least[0], greatest[0], bits, narrow)
+        return _zeros(op, emit) if is_zero else _builtin(emit, op, least[0], greatest[0], bits, narrow)
     scales, zeros = fake_quant.steps(least, greatest, bits, narrow)
     if tensor_data.constant_of(op.operands[0]) is not None:
         axis = len(types.shape_of(op.operands[0].type) or ()) - 1
-        return _pair(op, emit, scales, zeros, bits, narrow, axis)
+        return _pair(emit, op, scales, zeros, bits, narrow, axis)
     bottom, top = ((np.float32(end) - zeros) * scales for end in (int(narrow), 2**bits - 1))
     with np.errstate(all="ignore"):
         factor = np.where(scales > 0, np.float32(2**bits - 1 - narrow) / (greatest - least), np.float32(0))
@@ -129,7 +129,7 @@ def _range_is_computed(op: Operation) -> Failure | None:
     return None if fits else Failure("there isn't one range for all, or one for each slice of the last dimension")
 
 
-def _by_computed_range(op: Operation, emit: Emit) -> Value:
+def _by_computed_range(op: Operation, emit: LiteRTBuilder) -> Value:
     """Rounds with a scale and a zero that are computed from the range as TensorFlow nudges it."""
     x, least, greatest = op.operands
     low, high = int(bool(tf.get(op, "narrow_range", False))), 2 ** tf.get(op, "num_bits", 8) - 1
@@ -203,13 +203,13 @@ def _settings_are_known(op: Operation) -> Failure | None:
     return None if fits else Failure("there isn't one range for each slice")
 
 
-def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
+def _quantize_and_dequantize(op: Operation, emit: LiteRTBuilder) -> Value:
     settings = _settings(op)
     assert settings is not None, "checked by the constraint"
     constant = tensor_data.constant_of(op.operands[0])
     ends = _ends(op) if settings.given else None if constant is None else _extent(constant, settings.axis)
     if ends is None:
-        return _by_own_range(op, emit, settings)
+        return _by_own_range(emit, op, settings)
     with np.errstate(all="ignore"):
         factor, scale, least, greatest = scaled(*ends, settings.integers)
     # A range without a number of the right sign leaves nothing but zeros.
@@ -218,11 +218,11 @@ def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
     if is_clamped and settings.axis < 0 and settings.bits > 1:
         if not scale[0]:
             return _zeros(op, emit)
-        return _builtin(op, emit, least[0], greatest[0], settings.bits, settings.narrow)
+        return _builtin(emit, op, least[0], greatest[0], settings.bits, settings.narrow)
     if is_clamped and constant is not None and settings.bits > 1:
         zero = 2 ** (settings.bits - 1) if settings.signed else 0
         zeros = np.full(scale.shape, zero, np.float32)
-        return _pair(op, emit, scale, zeros, settings.bits, settings.narrow, settings.axis)
+        return _pair(emit, op, scale, zeros, settings.bits, settings.narrow, settings.axis)
     rank = len(types.shape_of(op.operands[0].type) or ())
     parts = (np.where(scale > 0, factor, np.float32(0)), scale, least, greatest)
     factor, scale, least, greatest = (_aligned(part, rank, settings.axis) for part in parts)
@@ -230,7 +230,7 @@ def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
     return _rounded(emit, x, emit.constant(factor), emit.constant(scale), settings.half_up)
 
 
-def _by_own_range(op: Operation, emit: Emit, settings: _Settings) -> Value:
+def _by_own_range(emit: LiteRTBuilder, op: Operation, settings: _Settings) -> Value:
     """Rounds with scales that are computed from the values."""
     x, (low, high) = op.operands[0], settings.integers
     axes = [at for at in range(len(types.shape_of(x.type) or ())) if at != settings.axis]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert import fake_quant
-from tfconvert.converter.targets.litert.legalize.builder import Emit
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
@@ -25,7 +25,7 @@ def _match(op: Operation) -> Value | Failure:
 
 
 def _rewrite(op: Operation, match: Value, rewriter: Rewriter) -> None:
-    emit = Emit(rewriter)
+    emit = LiteRTBuilder(rewriter)
     if op.name == "tf.Transpose":
         permutation: Sequence[int] = tensor_data.to_array(_known(op.operands[1])).reshape(-1).tolist()
         rewriter.replace(emit.transpose(match, [axis % len(permutation) for axis in permutation]))

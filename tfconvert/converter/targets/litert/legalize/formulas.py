@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.ir.constants import Scalar
-from tfconvert.converter.targets.litert.legalize.builder import Emit, broadcast_type
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, broadcast_type
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 
@@ -20,7 +20,7 @@ class Formula:
 
     __slots__ = ("emit", "value")
 
-    def __init__(self, emit: Emit, value: Value) -> None:
+    def __init__(self, emit: LiteRTBuilder, value: Value) -> None:
         self.emit = emit
         self.value = value
 
@@ -82,7 +82,7 @@ class Formula:
         return self.emit.cast(self.value, types.I32)
 
 
-def both(emit: Emit, *conditions: Value) -> Value:
+def both(emit: LiteRTBuilder, *conditions: Value) -> Value:
     """Returns where all of some conditions hold."""
     first, *others = conditions
     for other in others:
@@ -90,12 +90,12 @@ def both(emit: Emit, *conditions: Value) -> Value:
     return first
 
 
-def number(emit: Emit, scalar: Scalar) -> Formula:
+def number(emit: LiteRTBuilder, scalar: Scalar) -> Formula:
     """Returns a scalar integer as a float."""
     return Formula(emit, emit.cast(emit.value(scalar), types.F32))
 
 
-def count(emit: Emit, size: Scalar) -> Formula:
+def count(emit: LiteRTBuilder, size: Scalar) -> Formula:
     """Returns the numbers from zero up to a size."""
     length = size if isinstance(size, int) else -1
     bounds = (emit.number(0), emit.value(size), emit.number(1))

@@ -8,8 +8,8 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row, number_operand
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering, number_operand
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -24,7 +24,7 @@ _SOFT = "NonMaxSuppressionV5-soft"
 _RESIZE = {"align_corners": Attr("align_corners", False), "half_pixel_centers": Attr("half_pixel_centers", False)}
 
 
-def _as_float(op: Operation, emit: Emit) -> Value:
+def _as_float(op: Operation, emit: LiteRTBuilder) -> Value:
     """Resizes as floats, the result type of bilinear resizing in any case."""
     image = emit.cast(op.operands[0], types.F32)
     shape = types.shape_of(op.results[0].type)
@@ -57,7 +57,7 @@ def _is_soft(op: Operation) -> Failure | None:
     )
 
 
-def _just_above(emit: Emit, threshold: Value) -> Value:
+def _just_above(emit: LiteRTBuilder, threshold: Value) -> Value:
     """Returns the next larger float: the kernel drops boxes that overlap by the threshold, TensorFlow by more."""
     constant = tensor_data.constant_of(threshold)
     if constant is not None:
@@ -66,7 +66,7 @@ def _just_above(emit: Emit, threshold: Value) -> Value:
     return emit.binary("Minimum", emit.binary("Maximum", above, float(np.finfo(np.float32).tiny)), 1.0)
 
 
-def _suppress(op: Operation, emit: Emit) -> list[Value]:
+def _suppress(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Selects boxes; the kernel fills up to the largest number with zeros, which are cut off unless required."""
     version = int(op.name[-1])
     operands = list(op.operands)
@@ -93,7 +93,7 @@ def _suppress(op: Operation, emit: Emit) -> list[Value]:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("ResizeBilinear", "resize_bilinear", "f32", narrow=(1,), options=_RESIZE),
+    BuiltinRow("ResizeBilinear", "resize_bilinear", "f32", narrow=(1,), options=_RESIZE),
     Lowering("ResizeBilinear", "Cast ResizeBilinear", _as_float, "ui8 i8 i16 ui16 i32 f16"),
     *(
         Lowering(f"NonMaxSuppressionV{version}", "non_max_suppression_v4 Slice", _suppress, _FLOAT, _suppresses)
@@ -109,6 +109,6 @@ ENTRIES: tuple[Entry, ...] = (
         name=_SOFT,
         note="boxes equal to a chosen one are dropped, TensorFlow lowers their scores only",
     ),
-    Row("ResizeNearestNeighbor", "resize_nearest_neighbor", "f32 ui8 i8 i16", narrow=(1,), options=_RESIZE),
+    BuiltinRow("ResizeNearestNeighbor", "resize_nearest_neighbor", "f32 ui8 i8 i16", narrow=(1,), options=_RESIZE),
     Lowering("ResizeNearestNeighbor", "Cast ResizeNearestNeighbor", _as_float, "ui16 f16"),
 )

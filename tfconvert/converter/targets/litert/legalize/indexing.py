@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import (
     Attr,
+    BuiltinRow,
     Entry,
     Lowering,
-    Row,
     element_of,
     ints,
     number_operand,
 )
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -27,7 +27,7 @@ _SCATTERED = "f32 i32 i64 ui8 i8 i1"
 _CHOSEN = _ANY
 
 
-def _gather(op: Operation, emit: Emit) -> Value:
+def _gather(op: Operation, emit: LiteRTBuilder) -> Value:
     params, indices = op.operands[:2]
     axis = batch_dims = 0
     if len(op.operands) > 2:
@@ -41,7 +41,7 @@ def _gather(op: Operation, emit: Emit) -> Value:
     return emit.tfl("gather", (params, indices), op.results[0].type, {"axis": axis, "batch_dims": batch_dims})
 
 
-def size_of(emit: Emit, value: Value, axis: int) -> Value:
+def size_of(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Returns the size of a dimension, counted from the front, as a vector of one."""
     size = (types.shape_of(value.type) or ())[axis]
     if size >= 0:
@@ -50,7 +50,7 @@ def size_of(emit: Emit, value: Value, axis: int) -> Value:
     return emit.tf("Slice", (emit.shape(value), emit.ints((axis,)), emit.ints((1,))), place)
 
 
-def numbers(emit: Emit, value: Value, axis: int) -> Value:
+def numbers(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Returns the numbers from zero up to the size of a dimension."""
     size = (types.shape_of(value.type) or ())[axis]
     if size >= 0:
@@ -73,7 +73,7 @@ def _has_no_indices(op: Operation) -> Failure | None:
     return None if _is_without_indices(op) else Failure("the tuples of indices are not empty", is_special=True)
 
 
-def _gather_everything(op: Operation, emit: Emit) -> Value:
+def _gather_everything(op: Operation, emit: LiteRTBuilder) -> Value:
     """Repeats the whole for each empty tuple: the kernel takes that to be out of bounds."""
     params, indices = op.operands
     result = types.shape_of(op.results[0].type)
@@ -88,7 +88,7 @@ def _as(value: Value, element: Any) -> Any:
     return types.tensor(element, types.shape_of(value.type))
 
 
-def _top_k(op: Operation, emit: Emit) -> list[Value]:
+def _top_k(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     indices = op.results[1]
     found = emit.tfl_op(
         "topk_v2", (op.operands[0], emit.i32(op.operands[1])), (op.results[0].type, _as(indices, types.I32))
@@ -107,7 +107,7 @@ def _is_matrix(op: Operation) -> Failure | None:
     return None if shape is None or len(shape) >= 2 else Failure("it has fewer than two dimensions")
 
 
-def _last_numbers(emit: Emit, value: Value, axis: int) -> Value:
+def _last_numbers(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
     """Returns the numbers from zero up to the size of a dimension, counted from the back, whatever the rank."""
     shape = types.shape_of(value.type)
     if shape is not None:
@@ -118,8 +118,8 @@ def _last_numbers(emit: Emit, value: Value, axis: int) -> Value:
     return emit.tf("Range", bounds, types.tensor(types.I32, (-1,)))
 
 
-def _matrix_band_part(op: Operation, emit: Emit) -> Value:
-    """Keeps the elements up to a limit below and above the diagonal; a negative limit is none."""
+def _matrix_band_part(op: Operation, emit: LiteRTBuilder) -> Value:
+    """Keeps the elements up to a limit below and above the diagonal; a negative limit keeps all."""
     matrix, lower, upper = op.operands
     height, width = (types.shape_of(matrix.type) or (-1, -1))[-2:]
     rows = emit.reshape(_last_numbers(emit, matrix, -2), (height, 1))
@@ -142,7 +142,7 @@ def _one_hot_indices(op: Operation) -> Failure | None:
     return None if element in ("i32", "i64") else Failure(f"the kernel takes indices of i32 or i64, not {element}")
 
 
-def _one_hot(op: Operation, emit: Emit) -> Value:
+def _one_hot(op: Operation, emit: LiteRTBuilder) -> Value:
     operands = (emit.i32(op.operands[0]), *op.operands[1:])
     return emit.tf("OneHot", operands, op.results[0].type, op.properties)
 
@@ -150,7 +150,7 @@ def _one_hot(op: Operation, emit: Emit) -> Value:
 _REVERSE_SEQUENCE = {"seq_dim": Attr("seq_dim"), "batch_dim": Attr("batch_dim", 0)}
 
 
-def _dynamic_slice(op: Operation, emit: Emit) -> Value:
+def _dynamic_slice(op: Operation, emit: LiteRTBuilder) -> Value:
     """Slices from the nearest start at which the slice is inside."""
     source, sizes = op.operands[0], emit.i32(op.operands[2])
     start = emit.limited_i32(op.operands[1])
@@ -160,15 +160,15 @@ def _dynamic_slice(op: Operation, emit: Emit) -> Value:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2)),
+    BuiltinRow("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2)),
     Lowering("Gather", "gather", _gather, _PARAMS),
     Lowering("GatherV2", "gather", _gather, _PARAMS, number_operand(2, "the axis")),
-    Row("GatherNd", "gather_nd", f"{_PARAMS} !tf_type.string", constraint=_has_indices),
+    BuiltinRow("GatherNd", "gather_nd", f"{_PARAMS} !tf_type.string", constraint=_has_indices),
     Lowering("GatherNd", "BroadcastTo", _gather_everything, _ANY, _has_no_indices, benefit=3),
-    Row("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
+    BuiltinRow("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
     Lowering("XlaDynamicSlice", "Minimum Maximum Slice", _dynamic_slice, _ANY),
-    Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
-    Row(
+    BuiltinRow("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
+    BuiltinRow(
         "OneHot",
         "one_hot",
         "f32 i32 i64 ui8 i8 i1",
@@ -178,10 +178,10 @@ ENTRIES: tuple[Entry, ...] = (
         constraint=_one_hot_indices,
     ),
     Lowering("OneHot", "Cast OneHot", _one_hot, "i8 ui8"),
-    Row("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),
+    BuiltinRow("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),
     Lowering("TopKV2", "topk_v2", _top_k, "f32 i32 i64 ui8 i8 i16"),
-    Row("Select", "select", _CHOSEN, typed=1, constraint=_known_ranks),
-    Row("SelectV2", "select_v2", _CHOSEN, typed=1),
-    Row("ReverseSequence", "reverse_sequence", "f32 i32 i64 ui8 i16", options=_REVERSE_SEQUENCE),
+    BuiltinRow("Select", "select", _CHOSEN, typed=1, constraint=_known_ranks),
+    BuiltinRow("SelectV2", "select_v2", _CHOSEN, typed=1),
+    BuiltinRow("ReverseSequence", "reverse_sequence", "f32 i32 i64 ui8 i16", options=_REVERSE_SEQUENCE),
     Lowering("MatrixBandPart", "SelectV2", _matrix_band_part, _CHOSEN, _is_matrix),
 )

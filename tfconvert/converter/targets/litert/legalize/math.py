@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tfconvert.converter.targets.litert.legalize.builder import Emit, broadcast_type
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, rank_is_known
-from tfconvert.ops.kernels.special_functions import ERF_DENOMINATOR, ERF_NUMERATOR
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, broadcast_type
+from tfconvert.ops.special_functions import ERF_DENOMINATOR, ERF_NUMERATOR
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -61,7 +61,7 @@ _ERFINV_TAIL = (
 _LARGE = 1e18
 
 
-def _polynomial(emit: Emit, x: Value, coefficients: Sequence[float]) -> Value:
+def _polynomial(emit: LiteRTBuilder, x: Value, coefficients: Sequence[float]) -> Value:
     """Evaluates a polynomial by Horner's rule."""
     value: Value | float = coefficients[0]
     for coefficient in coefficients[1:]:
@@ -70,14 +70,14 @@ def _polynomial(emit: Emit, x: Value, coefficients: Sequence[float]) -> Value:
     return value
 
 
-def _erf(op: Operation, emit: Emit) -> Value:
+def _erf(op: Operation, emit: LiteRTBuilder) -> Value:
     x = emit.binary("Maximum", emit.binary("Minimum", op.operands[0], _ERF_BOUND), -_ERF_BOUND)
     square = emit.unary("Square", x)
     top = emit.binary("Mul", x, _polynomial(emit, square, ERF_NUMERATOR))
     return emit.binary("RealDiv", top, _polynomial(emit, square, ERF_DENOMINATOR))
 
 
-def _erfc(op: Operation, emit: Emit) -> Value:
+def _erfc(op: Operation, emit: LiteRTBuilder) -> Value:
     x = op.operands[0]
     z = emit.unary("Abs", x)
     t = emit.binary("RealDiv", 1.0, emit.binary("AddV2", emit.binary("Mul", z, 0.5), 1.0))
@@ -86,7 +86,7 @@ def _erfc(op: Operation, emit: Emit) -> Value:
     return emit.select(emit.compare("Less", x, 0.0), emit.binary("Sub", 2.0, tail), tail)
 
 
-def _erfinv(op: Operation, emit: Emit) -> Value:
+def _erfinv(op: Operation, emit: LiteRTBuilder) -> Value:
     x = op.operands[0]
     inside = emit.binary("Mul", emit.binary("Sub", 1.0, x), emit.binary("AddV2", x, 1.0))
     w = emit.unary("Neg", emit.unary("Log", inside))
@@ -98,38 +98,38 @@ def _erfinv(op: Operation, emit: Emit) -> Value:
     return emit.binary("Mul", factor, x)
 
 
-def _expm1(op: Operation, emit: Emit) -> Value:
+def _expm1(op: Operation, emit: LiteRTBuilder) -> Value:
     """`tanh(x/2) * (exp(x) + 1)`: keeps its digits near zero, where `exp(x) - 1` loses them."""
     x = op.operands[0]
     half = emit.unary("Tanh", emit.binary("Mul", x, 0.5))
     return emit.binary("Mul", half, emit.binary("AddV2", emit.unary("Exp", x), 1.0))
 
 
-def _log1p(op: Operation, emit: Emit) -> Value:
+def _log1p(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.unary("Log", emit.binary("AddV2", op.operands[0], 1.0))
 
 
-def _tan(op: Operation, emit: Emit) -> Value:
+def _tan(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("RealDiv", emit.unary("Sin", op.operands[0]), emit.unary("Cos", op.operands[0]))
 
 
-def _cosh(op: Operation, emit: Emit) -> Value:
+def _cosh(op: Operation, emit: LiteRTBuilder) -> Value:
     return _hyperbolic_cosine(emit, op.operands[0])
 
 
-def _hyperbolic_cosine(emit: Emit, x: Value) -> Value:
+def _hyperbolic_cosine(emit: LiteRTBuilder, x: Value) -> Value:
     both = emit.binary("AddV2", emit.unary("Exp", x), emit.unary("Exp", emit.unary("Neg", x)))
     return emit.binary("Mul", both, 0.5)
 
 
-def _sinh(op: Operation, emit: Emit) -> Value:
+def _sinh(op: Operation, emit: LiteRTBuilder) -> Value:
     """`tanh(x/2) * (cosh(x) + 1)`, which keeps its digits near zero."""
     x = op.operands[0]
     half = emit.unary("Tanh", emit.binary("Mul", x, 0.5))
     return emit.binary("Mul", half, emit.binary("AddV2", _hyperbolic_cosine(emit, x), 1.0))
 
 
-def _asinh(op: Operation, emit: Emit) -> Value:
+def _asinh(op: Operation, emit: LiteRTBuilder) -> Value:
     x = op.operands[0]
     size = emit.unary("Abs", x)
     tame = emit.binary("Minimum", size, _LARGE)
@@ -138,96 +138,96 @@ def _asinh(op: Operation, emit: Emit) -> Value:
     return emit.binary("Mul", emit.unary("Sign", x), emit.unary("Log", emit.binary("AddV2", size, root)))
 
 
-def _acosh(op: Operation, emit: Emit) -> Value:
+def _acosh(op: Operation, emit: LiteRTBuilder) -> Value:
     x = op.operands[0]
     roots = [emit.unary("Sqrt", emit.binary(name, x, 1.0)) for name in ("Sub", "AddV2")]
     return emit.unary("Log", emit.binary("AddV2", x, emit.binary("Mul", *roots)))
 
 
-def _atanh(op: Operation, emit: Emit) -> Value:
+def _atanh(op: Operation, emit: LiteRTBuilder) -> Value:
     x = op.operands[0]
     ratio = emit.binary("RealDiv", emit.binary("AddV2", x, 1.0), emit.binary("Sub", 1.0, x))
     return emit.binary("Mul", emit.unary("Log", ratio), 0.5)
 
 
-def _other_side(emit: Emit, x: Value) -> Value:
+def _other_side(emit: LiteRTBuilder, x: Value) -> Value:
     return emit.unary("Sqrt", emit.binary("Mul", emit.binary("Sub", 1.0, x), emit.binary("AddV2", x, 1.0)))
 
 
-def _asin(op: Operation, emit: Emit) -> Value:
+def _asin(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Atan2", op.operands[0], _other_side(emit, op.operands[0]))
 
 
-def _acos(op: Operation, emit: Emit) -> Value:
+def _acos(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Atan2", _other_side(emit, op.operands[0]), op.operands[0])
 
 
-def _atan(op: Operation, emit: Emit) -> Value:
+def _atan(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Atan2", op.operands[0], emit.unary("OnesLike", op.operands[0]))
 
 
-def _reciprocal(op: Operation, emit: Emit) -> Value:
+def _reciprocal(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("RealDiv", 1.0, op.operands[0])
 
 
-def _unless_zero(op: Operation, emit: Emit, tested: int, value: Value) -> Value:
+def _unless_zero(emit: LiteRTBuilder, op: Operation, tested: int, value: Value) -> Value:
     """Returns zero where an operand is zero, else a value."""
     return emit.select(emit.compare("Equal", op.operands[tested], 0), 0, value)
 
 
-def _div_no_nan(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 1, emit.binary("RealDiv", *op.operands))
+def _div_no_nan(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _unless_zero(emit, op, 1, emit.binary("RealDiv", *op.operands))
 
 
-def _mul_no_nan(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 1, emit.binary("Mul", *op.operands))
+def _mul_no_nan(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _unless_zero(emit, op, 1, emit.binary("Mul", *op.operands))
 
 
-def _xdivy(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 0, emit.binary("RealDiv", *op.operands))
+def _xdivy(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _unless_zero(emit, op, 0, emit.binary("RealDiv", *op.operands))
 
 
-def _xlogy(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 0, emit.binary("Mul", op.operands[0], emit.unary("Log", op.operands[1])))
+def _xlogy(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _unless_zero(emit, op, 0, emit.binary("Mul", op.operands[0], emit.unary("Log", op.operands[1])))
 
 
-def _xlog1py(op: Operation, emit: Emit) -> Value:
-    return _unless_zero(op, emit, 0, emit.binary("Mul", op.operands[0], emit.unary("Log1p", op.operands[1])))
+def _xlog1py(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _unless_zero(emit, op, 0, emit.binary("Mul", op.operands[0], emit.unary("Log1p", op.operands[1])))
 
 
-def _is_nan(op: Operation, emit: Emit) -> Value:
+def _is_nan(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.compare("NotEqual", op.operands[0], op.operands[0])
 
 
-def _is_inf(op: Operation, emit: Emit) -> Value:
+def _is_inf(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.compare("Equal", emit.unary("Abs", op.operands[0]), math.inf)
 
 
-def _is_finite(op: Operation, emit: Emit) -> Value:
+def _is_finite(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.compare("Equal", emit.binary("Sub", op.operands[0], op.operands[0]), 0.0)
 
 
-def _approximate_equal(op: Operation, emit: Emit) -> Value:
+def _approximate_equal(op: Operation, emit: LiteRTBuilder) -> Value:
     distance = emit.unary("Abs", emit.binary("Sub", *op.operands))
     return emit.compare("Less", distance, tf.get(op, "tolerance", 1e-5))
 
 
-def _truncate_div(op: Operation, emit: Emit) -> Value:
+def _truncate_div(op: Operation, emit: LiteRTBuilder) -> Value:
     quotient = emit.binary("RealDiv", *op.operands)
     return emit.select(emit.compare("Less", quotient, 0.0), emit.unary("Ceil", quotient), emit.unary("Floor", quotient))
 
 
-def _truncate_div_of_integers(op: Operation, emit: Emit) -> Value:
+def _truncate_div_of_integers(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Div", *op.operands)
 
 
-def _truncate_mod(op: Operation, emit: Emit) -> Value:
+def _truncate_mod(op: Operation, emit: LiteRTBuilder) -> Value:
     """The remainder of the sizes, with the dividend's sign."""
     sizes = [emit.unary("Abs", operand) for operand in op.operands]
     return emit.binary("Mul", emit.binary("FloorMod", *sizes), emit.unary("Sign", op.operands[0]))
 
 
-def _truncate_mod_of_integers(op: Operation, emit: Emit) -> Value:
+def _truncate_mod_of_integers(op: Operation, emit: LiteRTBuilder) -> Value:
     """The floored remainder, less the divisor where its sign is not the dividend's: no absolute value is computed."""
     x, y = op.operands
     floored = emit.binary("FloorMod", x, y)
@@ -237,60 +237,60 @@ def _truncate_mod_of_integers(op: Operation, emit: Emit) -> Value:
     return emit.select(away, emit.binary("Sub", floored, y), floored)
 
 
-def _clip(op: Operation, emit: Emit) -> Value:
+def _clip(op: Operation, emit: LiteRTBuilder) -> Value:
     """Where the bounds are swapped, TensorFlow returns the lower one."""
     x, low, high = op.operands
     return emit.binary("Maximum", emit.binary("Minimum", x, high), low)
 
 
-def _l2_loss(op: Operation, emit: Emit) -> Value:
+def _l2_loss(op: Operation, emit: LiteRTBuilder) -> Value:
     rank = len(types.shape_of(op.operands[0].type) or ())
     return emit.binary("Mul", emit.reduce("Sum", emit.unary("Square", op.operands[0]), range(rank)), 0.5)
 
 
-def _sigmoid_grad(op: Operation, emit: Emit) -> Value:
+def _sigmoid_grad(op: Operation, emit: LiteRTBuilder) -> Value:
     y, gradient = op.operands
     return emit.binary("Mul", emit.binary("Mul", gradient, y), emit.binary("Sub", 1.0, y))
 
 
-def _tanh_grad(op: Operation, emit: Emit) -> Value:
+def _tanh_grad(op: Operation, emit: LiteRTBuilder) -> Value:
     y, gradient = op.operands
     return emit.binary("Mul", gradient, emit.binary("Sub", 1.0, emit.unary("Square", y)))
 
 
-def _where_sloped(emit: Emit, gradient: Value, result: Value) -> Value:
+def _where_sloped(emit: LiteRTBuilder, gradient: Value, result: Value) -> Value:
     """Returns zero where the gradient is zero, however steep the function is there, as TensorFlow does."""
     return emit.select(emit.compare("Equal", gradient, 0.0), 0.0, result)
 
 
-def _rsqrt_grad(op: Operation, emit: Emit) -> Value:
+def _rsqrt_grad(op: Operation, emit: LiteRTBuilder) -> Value:
     y, gradient = op.operands
     cube = emit.binary("Mul", emit.unary("Square", y), y)
     return _where_sloped(emit, gradient, emit.binary("Mul", emit.binary("Mul", gradient, cube), -0.5))
 
 
-def _sqrt_grad(op: Operation, emit: Emit) -> Value:
+def _sqrt_grad(op: Operation, emit: LiteRTBuilder) -> Value:
     y, gradient = op.operands
     return _where_sloped(emit, gradient, emit.binary("RealDiv", emit.binary("Mul", gradient, 0.5), y))
 
 
-def _reciprocal_grad(op: Operation, emit: Emit) -> Value:
+def _reciprocal_grad(op: Operation, emit: LiteRTBuilder) -> Value:
     y, gradient = op.operands
     return _where_sloped(emit, gradient, emit.unary("Neg", emit.binary("Mul", gradient, emit.unary("Square", y))))
 
 
-def _relu_grad(op: Operation, emit: Emit) -> Value:
+def _relu_grad(op: Operation, emit: LiteRTBuilder) -> Value:
     gradient, x = op.operands
     return emit.select(emit.compare("Greater", x, 0.0), gradient, 0.0)
 
 
-def _relu6_grad(op: Operation, emit: Emit) -> Value:
+def _relu6_grad(op: Operation, emit: LiteRTBuilder) -> Value:
     gradient, x = op.operands
     low, high = emit.compare("Greater", x, 0.0), emit.compare("Less", x, 6.0)
     return emit.select(emit.tf("LogicalAnd", (low, high), low.type), gradient, 0.0)
 
 
-def _bias_add_grad(op: Operation, emit: Emit) -> Value:
+def _bias_add_grad(op: Operation, emit: LiteRTBuilder) -> Value:
     rank = len(types.shape_of(op.operands[0].type) or ())
     channel = 1 if tf.get(op, "data_format", "NHWC") == "NCHW" else rank - 1
     return emit.reduce("Sum", op.operands[0], [axis for axis in range(rank) if axis != channel])

@@ -1,4 +1,4 @@
-"""Matrix products: a fully connected layer where one side is a constant matrix, else a batched product."""
+"""Matrix products: fully connected layers where one side is a constant matrix, else batched ones; cross products."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert import fake_quant
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, rank_is_known
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -21,12 +21,12 @@ def _constant_matrix(op: Operation) -> Failure | None:
     return None if len(types.shape_of(op.operands[1].type) or ()) == 2 else Failure("the right side is not a matrix")
 
 
-def _swapped(emit: Emit, value: Value) -> Value:
+def _swapped(emit: LiteRTBuilder, value: Value) -> Value:
     rank = len(types.shape_of(value.type) or (-1, -1))
     return emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def _matmul(op: Operation, emit: Emit) -> Value:
+def _matmul(op: Operation, emit: LiteRTBuilder) -> Value:
     left, right = op.operands
     if tf.get(op, "transpose_a", False):
         left = _swapped(emit, left)
@@ -35,7 +35,7 @@ def _matmul(op: Operation, emit: Emit) -> Value:
     return emit.tfl("fully_connected", (left, weights), op.results[0].type, options)
 
 
-def _matmul_of_values(op: Operation, emit: Emit) -> Value:
+def _matmul_of_values(op: Operation, emit: LiteRTBuilder) -> Value:
     options = {"adj_x": tf.get(op, "transpose_a", False), "adj_y": tf.get(op, "transpose_b", False)}
     return emit.tfl("batch_matmul", op.operands, op.results[0].type, options)
 
@@ -52,14 +52,14 @@ def _layer_constraint(op: Operation) -> Failure | None:
     return Failure("the left side must be transposed") if tf.get(op, "adj_x", False) else _constant_matrix(op)
 
 
-def _batch_matmul_as_layer(op: Operation, emit: Emit) -> Value:
+def _batch_matmul_as_layer(op: Operation, emit: LiteRTBuilder) -> Value:
     weights = op.operands[1] if tf.get(op, "adj_y", False) else _swapped(emit, op.operands[1])
     shape = types.shape_of(op.operands[0].type)
     options = {"fused_activation_function": "NONE", "keep_num_dims": shape is not None and len(shape) > 2}
     return emit.tfl("fully_connected", (op.operands[0], weights), op.results[0].type, options)
 
 
-def _batch_matmul(op: Operation, emit: Emit) -> Value:
+def _batch_matmul(op: Operation, emit: LiteRTBuilder) -> Value:
     options = {"adj_x": tf.get(op, "adj_x", False), "adj_y": tf.get(op, "adj_y", False)}
     return emit.tfl("batch_matmul", op.operands, op.results[0].type, options)
 
@@ -71,7 +71,7 @@ def _integer_constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _product_and_sum(op: Operation, emit: Emit) -> Value:
+def _product_and_sum(op: Operation, emit: LiteRTBuilder) -> Value:
     """There is no matrix kernel for integers: every row times every column, elementwise, summed."""
     left, right = op.operands[:2]
     if tf.get(op, "adj_x", False) or tf.get(op, "transpose_a", False):
@@ -105,7 +105,7 @@ def _bytes_to_integers(op: Operation) -> Failure | None:
     return _rank_constraint(op)
 
 
-def _in_result_type(op: Operation, emit: Emit) -> Value:
+def _in_result_type(op: Operation, emit: LiteRTBuilder) -> Value:
     """Converts the operands to the type in which TensorFlow adds up their products."""
     element = types.element_of(op.results[0].type)
     operands = [emit.cast(operand, element) for operand in op.operands]
@@ -119,13 +119,26 @@ def _sums_nothing(op: Operation) -> Failure | None:
     return None if size == 0 and types.is_static(types.shape_of(op.results[0].type)) else Failure("it sums something")
 
 
-def _zeros(op: Operation, emit: Emit) -> Value:
+def _zeros(op: Operation, emit: LiteRTBuilder) -> Value:
     shape = emit.shape(op.results[0])
     return emit.tf("Fill", (shape, emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
 
 
 _SMALL = "i8 ui8 f16 bf16"
 _BATCHED = ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+
+
+def _cross(op: Operation, emit: LiteRTBuilder) -> Value:
+    """Multiplies each coordinate of one vector with the next of the other, and vice versa."""
+
+    def permuted(vectors: Value, order: tuple[int, int, int]) -> Value:
+        return emit.tf("GatherV2", (vectors, emit.ints(order), emit.scalar(-1, types.I32)), vectors.type)
+
+    x, y = op.operands
+    ahead, behind = (1, 2, 0), (2, 0, 1)
+    first = emit.binary("Mul", permuted(x, ahead), permuted(y, behind))
+    return emit.binary("Sub", first, emit.binary("Mul", permuted(x, behind), permuted(y, ahead)))
+
 
 ENTRIES: tuple[Entry, ...] = (
     Lowering(
@@ -145,4 +158,5 @@ ENTRIES: tuple[Entry, ...] = (
     *(Lowering(op, "fully_connected", _batch_matmul_as_layer, _FLOAT, _layer_constraint, benefit=2) for op in _BATCHED),
     *(Lowering(op, "batch_matmul", _batch_matmul, _FLOAT, _rank_constraint) for op in _BATCHED),
     *(Lowering(op, "Mul Sum", _product_and_sum, "i32 i64", _integer_constraint) for op in _BATCHED),
+    Lowering("Cross", "GatherV2 Mul Sub", _cross, "f32 i32 i64", rank_is_known),
 )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, element_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -19,7 +19,7 @@ _SMALL = "i8 ui8 i16 ui16"
 _WIDER = {"f16": types.F32, "bf16": types.F32, "ui32": types.I64}
 
 
-def _widened(op: Operation, emit: Emit, typed: int = 0) -> list[Value]:
+def _widened(op: Operation, emit: LiteRTBuilder, typed: int = 0) -> list[Value]:
     """Widens all operands and results that have the element type in question."""
     narrow = types.element_of(op.operands[typed].type)
     wide = _WIDER.get(element_of(op, typed), types.I32)

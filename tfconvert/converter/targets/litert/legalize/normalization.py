@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -23,7 +23,7 @@ def _channels_last(op: Operation) -> Failure | None:
     return None if data_format in ("NHWC", "NDHWC") else Failure(f"data_format is {data_format}")
 
 
-def _bias_add(op: Operation, emit: Emit) -> Value:
+def _bias_add(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("AddV2", op.operands, op.results[0].type)
 
 
@@ -35,7 +35,7 @@ def _inference(op: Operation) -> Failure | None:
     return _channels_last(op)
 
 
-def _normalize(op: Operation, emit: Emit) -> list[Value]:
+def _normalize(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """`x * m + a` with `m = scale / sqrt(variance + epsilon)` and `a = offset - mean * m`."""
     x, _, _, mean, variance = op.operands
     factor, addend = _folded(op, emit) or _computed(op, emit)
@@ -44,7 +44,7 @@ def _normalize(op: Operation, emit: Emit) -> list[Value]:
     return [result, mean, variance, *([mean] * (len(op.results) - 3))]
 
 
-def _folded(op: Operation, emit: Emit) -> tuple[Value, Value] | None:
+def _folded(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value] | None:
     """Returns the factor and the addend if the statistics are constants."""
     arrays = []
     for operand in op.operands[1:]:
@@ -59,7 +59,7 @@ def _folded(op: Operation, emit: Emit) -> tuple[Value, Value] | None:
     return emit.constant(factor.astype(np.float32)), emit.constant(addend.astype(np.float32))
 
 
-def _computed(op: Operation, emit: Emit) -> tuple[Value, Value]:
+def _computed(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value]:
     _, scale, offset, mean, variance = op.operands
     epsilon = tf.get(op, "epsilon", 1e-4)
     factor = emit.binary("Mul", scale, emit.unary("Rsqrt", emit.binary("AddV2", variance, epsilon)))
@@ -76,7 +76,7 @@ def _training(op: Operation) -> Failure | None:
     return _channels_last(op)
 
 
-def _normalize_by_batch(op: Operation, emit: Emit) -> list[Value]:
+def _normalize_by_batch(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     x, scale, offset = op.operands[:3]
     axes = tuple(range(len(types.shape_of(x.type) or ()) - 1))
     mean = emit.reduce("Mean", x, axes)
@@ -85,7 +85,7 @@ def _normalize_by_batch(op: Operation, emit: Emit) -> list[Value]:
     factor = emit.binary("Mul", scale, deviation)
     addend = emit.binary("Sub", offset, emit.binary("Mul", mean, factor))
     result = emit.tf("AddV2", (emit.binary("Mul", x, factor), addend), op.results[0].type)
-    statistics = [mean, _unbiased(x, variance, emit) if op.results[2].first_use is not None else variance]
+    statistics = [mean, _unbiased(emit, x, variance) if op.results[2].first_use is not None else variance]
     factor_of_new = tf.get(op, "exponential_avg_factor", 1.0)
     if factor_of_new != 1:
         statistics = [
@@ -95,7 +95,7 @@ def _normalize_by_batch(op: Operation, emit: Emit) -> list[Value]:
     return [result, *statistics, *([mean] * (len(op.results) - 3))]
 
 
-def _unbiased(x: Value, variance: Value, emit: Emit) -> Value:
+def _unbiased(emit: LiteRTBuilder, x: Value, variance: Value) -> Value:
     """Returns the variance as TensorFlow defines this result: divided by one less than the number of values."""
     shape = types.shape_of(x.type) or ()
     if -1 not in shape:
@@ -125,5 +125,5 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("BiasAddV1", "AddV2", _bias_add),
     *(Lowering(op, "mul add", _normalize, _FLOAT, _inference) for op in _BATCH_NORMS),
     *(Lowering(op, "Mean SquaredDifference", _normalize_by_batch, _FLOAT, _training) for op in _BATCH_NORMS),
-    Row("LRN", "local_response_normalization", _FLOAT, options=_LRN_OPTIONS),
+    BuiltinRow("LRN", "local_response_normalization", _FLOAT, options=_LRN_OPTIONS),
 )

@@ -12,7 +12,7 @@ from typing import Any
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.legalize.builder import Emit
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.diagnostics import INEXACT, WARNING, Diagnostic
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.attribute import Attribute
@@ -73,12 +73,12 @@ def _pattern(name: str, kind: str, elements: frozenset[Attribute], declined_by: 
 
 
 def _rewrite(op: Operation, other: Attribute, rewriter: Rewriter) -> None:
-    emit = Emit(rewriter)
+    emit = LiteRTBuilder(rewriter)
 
     def is_other(value: Value) -> bool:
         return types.element_of(value.type) == other
 
-    operands = [_as_float(operand, emit) if is_other(operand) else operand for operand in op.operands]
+    operands = [_as_float(emit, operand) if is_other(operand) else operand for operand in op.operands]
     result_types = [
         types.tensor(types.F32, types.shape_of(result.type)) if is_other(result) else result.type
         for result in op.results
@@ -92,7 +92,7 @@ def _rewrite(op: Operation, other: Attribute, rewriter: Rewriter) -> None:
     )
 
 
-def _as_float(value: Value, emit: Emit) -> Value:
+def _as_float(emit: LiteRTBuilder, value: Value) -> Value:
     """Returns a value as `f32`: a constant is converted when it is read, and what was `f32` before is that again."""
     constant = tensor_data.constant_of(value)
     shape = types.shape_of(value.type)

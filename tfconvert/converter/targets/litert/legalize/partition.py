@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.indexing import numbers
-from tfconvert.converter.targets.litert.legalize.segments import segment_count
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.legalize.scatter import segment_count
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _partition(op: Operation, emit: Emit) -> list[Value]:
+def _partition(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Gathers, for each part, the elements whose number it is."""
     data, parts = op.operands
     shape = types.shape_of(parts.type)
@@ -29,7 +29,7 @@ def _partition(op: Operation, emit: Emit) -> list[Value]:
     ]
 
 
-def _places(emit: Emit, parts: Value, number: int) -> Value:
+def _places(emit: LiteRTBuilder, parts: Value, number: int) -> Value:
     """Returns the indices of the elements that equal a number."""
     known = tensor_data.constant_of(parts)
     if known is not None:
@@ -44,7 +44,7 @@ def _parts_constraint(op: Operation) -> Failure | None:
     return None if types.shape_of(op.operands[0].type) is not None else Failure("the operand's rank is not known")
 
 
-def _stitch(op: Operation, emit: Emit) -> Value:
+def _stitch(op: Operation, emit: LiteRTBuilder) -> Value:
     """Joins all rows and picks, for each place, the last one that goes there.
 
     A place that no row goes to gets a row of zeros, which comes before all others.
@@ -73,7 +73,7 @@ def _stitch(op: Operation, emit: Emit) -> Value:
     return emit.tf("GatherV2", (_joined(emit, rows), source, emit.scalar(0, types.I32)), result)
 
 
-def _last_of_each(emit: Emit, places: Value, has_holes: bool) -> Value:
+def _last_of_each(emit: LiteRTBuilder, places: Value, has_holes: bool) -> Value:
     """Returns, for each place, the number of the last row that goes there."""
     count = segment_count(emit, places)
     last = emit.tf("UnsortedSegmentMax", (numbers(emit, places, 0), places, count), types.tensor(types.I32, (-1,)))
@@ -89,12 +89,12 @@ def _rest(op: Operation) -> types.Shape:
     return data[len(index) :]
 
 
-def _flat(emit: Emit, index: Value) -> Value:
+def _flat(emit: LiteRTBuilder, index: Value) -> Value:
     shape = types.shape_of(index.type) or ()
     return index if len(shape) == 1 else emit.reshape(index, (_count(shape),))
 
 
-def _rows(emit: Emit, index: Value, data: Value, rest: types.Shape) -> Value:
+def _rows(emit: LiteRTBuilder, index: Value, data: Value, rest: types.Shape) -> Value:
     """Returns the elements that the indices select, as rows."""
     shape = types.shape_of(index.type) or ()
     if len(shape) == 1:
@@ -109,7 +109,7 @@ def _count(shape: types.Shape) -> int:
     return -1 if -1 in shape else int(np.prod(shape, dtype=np.int64))
 
 
-def _joined(emit: Emit, values: list[Value]) -> Value:
+def _joined(emit: LiteRTBuilder, values: list[Value]) -> Value:
     """Joins tensors one after the other, now if they are constants of indices."""
     constants = [tensor_data.constant_of(value) for value in values]
     if types.element_of(values[0].type) == types.I32 and all(len(types.shape_of(v.type) or ()) == 1 for v in values):
@@ -137,7 +137,7 @@ def _stitch_constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _invert_permutation(op: Operation, emit: Emit) -> Value:
+def _invert_permutation(op: Operation, emit: LiteRTBuilder) -> Value:
     """Scatters the places' numbers to where the elements point."""
     shape = types.shape_of(op.operands[0].type) or ()
     element = types.element_of(op.operands[0].type)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -35,7 +35,7 @@ def _patches_constraint(op: Operation) -> Failure | None:
     )
 
 
-def _patches(op: Operation, emit: Emit) -> Value:
+def _patches(op: Operation, emit: LiteRTBuilder) -> Value:
     """Cuts out, for each place in a window, that pixel of every window; blocks side by side are depth."""
     size, strides, rates = _windows(op)
     shape, result = (types.shape_of(value.type) or () for value in (op.operands[0], op.results[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Row
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 
@@ -20,7 +20,7 @@ def _gives_indices(op: Operation) -> Failure | None:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("RandomUniform", "random_uniform", narrow=(0,), options=_SEEDS, constraint=_gives_floats),
-    Row("RandomStandardNormal", "random_standard_normal", narrow=(0,), options=_SEEDS, constraint=_gives_floats),
-    Row("Multinomial", "multinomial", "f32", narrow=(1,), options=_SEEDS, constraint=_gives_indices),
+    BuiltinRow("RandomUniform", "random_uniform", narrow=(0,), options=_SEEDS, constraint=_gives_floats),
+    BuiltinRow("RandomStandardNormal", "random_standard_normal", narrow=(0,), options=_SEEDS, constraint=_gives_floats),
+    BuiltinRow("Multinomial", "multinomial", "f32", narrow=(1,), options=_SEEDS, constraint=_gives_indices),
 )

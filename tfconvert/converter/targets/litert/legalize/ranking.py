@@ -1,10 +1,22 @@
-"""Ranking: the largest or smallest elements of rows, what is among them, and the places of what was found."""
+"""Ranking, searches in sorted rows, and sets: the different elements of a vector, and how often each occurs."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, all_of, ints, rank_is_known
+from tfconvert.converter.targets.litert.legalize.entry import (
+    BuiltinRow,
+    Entry,
+    Lowering,
+    ResultType,
+    all_of,
+    ints,
+    rank_is_known,
+)
+from tfconvert.converter.targets.litert.legalize.indexing import size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.legalize.scatter import segment_sizes
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -25,7 +37,7 @@ def _last(op: Operation) -> tuple[int, list[int]]:
     return axis, order
 
 
-def _approximate(op: Operation, emit: Emit) -> list[Value]:
+def _approximate(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Finds exactly what may be approximated."""
     _, order = _last(op)
     x = emit.transpose(op.operands[0], order)
@@ -40,7 +52,7 @@ def _approximate(op: Operation, emit: Emit) -> list[Value]:
     return [emit.transpose(value, order) for value in (values, found[1])]
 
 
-def _in_top_k(op: Operation, emit: Emit) -> Value:
+def _in_top_k(op: Operation, emit: LiteRTBuilder) -> Value:
     """Counts the predictions above the target's; among none that is finite, or out of range, no target is."""
     predictions, targets = op.operands[:2]
     rows, classes = types.shape_of(predictions.type) or (-1, -1)
@@ -63,13 +75,13 @@ def _in_top_k(op: Operation, emit: Emit) -> Value:
     return emit.tf("LogicalAnd", (both, conditions[2]), op.results[0].type)
 
 
-def _limit(op: Operation, emit: Emit) -> Value:
+def _limit(op: Operation, emit: LiteRTBuilder) -> Value:
     if len(op.operands) > 2:
         return emit.limited_i32(op.operands[2])
     return emit.i32(emit.scalar(tf.get(op, "k"), types.I64))
 
 
-def _nth(op: Operation, emit: Emit) -> Value:
+def _nth(op: Operation, emit: LiteRTBuilder) -> Value:
     """Sorts as far as needed: the last of the `n + 1` largest, or smallest."""
     x = op.operands[0]
     shape = types.shape_of(x.type) or ()
@@ -88,7 +100,7 @@ def _dims_are_known(op: Operation) -> Failure | None:
     return None if dims and min(dims) > 0 else Failure("the dimensions are not constants")
 
 
-def _unravel(op: Operation, emit: Emit) -> Value:
+def _unravel(op: Operation, emit: LiteRTBuilder) -> Value:
     """Each place is a remainder of the index divided by the size of the dimensions after it."""
     dims = ints(op.operands[1])
     places: list[Value] = []
@@ -102,10 +114,68 @@ def _unravel(op: Operation, emit: Emit) -> Value:
 
 _BECOMES = "Equal SelectV2 Greater Sum Less LogicalAnd"
 
+
+def _bound(comparison: str, op: Operation, emit: LiteRTBuilder) -> Value:
+    """Counts the elements of a row that come before a value."""
+    rows, values = op.operands
+    (height, length), (_, count) = (types.shape_of(operand.type) or (-1, -1) for operand in op.operands)
+    element, axis = types.element_of(rows.type), emit.scalar(1, types.I32)
+    across = emit.tf("ExpandDims", (rows, axis), types.tensor(element, (height, 1, length)))
+    last = emit.scalar(2, types.I32)
+    down = emit.tf("ExpandDims", (values, last), types.tensor(element, (height, count, 1)))
+    before = emit.cast(emit.compare(comparison, across, down), types.I32)
+    return emit.cast(emit.reduce("Sum", before, (2,)), types.element_of(op.results[0].type))
+
+
+_ELEMENTS = "f32 i32 i64 ui8 i8 i16"
+
+
+def _unique(op: Operation, emit: LiteRTBuilder) -> list[Value]:
+    """Finds the different elements; counting them is adding up ones by their numbers."""
+    x, (values, places, *counts) = op.operands[0], op.results
+    found = emit.tf_op("Unique", (x,), (values.type, places.type))
+    results: list[Value] = [*found.results]
+    for count in counts:
+        number = emit.reshape(size_of(emit, results[0], 0), ())
+        sizes = segment_sizes(emit, emit.i32(results[1]), number, types.I32)
+        results.append(emit.cast(sizes, types.element_of(count.type)))
+    return results
+
+
+def _is_vector(op: Operation) -> Failure | None:
+    """Requires a vector: an op that may compare slices along an axis compares its elements then."""
+    shape = types.shape_of(op.operands[0].type)
+    if shape is None or len(shape) != 1:
+        return Failure("only a vector's elements are compared, not slices of higher ranks")
+    return None
+
+
+def _list_diff(op: Operation, emit: LiteRTBuilder) -> list[Value]:
+    """Keeps the elements that equal none of the others, each compared with each."""
+    x, y = op.operands
+    axis = emit.scalar(1, types.I32)
+    sizes = [(types.shape_of(value.type) or (-1,))[0] for value in (x, y)]
+    column = emit.tf("ExpandDims", (x, axis), types.tensor(types.element_of(x.type), (sizes[0], 1)))
+    found = emit.reduce("Any", emit.compare("Equal", column, y), (1,))
+    kept = emit.tf("Where", (emit.unary("LogicalNot", found),), types.tensor(types.I64, (-1, 1)))
+    places = emit.reshape(kept, (-1,))
+    values = emit.tf("GatherV2", (x, places, emit.scalar(0, types.I32)), op.results[0].type)
+    return [values, emit.cast(places, types.element_of(op.results[1].type))]
+
+
 ENTRIES: tuple[Entry, ...] = (
     Lowering("ApproxTopK", "TopKV2", _approximate, "f32", all_of(rank_is_known, _reduces_to_k)),
     Lowering("InTopK", _BECOMES, _in_top_k, "f32"),
     Lowering("InTopKV2", _BECOMES, _in_top_k, "f32"),
     Lowering("NthElement", "TopKV2 GatherV2", _nth, "f32", rank_is_known),
     Lowering("UnravelIndex", "FloorDiv FloorMod Pack", _unravel, "i32 i64", _dims_are_known),
+    Lowering("LowerBound", "Less Sum", partial(_bound, "Less"), "f32 i32 i64 ui8 i8"),
+    Lowering("UpperBound", "LessEqual Sum", partial(_bound, "LessEqual"), "f32 i32 i64 ui8 i8"),
+    BuiltinRow("Unique", "unique", _ELEMENTS, options={"idx_out_type": ResultType(1)}),
+    Lowering("UniqueV2", "Unique", _unique, _ELEMENTS, _is_vector),
+    *(
+        Lowering(op, "Unique UnsortedSegmentSum", _unique, _ELEMENTS, _is_vector)
+        for op in ("UniqueWithCounts", "UniqueWithCountsV2")
+    ),
+    Lowering("ListDiff", "Equal Any Where GatherV2", _list_diff, "f32 i32 i64 ui8 i8"),
 )

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import (
     Attr,
+    BuiltinRow,
     Entry,
     Lowering,
-    Row,
     all_of,
     constant_operand,
     ints,
@@ -21,6 +20,7 @@ from tfconvert.converter.targets.litert.legalize.entry import (
     number_operand,
     rank_is_known,
 )
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -34,26 +34,26 @@ def _axis(value: Value, rank: int | None) -> int:
     return axis + rank if axis < 0 and rank is not None else axis
 
 
-def _concat(op: Operation, emit: Emit, values: Sequence[Value], axis: Value) -> Value:
+def _concat(emit: LiteRTBuilder, op: Operation, values: Sequence[Value], axis: Value) -> Value:
     shape = types.shape_of(op.results[0].type)
     options = {"axis": _axis(axis, None if shape is None else len(shape)), "fused_activation_function": "NONE"}
     return emit.tfl("concatenation", values, op.results[0].type, options)
 
 
-def _concat_v2(op: Operation, emit: Emit) -> Value:
-    return _concat(op, emit, op.operands[:-1], op.operands[-1])
+def _concat_v2(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _concat(emit, op, op.operands[:-1], op.operands[-1])
 
 
-def _concat_v1(op: Operation, emit: Emit) -> Value:
-    return _concat(op, emit, op.operands[1:], op.operands[0])
+def _concat_v1(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _concat(emit, op, op.operands[1:], op.operands[0])
 
 
-def _pack(op: Operation, emit: Emit) -> Value:
+def _pack(op: Operation, emit: LiteRTBuilder) -> Value:
     options = {"values_count": len(op.operands), "axis": tf.get(op, "axis", 0)}
     return emit.tfl("pack", op.operands, op.results[0].type, options)
 
 
-def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
+def _unpack(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     options = {"num": len(op.results), "axis": tf.get(op, "axis", 0)}
     return emit.tfl_op("unpack", op.operands, [result.type for result in op.results], options).results
 
@@ -62,7 +62,7 @@ def _rank_of_result(op: Operation) -> Failure | None:
     return Failure("the result's rank is not known") if types.shape_of(op.results[0].type) is None else None
 
 
-def _pack_by_joining(op: Operation, emit: Emit) -> Value:
+def _pack_by_joining(op: Operation, emit: LiteRTBuilder) -> Value:
     shape = list(types.shape_of(op.results[0].type) or ())
     axis = tf.get(op, "axis", 0) % len(shape)
     shape[axis] = 1
@@ -72,7 +72,7 @@ def _pack_by_joining(op: Operation, emit: Emit) -> Value:
     return emit.tf("ConcatV2", (*parts, place), op.results[0].type)
 
 
-def _unpack_by_cutting(op: Operation, emit: Emit) -> list[Value]:
+def _unpack_by_cutting(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     shape = list(types.shape_of(op.operands[0].type) or ())
     axis = tf.get(op, "axis", 0) % len(shape)
     shape[axis] = 1
@@ -86,18 +86,18 @@ def _unpack_by_cutting(op: Operation, emit: Emit) -> list[Value]:
     return results
 
 
-def _split(op: Operation, emit: Emit) -> Sequence[Value]:
+def _split(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     operands, options = (emit.i32(op.operands[0]), op.operands[1]), {"num_splits": len(op.results)}
     return emit.tfl_op("split", operands, [result.type for result in op.results], options).results
 
 
-def _split_v(op: Operation, emit: Emit) -> Sequence[Value]:
+def _split_v(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     operands = (op.operands[0], emit.i32(op.operands[1]), emit.i32(op.operands[2]))
     options = {"num_splits": len(op.results)}
     return emit.tfl_op("split_v", operands, [result.type for result in op.results], options).results
 
 
-def _reverse(op: Operation, emit: Emit) -> Value:
+def _reverse(op: Operation, emit: LiteRTBuilder) -> Value:
     """Reverses along one axis after the other: the kernel takes several only if they are neighbours."""
     value: Value = op.operands[0]
     if tensor_data.constant_of(op.operands[1]) is not None:
@@ -141,7 +141,7 @@ def _kernel_takes_blocks(op: Operation) -> Failure | None:
     )
 
 
-def _space_to_batch(op: Operation, emit: Emit) -> Value:
+def _space_to_batch(op: Operation, emit: LiteRTBuilder) -> Value:
     """Pads, cuts every blocked dimension in two, and brings the places within a block to the front."""
     value, blocks, paddings = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
@@ -157,7 +157,7 @@ def _space_to_batch(op: Operation, emit: Emit) -> Value:
     return emit.reshape(value, (batch, *cut[::2], *sizes[count:]))
 
 
-def _batch_to_space(op: Operation, emit: Emit) -> Value:
+def _batch_to_space(op: Operation, emit: LiteRTBuilder) -> Value:
     """Splits the places within a block off the batch, puts them beside their dimension, and crops."""
     value, blocks, crops = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
@@ -218,12 +218,12 @@ def _mergeable(op: Operation) -> Failure | None:
     return None
 
 
-def _transpose(op: Operation, emit: Emit) -> Value:
+def _transpose(op: Operation, emit: LiteRTBuilder) -> Value:
     """Leaves all dimensions to the kernel: few runtimes take more than six, and none more than eight."""
     return emit.tfl("transpose", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
 
 
-def _transpose_merged(op: Operation, emit: Emit) -> Value:
+def _transpose_merged(op: Operation, emit: LiteRTBuilder) -> Value:
     """Transposes what is left of the dimensions when those of size 1 are dropped and neighbours that stay so joined."""
     shape = types.shape_of(op.operands[0].type) or ()
     permutation = [axis % len(shape) for axis in ints(op.operands[1])]
@@ -238,7 +238,7 @@ _MODE = {"mode": Attr("mode")}
 _BLOCKED = _ANY
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(_MAX_RANK)),
+    BuiltinRow("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(_MAX_RANK)),
     Lowering("Transpose", "reshape Transpose", _transpose_merged, _ANY, _mergeable),
     Lowering("Transpose", "transpose", _transpose, _ANY, benefit=0, name="Transpose-of-many"),
     Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", number_operand(-1, "the axis")),
@@ -249,15 +249,15 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Unpack", "Slice Squeeze", _unpack_by_cutting, _ANY, rank_is_known),
     Lowering("Split", "split", _split, "f32 i32 i64 ui8 i8 i16", typed=1),
     Lowering("SplitV", "split_v", _split_v, "f32 i32 i64 ui8 i8 i16"),
-    Row("Tile", "tile", f"{_ANY} !tf_type.string", narrow=(1,)),
-    Row("Pad", "pad", _MOVABLE, narrow=(1,)),
-    Row("PadV2", "padv2", _MOVABLE, narrow=(1,)),
-    Row("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
+    BuiltinRow("Tile", "tile", f"{_ANY} !tf_type.string", narrow=(1,)),
+    BuiltinRow("Pad", "pad", _MOVABLE, narrow=(1,)),
+    BuiltinRow("PadV2", "padv2", _MOVABLE, narrow=(1,)),
+    BuiltinRow("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
     Lowering("ReverseV2", "reverse_v2", _reverse, _MOVABLE, _axes_are_counted),
-    Row("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
-    Row("DepthToSpace", "depth_to_space", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
-    Row("SpaceToBatchND", "space_to_batch_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
-    Row("BatchToSpaceND", "batch_to_space_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
+    BuiltinRow("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
+    BuiltinRow("DepthToSpace", "depth_to_space", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
+    BuiltinRow("SpaceToBatchND", "space_to_batch_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
+    BuiltinRow("BatchToSpaceND", "batch_to_space_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
     Lowering(
         "SpaceToBatchND", "Pad reshape Transpose", _space_to_batch, _BLOCKED, all_of(_blocks_constraint, max_rank(5))
     ),

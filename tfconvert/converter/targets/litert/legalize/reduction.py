@@ -5,8 +5,15 @@ from __future__ import annotations
 import math
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, ResultType, Row, constant_operand
+from tfconvert.converter.targets.litert.legalize.entry import (
+    Attr,
+    BuiltinRow,
+    Entry,
+    Lowering,
+    ResultType,
+    constant_operand,
+)
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -31,11 +38,11 @@ def _some_axes(op: Operation) -> Failure | None:
     return Failure("it reduces nothing", is_special=True) if axes is not None and axes.size == 0 else None
 
 
-def _forward(op: Operation, emit: Emit) -> Value:
+def _forward(op: Operation, emit: LiteRTBuilder) -> Value:
     return op.operands[0]
 
 
-def _euclidean_norm(op: Operation, emit: Emit) -> Value:
+def _euclidean_norm(op: Operation, emit: LiteRTBuilder) -> Value:
     squares = emit.unary("Square", op.operands[0])
     keep = {"keep_dims": tf.get(op, "keep_dims", False)}
     return emit.unary("Sqrt", emit.tf("Sum", (squares, op.operands[1]), op.results[0].type, keep))
@@ -43,7 +50,7 @@ def _euclidean_norm(op: Operation, emit: Emit) -> Value:
 
 def _reduce(op: str, target: str, element_types: str) -> tuple[Entry, ...]:
     return (
-        Row(op, target, element_types, narrow=(1,), options=_KEEP, constraint=_some_axes),
+        BuiltinRow(op, target, element_types, narrow=(1,), options=_KEEP, constraint=_some_axes),
         Lowering(op, "nothing", _forward, constraint=_no_axes),
     )
 
@@ -53,9 +60,9 @@ def _index_constraint(op: Operation) -> Failure | None:
     return None if element in (types.I32, types.I64) else Failure("indices can be i32 or i64 only")
 
 
-def _find(op: str, target: str) -> Row:
+def _find(op: str, target: str) -> BuiltinRow:
     options = {"output_type": ResultType()}
-    return Row(op, target, "f32 i32 i8 ui8 i1", narrow=(1,), options=options, constraint=_index_constraint)
+    return BuiltinRow(op, target, "f32 i32 i8 ui8 i1", narrow=(1,), options=options, constraint=_index_constraint)
 
 
 _CUMSUM_OPTIONS = {"exclusive": Attr("exclusive", False), "reverse": Attr("reverse", False)}
@@ -76,7 +83,7 @@ def _steps(op: Operation) -> tuple[int, int] | None:
     return (axis, shape[axis]) if shape[axis] >= 0 else None
 
 
-def _cumprod(op: Operation, emit: Emit) -> Value:
+def _cumprod(op: Operation, emit: LiteRTBuilder) -> Value:
     """Doubling: after step k, every element is the product of up to 2^k elements before it."""
     steps = _steps(op)
     assert steps is not None
@@ -90,7 +97,7 @@ def _cumprod(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _shifted(emit: Emit, value: Value, axis: int, size: int, by: int, reverse: bool) -> Value:
+def _shifted(emit: LiteRTBuilder, value: Value, axis: int, size: int, by: int, reverse: bool) -> Value:
     """Returns the value moved along an axis, ones moving in."""
     shape = types.shape_of(value.type)
     assert shape is not None
@@ -114,6 +121,6 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("EuclideanNorm", "Square Sum Sqrt", _euclidean_norm, "f32"),
     _find("ArgMax", "arg_max"),
     _find("ArgMin", "arg_min"),
-    Row("Cumsum", "cumsum", _SUMS, narrow=(1,), options=_CUMSUM_OPTIONS),
+    BuiltinRow("Cumsum", "cumsum", _SUMS, narrow=(1,), options=_CUMSUM_OPTIONS),
     Lowering("Cumprod", "Slice PadV2 Mul", _cumprod, _SUMS, _cumprod_constraint),
 )

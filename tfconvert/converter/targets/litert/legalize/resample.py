@@ -6,10 +6,10 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize import resample_open
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, all_of, ints
-from tfconvert.ops.kernels.call import Array
-from tfconvert.ops.kernels.resampling import KERNELS, area, bicubic, scaled
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.ops.call import Array
+from tfconvert.ops.resampling import KERNELS, area, bicubic, scaled
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -80,7 +80,7 @@ def matrix_of(op: Operation, axis: int) -> Array:
     return scaled(inputs, outputs, kernel, scale, translation, antialias=antialias)
 
 
-def _resize(op: Operation, emit: Emit) -> Value:
+def _resize(op: Operation, emit: LiteRTBuilder) -> Value:
     """Brings each axis to the end in turn, multiplies it by its matrix, and puts it back."""
     value = emit.cast(op.operands[0], types.F32)
     for axis, order in ((0, (0, 3, 2, 1)), (1, (0, 1, 3, 2))):
@@ -90,7 +90,7 @@ def _resize(op: Operation, emit: Emit) -> Value:
                 continue
             weights = emit.constant(np.ascontiguousarray(matrix.T))
         else:
-            weights = emit.transpose(_open_matrix(op, emit, axis), (1, 0))
+            weights = emit.transpose(_open_matrix(emit, op, axis), (1, 0))
         moved = emit.transpose(value, order)
         shape = types.shape_of(moved.type) or ()
         result = types.tensor(types.F32, (*shape[:-1], (types.shape_of(weights.type) or (-1,))[-1]))
@@ -99,10 +99,10 @@ def _resize(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _open_matrix(op: Operation, emit: Emit, axis: int) -> Value:
+def _open_matrix(emit: LiteRTBuilder, op: Operation, axis: int) -> Value:
     outputs = _sizes(op)[axis][1]
     size = outputs if outputs >= 0 else emit.pick(emit.i32(op.operands[1]), axis)
-    return resample_open.matrix_of(op, emit, axis, emit.size(op.operands[0], axis + 1), size)
+    return resample_open.matrix_of(emit, op, axis, emit.size(op.operands[0], axis + 1), size)
 
 
 _BECOMES = "Transpose BatchMatMulV2"

@@ -11,9 +11,9 @@ from functools import partial
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import Scalar
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.formulas import Formula, both, count, number
-from tfconvert.ops.kernels.resampling import SMALL_SUM, TABLE, TWO_CUBICS
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.ops.resampling import SMALL_SUM, TABLE, TWO_CUBICS
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -28,12 +28,12 @@ class _Axis(NamedTuple):
     places: Formula
 
 
-def matrix_of(op: Operation, emit: Emit, axis: int, inputs: Scalar, outputs: Scalar) -> Value:
+def matrix_of(emit: LiteRTBuilder, op: Operation, axis: int, inputs: Scalar, outputs: Scalar) -> Value:
     """Returns the matrix that resizes an axis.
 
     Args:
-        op: `ResizeArea` or `ResizeBicubic` that doesn't align corners, or `ScaleAndTranslate`.
         emit: Emits ops.
+        op: `ResizeArea` or `ResizeBicubic` that doesn't align corners, or `ScaleAndTranslate`.
         axis: 0 for rows and 1 for columns.
         inputs: The input's size.
         outputs: The result's size.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, constant_operand, ints
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -28,7 +28,7 @@ def _roll_constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _roll(op: Operation, emit: Emit) -> Value:
+def _roll(op: Operation, emit: LiteRTBuilder) -> Value:
     value: Value = op.operands[0]
     shape, element = list(types.shape_of(value.type) or ()), types.element_of(value.type)
     for shift, axis in zip(ints(op.operands[1]), ints(op.operands[2]), strict=True):
@@ -61,15 +61,15 @@ def _axes(op: Operation) -> list[int] | None:
     return None if tensor_data.constant_of(op.operands[2]) is None else ints(op.operands[2])
 
 
-def _roll_by_gathering(op: Operation, emit: Emit) -> Value:
+def _roll_by_gathering(op: Operation, emit: LiteRTBuilder) -> Value:
     value: Value = op.operands[0]
     rank, axes = len(types.shape_of(value.type) or ()), _axes(op)
     for axis in sorted({axis % rank for axis in axes}) if axes is not None else range(rank):
-        value = _rolled(emit, value, axis, _shift(op, emit, axis, rank))
+        value = _rolled(emit, value, axis, _shift(emit, op, axis, rank))
     return value
 
 
-def _shift(op: Operation, emit: Emit, axis: int, rank: int) -> Value:
+def _shift(emit: LiteRTBuilder, op: Operation, axis: int, rank: int) -> Value:
     """Returns by how much an axis is rolled: the sum of the shifts that are for it, `i64`."""
     count = (types.shape_of(op.operands[1].type) or (1,))[0]
     shifts, axes = (emit.reshape(emit.cast(operand, types.I64), (count,)) for operand in op.operands[1:])
@@ -79,7 +79,7 @@ def _shift(op: Operation, emit: Emit, axis: int, rank: int) -> Value:
     return emit.reduce("Sum", emit.binary("Mul", shifts, emit.cast(is_meant, types.I64)), (0,))
 
 
-def _rolled(emit: Emit, value: Value, axis: int, shift: Value) -> Value:
+def _rolled(emit: LiteRTBuilder, value: Value, axis: int, shift: Value) -> Value:
     """Gathers along an axis, shifted and wrapped around. An empty dimension is divided by one, not by zero."""
     shape = types.shape_of(value.type) or ()
     if not shape[axis]:

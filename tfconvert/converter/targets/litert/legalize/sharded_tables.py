@@ -22,10 +22,9 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_int, is_enumeration
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.ops.kernels import registry
-from tfconvert.ops.kernels.call import Array
-from tfconvert.ops.kernels.op_call import call_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.ops import registry
+from tfconvert.ops.call import Array, call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
@@ -219,7 +218,7 @@ def _never_falls(value: Value, ids: Value) -> bool:
 
 
 def _rewrite(op: Operation, match: _Lookup, rewriter: Rewriter) -> None:
-    emit = Emit(rewriter)
+    emit = LiteRTBuilder(rewriter)
     row = types.shape_of(match.tables[0].type)
     assert row is not None
     shape = (match.places.size, *row[1:])

@@ -7,8 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, Row, all_of, constant_operand, ints
+from tfconvert.converter.targets.litert.legalize.entry import (
+    BuiltinRow,
+    Entry,
+    Lowering,
+    all_of,
+    constant_operand,
+    ints,
+)
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -28,7 +35,7 @@ def _rank_is_known(op: Operation) -> Failure | None:
     return Failure("the rank is not known") if shapes[0] is None or shapes[1] is None else None
 
 
-def _rfft(op: Operation, emit: Emit) -> Value:
+def _rfft(op: Operation, emit: LiteRTBuilder) -> Value:
     """A vector is an image of one row."""
     shape, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     assert shape is not None
@@ -61,7 +68,7 @@ def _inverse_constraint(op: Operation) -> Failure | None:
     return None if is_enough else Failure("the spectrum is smaller than the length requires")
 
 
-def _inverse(op: Operation, emit: Emit) -> Value:
+def _inverse(op: Operation, emit: LiteRTBuilder) -> Value:
     """Multiplies by matrices of waves: columns of complex numbers first, then rows, whose results are real."""
     shape, lengths = types.shape_of(op.operands[0].type) or (), ints(op.operands[1])
     part = types.tensor(types.F32, shape)
@@ -78,7 +85,7 @@ def _inverse(op: Operation, emit: Emit) -> Value:
     return signal if len(shape) > 1 else emit.reshape(signal, lengths)
 
 
-def _inverse_columns(emit: Emit, real: Value, imaginary: Value, length: int) -> Sequence[Value]:
+def _inverse_columns(emit: LiteRTBuilder, real: Value, imaginary: Value, length: int) -> Sequence[Value]:
     shape = types.shape_of(real.type) or ()
     joined = _joined(emit, (real, imaginary), len(shape) - 2)
     order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
@@ -91,7 +98,7 @@ def _inverse_columns(emit: Emit, real: Value, imaginary: Value, length: int) -> 
     return emit.tf_op("Split", (axis, emit.transpose(product, order)), (half, half)).results
 
 
-def _joined(emit: Emit, parts: Sequence[Value], axis: int) -> Value:
+def _joined(emit: LiteRTBuilder, parts: Sequence[Value], axis: int) -> Value:
     shape = list(types.shape_of(parts[0].type) or ())
     shape[axis] *= 2
     return emit.tf("ConcatV2", (*parts, emit.scalar(axis, types.I32)), types.tensor(types.F32, shape))
@@ -131,5 +138,5 @@ ENTRIES: tuple[Entry, ...] = (
         Lowering(op, "Real Imag BatchMatMulV2", _inverse, "complex<f32>", all_of(_LENGTH, _inverse_constraint))
         for op in ("IRFFT", "IRFFT2D")
     ),
-    Row("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=_is_power_of_two),
+    BuiltinRow("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=_is_power_of_two),
 )

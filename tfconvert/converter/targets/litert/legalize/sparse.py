@@ -1,4 +1,4 @@
-"""Sparse tensors, represented by the indices of their elements, these elements and a shape."""
+"""Ragged tensors, represented by all values and where each row starts; sparse ones, by the indices of elements."""
 
 from __future__ import annotations
 
@@ -6,19 +6,109 @@ from collections.abc import Sequence
 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.legalize.builder import Emit
-from tfconvert.converter.targets.litert.legalize.entry import Attr, Entry, Lowering, Row
-from tfconvert.converter.targets.litert.legalize.indexing import size_of
-from tfconvert.converter.targets.litert.legalize.segments import segment_sizes
+from tfconvert.converter.targets.litert.legalize.entry import Attr, BuiltinRow, Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.converter.targets.litert.legalize.scatter import segment_sizes
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS, full_names
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+_SPLITS = ("ROW_SPLITS",)
+_ROW_NUMBERS = ("FIRST_DIM_SIZE", "VALUE_ROWIDS")
+
+
+def _kinds(op: Operation) -> tuple[str, ...]:
+    names: Sequence[str | bytes] = tf.get(op, "row_partition_types") or ()
+    return tuple(each.decode() if isinstance(each, bytes) else each for each in names)
+
+
+def _padded_constraint(op: Operation) -> Failure | None:
+    constant, shape = tensor_data.constant_of(op.operands[0]), types.shape_of(op.operands[1].type)
+    if _kinds(op) not in (_SPLITS, _ROW_NUMBERS):
+        return Failure("only tensors with one ragged dimension are padded")
+    if constant is None or shape is None or not types.is_static(shape[1:]):
+        return Failure("the padded tensor's rank, or the size of its rows' elements, is not known")
+    wanted = tensor_data.to_array(constant).reshape(-1).tolist()
+    if wanted[:1] != [-1] or any(dim not in (-1, size) for dim, size in zip(wanted[2:], shape[1:], strict=False)):
+        return Failure("it is cut or padded along dimensions other than that of the rows' lengths")
+    return None
+
+
+def _padded(op: Operation, emit: LiteRTBuilder) -> Value:
+    """Picks for each place its value, or the default, which comes before all values."""
+    values, default = op.operands[1:3]
+    element, rest = types.element_of(values.type), (types.shape_of(values.type) or ())[1:]
+    starts, lengths = _rows(op, emit)
+    wanted = tensor_data.constant_of(op.operands[0])
+    sizes = [-1] if wanted is None else tensor_data.to_array(wanted).reshape(-1).tolist()[1:2]
+    width = sizes[0] if sizes else -1
+    limit = emit.scalar(width, types.I32) if width >= 0 else _longest(emit, lengths)
+    columns = emit.tf(
+        "Range", (emit.scalar(0, types.I32), limit, emit.scalar(1, types.I32)), types.tensor(types.I32, (width,))
+    )
+    count = (types.shape_of(starts.type) or (-1,))[0]
+    is_there = emit.compare("Less", columns, emit.reshape(lengths, (count, 1)))
+    places = emit.binary("AddV2", emit.reshape(emit.binary("AddV2", starts, 1), (count, 1)), columns)
+    axis, row = emit.scalar(0, types.I32), types.tensor(element, (1, *rest))
+    filler = emit.tf("BroadcastTo", (default, emit.ints((1, *rest))), row) if rest else emit.reshape(default, (1,))
+    joined = emit.tf("ConcatV2", (filler, values, axis), types.tensor(element, (-1, *rest)))
+    return emit.tf("GatherV2", (joined, emit.select(is_there, places, 0), axis), op.results[0].type)
+
+
+def _rows(op: Operation, emit: LiteRTBuilder) -> tuple[Value, Value]:
+    """Returns where each row starts, and how long it is."""
+    if _kinds(op) == _SPLITS:
+        return _between(emit, emit.i32(op.operands[3]))
+    count, row_numbers = (emit.i32(operand) for operand in op.operands[3:5])
+    lengths = segment_sizes(emit, row_numbers, count, types.I32)
+    start = emit.tf("Cumsum", (lengths, emit.scalar(0, types.I32)), lengths.type, {"exclusive": True})
+    return start, lengths
+
+
+def _between(emit: LiteRTBuilder, splits: Value) -> tuple[Value, Value]:
+    """Returns where rows start, and how long they are, from the bounds between them."""
+    (size,) = types.shape_of(splits.type) or (-1,)
+    bounds = types.tensor(types.I32, (max(size - 1, -1),))
+    one = emit.ints((1,))
+    starts = emit.tf("StridedSlice", (splits, emit.ints((0,)), emit.ints((-1,)), one), bounds, {"begin_mask": 1})
+    ends = emit.tf("StridedSlice", (splits, one, emit.ints((0,)), one), bounds, {"end_mask": 1})
+    return starts, emit.binary("Sub", ends, starts)
+
+
+def _longest(emit: LiteRTBuilder, lengths: Value) -> Value:
+    return emit.binary("Maximum", emit.reduce("Max", lengths, (0,)), 0)
+
+
+def _sparse_constraint(op: Operation) -> Failure | None:
+    is_flat = len(op.operands) == 2 and len(types.shape_of(op.operands[1].type) or (0, 0)) == 1
+    return None if is_flat else Failure("only tensors with one ragged dimension, the last, become sparse")
+
+
+def _to_sparse(op: Operation, emit: LiteRTBuilder) -> list[Value]:
+    """Computes each value's row: how many rows have started by then."""
+    splits, values = emit.i32(op.operands[0]), op.operands[1]
+    (count,) = types.shape_of(values.type) or (-1,)
+    size = size_of(emit, values, 0)
+    vector, places = types.tensor(types.I32, (count,)), types.tensor(types.I32, (count, 2))
+    bounds = emit.reshape(emit.binary("AddV2", size, 1), ())
+    started = segment_sizes(emit, splits, bounds, types.I32)
+    total = emit.tf("Cumsum", (started, emit.scalar(0, types.I32)), started.type)
+    rows = emit.binary("Sub", emit.tf("Slice", (total, emit.ints((0,)), size), vector), 1)
+    starts, lengths = _between(emit, splits)
+    first = emit.tf("GatherV2", (starts, rows, emit.scalar(0, types.I32)), vector)
+    columns = emit.binary("Sub", numbers(emit, values, 0), first)
+    indices = emit.tf("Pack", (rows, columns), places, {"axis": 1, "N": 2})
+    height = emit.reshape(size_of(emit, starts, 0), ())
+    shape = emit.tf("Pack", (height, _longest(emit, lengths)), types.tensor(types.I32, (2,)), {"axis": 0, "N": 2})
+    return [emit.cast(indices, types.I64), values, emit.cast(shape, types.I64)]
+
+
 _FILLED = "f32 i32 i64 ui8 i8 i16 i1"
 
 
-def _scalar(emit: Emit, vector: Value, at: int) -> Value:
+def _scalar(emit: LiteRTBuilder, vector: Value, at: int) -> Value:
     """Returns an element of a vector."""
     constant = tensor_data.constant_of(vector)
     if constant is not None:
@@ -27,14 +117,14 @@ def _scalar(emit: Emit, vector: Value, at: int) -> Value:
     return emit.tf("GatherV2", (vector, emit.scalar(at, types.I32), emit.scalar(0, types.I32)), place)
 
 
-def _column(emit: Emit, indices: Value, at: int) -> Value:
+def _column(emit: LiteRTBuilder, indices: Value, at: int) -> Value:
     """Returns the indices along one dimension."""
     count = (types.shape_of(indices.type) or (-1,))[0]
     column = types.tensor(types.element_of(indices.type), (count,))
     return emit.tf("GatherV2", (indices, emit.scalar(at, types.I32), emit.scalar(1, types.I32)), column)
 
 
-def _fill_empty_rows(op: Operation, emit: Emit) -> list[Value]:
+def _fill_empty_rows(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Puts elements for the empty rows after all others, and sorts by rows; those of one row keep their order."""
     indices, values, shape, default = op.operands
     rank = (types.shape_of(indices.type) or ())[1]
@@ -60,13 +150,13 @@ def _fill_empty_rows(op: Operation, emit: Emit) -> list[Value]:
     ]
 
 
-def _joined(emit: Emit, first: Value, second: Value) -> Value:
+def _joined(emit: LiteRTBuilder, first: Value, second: Value) -> Value:
     shape = types.shape_of(first.type) or ()
     result = types.tensor(types.element_of(first.type), (-1, *shape[1:]))
     return emit.tf("ConcatV2", (first, second, emit.scalar(0, types.I32)), result)
 
 
-def _stable_order(emit: Emit, rows: Value) -> Value:
+def _stable_order(emit: LiteRTBuilder, rows: Value) -> Value:
     """Returns the permutation that sorts numbers in ascending order; equals keep their order."""
     count = emit.reshape(size_of(emit, rows, 0), ())
     places = types.tensor(types.I32, types.shape_of(rows.type))
@@ -88,7 +178,7 @@ def _shape_is_known(op: Operation) -> Failure | None:
     return None if shape is not None and min(shape, default=0) > 0 else Failure("the sparse tensor's rank is not known")
 
 
-def _reshape(op: Operation, emit: Emit) -> list[Value]:
+def _reshape(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Computes the elements' linear indices, and their new places from these."""
     indices, old, new = op.operands
     shape = _without_guess(emit, old, new)
@@ -99,7 +189,7 @@ def _reshape(op: Operation, emit: Emit) -> list[Value]:
     return [emit.tf("Pack", places, op.results[0].type, {"axis": 1, "N": len(places)}), shape]
 
 
-def _split(emit: Emit, number: Value, sizes: Sequence[Value]) -> list[Value]:
+def _split(emit: LiteRTBuilder, number: Value, sizes: Sequence[Value]) -> list[Value]:
     """Returns the places along dimensions, of which the last varies fastest."""
     places: list[Value] = []
     for size in reversed(sizes[1:]):
@@ -108,7 +198,7 @@ def _split(emit: Emit, number: Value, sizes: Sequence[Value]) -> list[Value]:
     return [number, *reversed(places)]
 
 
-def _without_guess(emit: Emit, old: Value, new: Value) -> Value:
+def _without_guess(emit: LiteRTBuilder, old: Value, new: Value) -> Value:
     """Returns a shape whose -1, if it has one, is resolved: the divisor is minus the product of all dimensions."""
     constant = tensor_data.constant_of(new)
     if constant is not None and (tensor_data.to_array(constant) >= 0).all():
@@ -127,7 +217,7 @@ def _ranks_are_known(op: Operation) -> Failure | None:
     return None if is_known else Failure("the sparse tensor's rank is not known")
 
 
-def _times_dense(op: Operation, emit: Emit) -> Value:
+def _times_dense(op: Operation, emit: LiteRTBuilder) -> Value:
     """Gathers for each element the row of the other matrix that it is multiplied by, and sums by its own row."""
     indices, values, shape, matrix = op.operands
     own = 1 if tf.get(op, "adjoint_a", False) else 0
@@ -145,7 +235,7 @@ def _times_dense(op: Operation, emit: Emit) -> Value:
     return emit.tf("UnsortedSegmentSum", (products, emit.i32(_column(emit, indices, own)), height), op.results[0].type)
 
 
-def _reorder(op: Operation, emit: Emit) -> list[Value]:
+def _reorder(op: Operation, emit: LiteRTBuilder) -> list[Value]:
     """Sorts by the elements' linear indices."""
     indices, values, shape = op.operands
     order = _stable_order(emit, _counted(emit, indices, shape, _axes(shape)))
@@ -153,7 +243,7 @@ def _reorder(op: Operation, emit: Emit) -> list[Value]:
     return [emit.tf("GatherV2", (each, order, axis), each.type) for each in (indices, values)]
 
 
-def _counted(emit: Emit, indices: Value, shape: Value, axes: Sequence[int]) -> Value:
+def _counted(emit: LiteRTBuilder, indices: Value, shape: Value, axes: Sequence[int]) -> Value:
     """Returns each element's linear index, along dimensions of which the last varies fastest."""
     number = _column(emit, indices, axes[0])
     for axis in axes[1:]:
@@ -166,7 +256,7 @@ def _axes(shape: Value) -> range:
     return range((types.shape_of(shape.type) or (0,))[0])
 
 
-def _flags_to_dense(op: Operation, emit: Emit) -> Value:
+def _flags_to_dense(op: Operation, emit: LiteRTBuilder) -> Value:
     """Scatters numbers that represent booleans."""
     indices, shape, values, default = op.operands
     numbers = (emit.cast(value, types.I8) for value in (values, default))
@@ -250,14 +340,24 @@ def _merge(op: Operation, runs: _Runs, rewriter: Rewriter) -> None:
     if old is new or len(runs) == len(_axes(old)):
         rewriter.replace([indices, old])
         return
-    emit = Emit(rewriter)
+    emit = LiteRTBuilder(rewriter)
     places = [_counted(emit, indices, old, run) for run in runs]
     rewriter.replace([emit.tf("Pack", places, op.results[0].type, {"axis": 1, "N": len(places)}), new])
 
 
 PATTERNS = (Pattern("merge-sparse-dimensions", "tf.SparseReshape", _merged, _merge, depth=3),)
 
+
 ENTRIES: tuple[Entry, ...] = (
+    Lowering(
+        "RaggedTensorToTensor",
+        "Range Less SelectV2 GatherV2",
+        _padded,
+        "f32 i32 i64 ui8 i8 i16 i1",
+        _padded_constraint,
+        typed=1,
+    ),
+    Lowering("RaggedTensorToSparse", "UnsortedSegmentSum Cumsum Pack", _to_sparse, constraint=_sparse_constraint),
     Lowering(
         "SparseFillEmptyRows",
         "UnsortedSegmentSum Where TopKV2 GatherV2",
@@ -267,7 +367,7 @@ ENTRIES: tuple[Entry, ...] = (
         typed=1,
     ),
     Lowering("SparseTensorDenseMatMul", "GatherV2 Mul UnsortedSegmentSum", _times_dense, "f32 i32", typed=1),
-    Row(
+    BuiltinRow(
         "SparseToDense",
         "sparse_to_dense",
         "f32 i32 i64 i8 ui8",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
-from tfconvert.ops.shapes.reshape_target import constant_target
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -133,7 +133,7 @@ def _dims(dense: Dense, shape: types.Shape) -> types.Shape:
     return tuple(dims)
 
 
-def _strided_slice(op: Operation, emit: Emit) -> Value:
+def _strided_slice(op: Operation, emit: LiteRTBuilder) -> Value:
     constants, masks = constant_bounds(op), masks_of(op)
     shape, result_type = types.shape_of(op.operands[0].type), op.results[0].type
     assert constants is not None
@@ -149,7 +149,7 @@ def _strided_slice(op: Operation, emit: Emit) -> Value:
     return emit.reshape(value, types.shape_of(result_type) or ())
 
 
-def _nothing(emit: Emit, value: Value, dense: Dense, result_type: Attribute) -> Value | None:
+def _nothing(emit: LiteRTBuilder, value: Value, dense: Dense, result_type: Attribute) -> Value | None:
     """Returns a part without elements by `slice`, if it is one: XNNPACK takes an end of zero for the border."""
     shape, sizes = types.shape_of(value.type) or (), types.shape_of(result_type) or ()
     if 0 not in sizes or 0 in shape or dense.shrink_mask or types.is_static(sizes):
@@ -168,7 +168,7 @@ def _nothing(emit: Emit, value: Value, dense: Dense, result_type: Attribute) -> 
     return emit.tf("Slice", (rest, emit.ints([0] * len(wanted)), emit.ints(wanted)), result_type)
 
 
-def _slice(emit: Emit, value: Value, dense: Dense, result_type: Attribute) -> Value:
+def _slice(emit: LiteRTBuilder, value: Value, dense: Dense, result_type: Attribute) -> Value:
     if (empty := _nothing(emit, value, dense, result_type)) is not None:
         return empty
     operands = (value, emit.ints(dense.begin), emit.ints(dense.end), emit.ints(dense.strides))
@@ -218,7 +218,7 @@ class _Entries:
         }
         self.positions = [self.positions[index] for index in kept]
 
-    def vector(self, emit: Emit, vector: Value, fill: int) -> Value:
+    def vector(self, emit: LiteRTBuilder, vector: Value, fill: int) -> Value:
         """Returns begin, end or strides for these entries."""
         count = self._count
         if self.positions == list(range(count)):
@@ -273,7 +273,7 @@ def _computed_slice_constraint(op: Operation) -> Failure | None:
     return Failure("the result's rank is not known")
 
 
-def _computed_slice(op: Operation, emit: Emit) -> Value:
+def _computed_slice(op: Operation, emit: LiteRTBuilder) -> Value:
     count, masks, shape = _count(op), masks_of(op), types.shape_of(op.operands[0].type) or ()
     if count is None:
         operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))

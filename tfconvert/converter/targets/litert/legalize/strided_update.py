@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit, Operand
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, Operand
 from tfconvert.converter.targets.litert.legalize.strided_slice import constant_bounds, densify, masks_of
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
@@ -134,7 +134,7 @@ def _picked(op: Operation) -> np.ndarray:
     return np.zeros(0) if 0 in shape else np.broadcast_to(np.float32(0), shape)[_selection(op)]
 
 
-def _update(op: Operation, emit: Emit) -> Value:
+def _update(op: Operation, emit: LiteRTBuilder) -> Value:
     if constant_bounds(op) is None:
         return _computed(op, emit)
     picked = _picked(op)
@@ -145,13 +145,13 @@ def _update(op: Operation, emit: Emit) -> Value:
         range(one, one + 1) if isinstance(one, int) else range(*one.indices(size))
         for one, size in zip(_selection(op), shape, strict=True)
     ]
-    value = op.operands[4] if masks_of(op)["new_axis_mask"] else _repeated(op, emit, picked.shape)
+    value = op.operands[4] if masks_of(op)["new_axis_mask"] else _repeated(emit, op, picked.shape)
     if all(span.step == 1 for span in spans):
-        return _block(op, emit, emit.reshape(value, [len(span) for span in spans]), [span.start for span in spans])
-    return _elements(op, emit, emit.reshape(value, (picked.size,)))
+        return _block(emit, op, emit.reshape(value, [len(span) for span in spans]), [span.start for span in spans])
+    return _elements(emit, op, emit.reshape(value, (picked.size,)))
 
 
-def _repeated(op: Operation, emit: Emit, shape: Sequence[int]) -> Value:
+def _repeated(emit: LiteRTBuilder, op: Operation, shape: Sequence[int]) -> Value:
     """Returns the value in the shape of the elements that it overwrites."""
     value, shape = op.operands[4], tuple(shape)
     if not types.is_static(types.shape_of(value.type)) or types.shape_of(value.type) == shape:
@@ -159,7 +159,7 @@ def _repeated(op: Operation, emit: Emit, shape: Sequence[int]) -> Value:
     return emit.tf("BroadcastTo", (value, emit.ints(shape)), types.tensor(types.element_of(value.type), shape))
 
 
-def _block(op: Operation, emit: Emit, block: Value, starts: Sequence[Operand]) -> Value:
+def _block(emit: LiteRTBuilder, op: Operation, block: Value, starts: Sequence[Operand]) -> Value:
     """Writes a block of the tensor's rank that begins at some indices."""
     known = [start for start in starts if isinstance(start, int)]
     if len(known) == len(starts):
@@ -171,7 +171,7 @@ def _block(op: Operation, emit: Emit, block: Value, starts: Sequence[Operand]) -
     return emit.tfl("dynamic_update_slice", (op.operands[0], block, place), op.results[0].type)
 
 
-def _elements(op: Operation, emit: Emit, value: Value) -> Value:
+def _elements(emit: LiteRTBuilder, op: Operation, value: Value) -> Value:
     """Takes each element from the tensor or from the value after it, as a constant of indices selects."""
     shape, element = types.shape_of(op.operands[0].type) or (), types.element_of(op.results[0].type)
     size, written = math.prod(shape), math.prod(types.shape_of(value.type) or ())
@@ -184,34 +184,34 @@ def _elements(op: Operation, emit: Emit, value: Value) -> Value:
     return emit.tf("GatherV2", (joined, emit.constant(sources), axis), op.results[0].type)
 
 
-def _computed(op: Operation, emit: Emit) -> Value:
+def _computed(op: Operation, emit: LiteRTBuilder) -> Value:
     axes = _axes(op)
     counts = [axis.length for axis in axes]
     sizes = [count for count in counts if count is not None]
     if len(sizes) == len(counts):
-        value = _repeated(op, emit, [count for count, axis in zip(sizes, axes, strict=True) if not axis.is_index])
-        starts = [_bound(op, emit, 1, axis) for axis in axes]
-        return _block(op, emit, emit.reshape(value, sizes), starts)
+        value = _repeated(emit, op, [count for count, axis in zip(sizes, axes, strict=True) if not axis.is_index])
+        starts = [_bound(emit, op, 1, axis) for axis in axes]
+        return _block(emit, op, emit.reshape(value, sizes), starts)
     # The size of the range is not known, but the value is the same all along it.
-    tests = [test for number, axis in enumerate(axes) for test in _is_within(op, emit, axis, len(axes) - number - 1)]
+    tests = [test for number, axis in enumerate(axes) for test in _is_within(emit, op, axis, len(axes) - number - 1)]
     inside = tests[0]
     for test in tests[1:]:
         inside = emit.binary("LogicalAnd", inside, test)
     return emit.select(inside, emit.reshape(op.operands[4], [axis.extent for axis in axes]), op.operands[0])
 
 
-def _is_within(op: Operation, emit: Emit, axis: _Axis, behind: int) -> list[Value]:
+def _is_within(emit: LiteRTBuilder, op: Operation, axis: _Axis, behind: int) -> list[Value]:
     """Returns the conditions for an axis' indices to be written, for a tensor with further axes after it."""
     if axis.is_whole:
         return []
     indices = emit.constant(np.arange(axis.size, dtype=np.int32).reshape(axis.size, *[1] * behind))
     if axis.is_index:
-        return [emit.compare("Equal", indices, _bound(op, emit, 1, axis))]
-    begin, end = (_bound(op, emit, operand, axis) for operand in (1, 2))
+        return [emit.compare("Equal", indices, _bound(emit, op, 1, axis))]
+    begin, end = (_bound(emit, op, operand, axis) for operand in (1, 2))
     return [emit.compare("GreaterEqual", indices, begin), emit.compare("Less", indices, end)]
 
 
-def _bound(op: Operation, emit: Emit, operand: int, axis: _Axis) -> Operand:
+def _bound(emit: LiteRTBuilder, op: Operation, operand: int, axis: _Axis) -> Operand:
     """Returns where an axis' part begins (operand 1) or ends (operand 2), counted from the front."""
     known = axis.begin if operand == 1 else axis.end
     if known is not None:

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.builder import Emit
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -48,14 +48,14 @@ _JOINING = ("ConcatV2", "Pack")
 _HASHES = ("StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong")
 
 
-def _vector(emit: Emit, value: Value) -> Value:
+def _vector(emit: LiteRTBuilder, value: Value) -> Value:
     shape = types.shape_of(value.type)
     if shape is not None and len(shape) == 1:
         return value
     return emit.reshape(value, (-1 if shape is None or -1 in shape else math.prod(shape),))
 
 
-def _places(emit: Emit, value: Value) -> Value:
+def _places(emit: LiteRTBuilder, value: Value) -> Value:
     """Returns the numbers of a tensor's elements, in its shape."""
     shape = types.shape_of(value.type)
     if shape is not None and -1 not in shape:
@@ -66,18 +66,18 @@ def _places(emit: Emit, value: Value) -> Value:
     return emit.tf("Reshape", (count, emit.shape(value)), types.tensor(types.I32, shape))
 
 
-def _as_numbers(op: Operation, operands: Sequence[Value], emit: Emit) -> Sequence[Value]:
+def _as_numbers(emit: LiteRTBuilder, op: Operation, operands: Sequence[Value]) -> Sequence[Value]:
     """Applies an op to indices instead of strings."""
     results = [types.tensor(types.I32, types.shape_of(result.type)) for result in op.results]
     return emit.tf_op(op.name.removeprefix("tf."), operands, results, op.properties).results
 
 
-def _gathered(emit: Emit, strings: Value, places: Value) -> Value:
+def _gathered(emit: LiteRTBuilder, strings: Value, places: Value) -> Value:
     result = types.tensor(types.STRING, types.shape_of(places.type))
     return emit.tfl("gather", (strings, places), result, {"axis": 0, "batch_dims": 0})
 
 
-def _move(op: Operation, emit: Emit) -> Sequence[Value]:
+def _move(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     name = op.name.removeprefix("tf.")
     strings, operands = op.operands[_MOVED[name]], list(op.operands)
     shape = types.shape_of(strings.type)
@@ -85,11 +85,11 @@ def _move(op: Operation, emit: Emit) -> Sequence[Value]:
         return [_gathered(emit, strings, op.operands[1])]
     operands[_MOVED[name]] = _places(emit, strings)
     flat = _vector(emit, strings)
-    return [_gathered(emit, flat, places) for places in _as_numbers(op, operands, emit)]
+    return [_gathered(emit, flat, places) for places in _as_numbers(emit, op, operands)]
 
 
 def _choices(value: Value) -> tensor_data.Constant | None:
-    """Returns the constant that all elements of a value come from, `None` if there is none."""
+    """Returns the constant that all elements of a value come from, or `None`."""
     constant = tensor_data.constant_of(value)
     if constant is not None:
         return constant
@@ -110,7 +110,7 @@ def _are_known(op: Operation) -> Failure | None:
     return None if known else Failure("LiteRT doesn't join strings, and which strings these may be is not known")
 
 
-def _choose(op: Operation, emit: Emit) -> Sequence[Value]:
+def _choose(op: Operation, emit: LiteRTBuilder) -> Sequence[Value]:
     """Gathers from the strings of all operands; their indices there are joined or chosen from instead."""
     operands = {value: value for value in op.operands}
     everything: list[tensor_data.Array] = []
@@ -126,7 +126,7 @@ def _choose(op: Operation, emit: Emit) -> Sequence[Value]:
             operands[value] = emit.binary("AddV2", emit.i32(value.owner.operands[1]), count)
         everything.append(array.reshape(-1))
         count += array.size
-    (places,) = _as_numbers(op, [operands[value] for value in op.operands], emit)
+    (places,) = _as_numbers(emit, op, [operands[value] for value in op.operands])
     return [_gathered(emit, emit.constant(np.concatenate(everything)), places)]
 
 
@@ -147,7 +147,7 @@ def _one_is_joined(op: Operation) -> Failure | None:
     return None if is_joined else Failure("it doesn't compare joined strings with a single one")
 
 
-def _part_by_part(op: Operation, at: int, emit: Emit) -> Value:
+def _part_by_part(emit: LiteRTBuilder, op: Operation, at: int) -> Value:
     """Applies an op to each part instead of the joined strings, and joins the results."""
     join = _joined(op.operands[at])
     assert join is not None, "checked by the constraint"
@@ -160,19 +160,19 @@ def _part_by_part(op: Operation, at: int, emit: Emit) -> Value:
     return emit.tf(join.name.removeprefix("tf."), operands, op.results[0].type, join.properties)
 
 
-def _find_parts(op: Operation, emit: Emit) -> Value:
-    return _part_by_part(op, 1, emit)
+def _find_parts(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _part_by_part(emit, op, 1)
 
 
-def _compare_parts(op: Operation, emit: Emit) -> Value:
-    return _part_by_part(op, 0 if _joined(op.operands[0]) else 1, emit)
+def _compare_parts(op: Operation, emit: LiteRTBuilder) -> Value:
+    return _part_by_part(emit, op, 0 if _joined(op.operands[0]) else 1)
 
 
 def _one_bucket(op: Operation) -> Failure | None:
     return None if tf.get(op, "num_buckets", 0) == 1 else Failure("LiteRT doesn't hash strings")
 
 
-def _zeros(op: Operation, emit: Emit) -> Value:
+def _zeros(op: Operation, emit: LiteRTBuilder) -> Value:
     """All strings are in the only bucket; numbers that were formatted as strings for that need not be."""
     strings = op.operands[0]
     writer = strings.owner

@@ -8,26 +8,69 @@
     relu(x) + a * relu(-x)                         ->  prelu(x, -a)
 
 Ops in between must have no other users, or they would have to stay anyway.
+
+Activations become part of the op before them, where its kernel can apply them.
+
+    relu6(conv(x, w, b))  ->  conv{RELU6}(x, w, b)
+
+The kernels of concatenation and L2 normalization refuse activations; those of the ops listed here clamp their result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_number
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import Op, check, computed, constant, number, tfl, value
+from tfconvert.converter.rewrite.dsl import Op, attr, check, computed, constant, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.targets.litert.optimize import matching
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects import attributes, tensor_data
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+
+ACTIVATIONS = ("tfl.relu", "tfl.relu6", "tfl.relu_n1_to_1")
+
+CLAMPING = (
+    "tfl.conv_2d",
+    "tfl.depthwise_conv_2d",
+    "tfl.fully_connected",
+    "tfl.transpose_conv",
+    "tfl.conv_3d",
+    "tfl.add",
+    "tfl.sub",
+    "tfl.mul",
+    "tfl.div",
+    "tfl.max_pool_2d",
+    "tfl.average_pool_2d",
+    "tfl.l2_pool_2d",
+)
+"""Ops whose float kernels clamp their result."""
+
+# One activation after another, which may be none, as a single one.
+_JOINED: Mapping[str, Mapping[str, str]] = {
+    "tfl.relu": {"NONE": "RELU", "RELU": "RELU", "RELU6": "RELU6"},
+    "tfl.relu6": {"NONE": "RELU6", "RELU": "RELU6", "RELU6": "RELU6"},
+    "tfl.relu_n1_to_1": {"NONE": "RELU_N1_TO_1", "RELU_N1_TO_1": "RELU_N1_TO_1"},
+}
+
+_BEFORE: Mapping[str, Any] = {matching.ACTIVATION: attr("before")}
+_SOURCE = op(CLAMPING, rest("operands"), **_BEFORE).element(np.float32).once().named("source")
+_COMBINE = check("the two activations don't combine into one", lambda root, before: before in _JOINED[root.name])
+
+
+def _fuse(rewriter: Rewriter, root: Operation, source: Operation, before: str) -> None:
+    # By hand, since no other pattern is applied as often.
+    options = {matching.ACTIVATION: attributes.string(_JOINED[root.name][before])}
+    rewriter.replace(rewriter.insert(rebuild(source, source.operands, [root.results[0].type], options)))
+
 
 # How deep products of products are searched.
 _MAX_DEPTH = 3
@@ -150,6 +193,7 @@ def _prelu(name: str, negative: Op) -> Pattern[Any]:
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
+    *tuple(rule(f"fuse-{root[4:]}", op(root, _SOURCE), _fuse, where=[_COMBINE], benefit=1) for root in ACTIVATIONS),
     Pattern("hard-swish", "tfl.mul", _match_hard_swish, _rewrite_hard_swish, benefit=15, depth=5),
     Pattern("clamp-maximum", "tfl.maximum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),
     Pattern("clamp-minimum", "tfl.minimum", _match_clamp, _rewrite_clamp, benefit=5, depth=2),

@@ -5,12 +5,17 @@ add(tile(x, m), y)          ->  add(x, y)    where only dimensions of one elemen
 add(fill(s, x), y)          ->  add(x, y)    where y is as large; constants of equal elements as well
 add(fill(shape(y), x), y)   ->  add(x, y)    whatever the shape; broadcast_to as well, if x has one element
 add(zeros_like(y), y)       ->  add(0, y)
+
+Broadcasts go behind the ops that use them, which then compute fewer elements; what follows may do them by itself.
+
+exp(broadcast_to(x, s))     ->  broadcast_to(exp(x), s)       other elementwise ops as well
+add(broadcast_to(x, s), y)  ->  broadcast_to(add(x, y), s)    where y has fewer elements, too
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +28,7 @@ from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_BROADCASTING = (
+_BINARY = (
     "add",
     "sub",
     "mul",
@@ -42,9 +47,8 @@ _BROADCASTING = (
     "floor_mod",
     "logical_and",
     "logical_or",
-    "select_v2",
-    "select",
 )
+_BROADCASTING = (*_BINARY, "select_v2", "select")
 # Ops that make a value larger, and which operand that is.
 _DATA: Mapping[str, int] = {"tfl.broadcast_to": 0, "tfl.tile": 0, "tfl.fill": 1}
 _SOURCES = frozenset(_DATA)
@@ -163,7 +167,70 @@ def _rewrite(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
         rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
-PATTERNS: tuple[Pattern[_Broadcast], ...] = (
+_UNARY = (
+    "abs",
+    "ceil",
+    "cos",
+    "exp",
+    "floor",
+    "log",
+    "logical_not",
+    "logistic",
+    "neg",
+    "relu",
+    "relu6",
+    "round",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "square",
+    "tanh",
+)
+_SOURCE = frozenset({"tfl.broadcast_to"})
+
+# All kernels of these ops broadcast tensors of this rank.
+
+
+class _Moved(NamedTuple):
+    """A broadcast that goes behind the op that uses it.
+
+    Attributes:
+        position: The operand.
+        source: The broadcast.
+        shape: The shape of the op's result without it.
+    """
+
+    position: int
+    source: Operation
+    shape: types.Shape
+
+
+def _movable(op: Operation) -> _Moved | Failure:
+    dims = matching.static_shape(op.results[0])
+    if dims is None or len(dims) > _MAX_RANK:
+        return Failure("the result's shape is unknown, or has too many dimensions")
+    for index, operand in enumerate(op.operands):
+        source = matching.sole_producer(operand, _SOURCE)
+        if source is None or matching.static_shape(operand) != dims:
+            continue
+        others = [other for place, other in enumerate(op.operands) if place != index]
+        shapes = [matching.static_shape(value) for value in (source.operands[0], *others)]
+        known = [shape for shape in shapes if shape is not None]
+        shape = matching.broadcast(*known) if len(known) == len(shapes) else None
+        if shape is not None and shape != dims:
+            return _Moved(index, source, shape)
+    return Failure("no operand is broadcast only for this op, or the result would be as large without")
+
+
+def _move(op: Operation, match: _Moved, rewriter: Rewriter) -> None:
+    operands = list(op.operands)
+    operands[match.position] = match.source.operands[0]
+    result = op.results[0].type
+    small = rewriter.insert(rebuild(op, operands, [types.tensor(types.element_of(result), match.shape)]))
+    rewriter.replace(rewriter.insert(tfl.build("broadcast_to", [small.results[0], match.source.operands[1]], [result])))
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"broadcast-into-{name}", f"tfl.{name}", _match, _rewrite, benefit=0) for name in _BROADCASTING),
     *(
         Pattern(
@@ -171,6 +238,17 @@ PATTERNS: tuple[Pattern[_Broadcast], ...] = (
         )
         for name in _BROADCASTING
         if f"tfl.{name}" not in _CHOICES
+        for index, where in enumerate(("left", "right"))
+    ),
+    *(
+        Pattern(f"broadcast-behind-{name}", f"tfl.{name}", _movable, _move, producers={0: _SOURCE}, benefit=0)
+        for name in _UNARY
+    ),
+    *(
+        Pattern(
+            f"{where}-broadcast-behind-{name}", f"tfl.{name}", _movable, _move, producers={index: _SOURCE}, benefit=0
+        )
+        for name in _BINARY
         for index, where in enumerate(("left", "right"))
     ),
 )

@@ -22,8 +22,8 @@ from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert.optimize import matching, pads
-from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation

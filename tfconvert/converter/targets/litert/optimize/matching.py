@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -163,3 +163,9 @@ def insert_constant(
     """
     attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
     return rewriter.insert(tfl.constant(attribute, fuse_origins(origins)), before=before).results[0]
+
+
+def transposed_constant(constant: Constant, permutation: Sequence[int]) -> Constant:
+    """Returns a constant with its dimensions permuted."""
+    dims = dims_of(constant)
+    return tensor_data.defer("transpose", (constant,), tuple(dims[index] for index in permutation), permutation)

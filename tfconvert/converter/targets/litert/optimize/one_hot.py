@@ -17,9 +17,9 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array, constant_int, constant_number
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.targets.litert.optimize import matching, weighted_ops
-from tfconvert.ops.shapes.reshape_target import constant_target
+from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -120,7 +120,7 @@ class _Picked(NamedTuple):
 
 def _match_product(op: Operation) -> _Picked | Failure:
     source = matching.producer(op.operands[0], "tfl.one_hot")
-    weights, dims = weighted_ops.float_filter(op), weighted_ops.filter_shape(op)
+    weights, dims = fold_into_weights.float_filter(op), fold_into_weights.filter_shape(op)
     if source is None or weights is None or dims is None or _values(source) != (1, 0):
         return Failure("no ones and zeros come before, or the table isn't a constant of 32-bit floats")
     shape = matching.shape(source.operands[0])

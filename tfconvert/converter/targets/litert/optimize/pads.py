@@ -16,7 +16,7 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.targets.litert.optimize import matching, weighted_ops
+from tfconvert.converter.targets.litert.optimize import fold_into_weights, matching
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.ir.operation import Operation
 
@@ -50,7 +50,7 @@ def _is_same(pad: Operation, root: Operation) -> bool | Failure:
     axes, sides, offset = _SPATIAL[root.name]
     if pads is None or len(pads) != len(axes) + 2:
         return Failure("the input isn't padded by constants")
-    dims, weights = matching.shape(pad.operands[0]), weighted_ops.filter_shape(root)
+    dims, weights = matching.shape(pad.operands[0]), fold_into_weights.filter_shape(root)
     if dims is None or weights is None or pads[0] != (0, 0) or pads[-1] != (0, 0):
         return Failure("more than the dimensions of the image is padded")
     for axis, side in zip(axes, sides, strict=True):

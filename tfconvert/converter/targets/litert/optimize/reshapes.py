@@ -26,8 +26,8 @@ from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, attr, check, computed, constant, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.targets.litert.optimize import matching
-from tfconvert.ops.shapes.reshape_target import constant_target
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value

@@ -35,12 +35,11 @@ from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.targets.litert.kernel_outcomes import NOTED, OTHERS, KernelOutcomes
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl import call_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
-from tfconvert.schema.tflite.kernel_conditions import is_plain
-from tfconvert.schema.tflite.kernels import Outcome
+from tfconvert.schema.tflite.kernels import Outcome, is_plain
 
 
 class FitKernels:

@@ -59,12 +59,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
-from tfconvert.converter.ir.edit import replace_op, walk
+from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.rewriter import fuse_origins
 from tfconvert.converter.targets.litert import fake_quant
-from tfconvert.ops.kernels.nudging import nudged
+from tfconvert.ops.fake_quant import nudged
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -89,7 +89,7 @@ class FoldFakeQuant:
         folded = kept = 0
         for function in module.ops:
             if isinstance(function, FuncOp):
-                for op in walk(function):
+                for op in list(function.walk()):
                     if op.name in fake_quant.LAST and _fold(op):
                         folded += 1
                     elif op.name == fake_quant.FAKE_QUANT:
@@ -150,7 +150,7 @@ def _adapt(op: Operation) -> None:
         again = nudged(bottom, top, bits, False)
     is_better = scale != steps.scale and again.scale == scale and again.zero_point == steps.zero_point
     if narrow:
-        insert = TflBuilder(op)
+        insert = TFLBuilder(op)
         lowest = insert.constant(np.asarray((np.float32(1) - steps.zero_point) * scale))
         op.set_operand(0, insert.tfl("maximum", (op.operands[0], lowest), op.operands[0].type))
     if narrow or is_better:

@@ -58,17 +58,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import construct
+from tfconvert.converter.control_flow.constructs import Construct, construct
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.layers import LayerPlan, plan_of
 from tfconvert.converter.recurrence.scan import Extents, looks_recurrent, scan_of
+from tfconvert.converter.rewrite.pattern import Failure, attempt
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.replacement import chosen, kept, read_sizes_before, replace_loop
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -85,7 +86,7 @@ class FuseRecurrentLoops:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many layers of each kind there are, and why loops have stayed."""
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         extents = Extents(module)
         plans: list[LayerPlan] = []
         notes: list[Diagnostic] = []
@@ -93,10 +94,9 @@ class FuseRecurrentLoops:
             for op in function.body.walk():
                 found = construct(op, functions) if KINDS.get(op.name) is Kind.LOOP else None
                 if found is not None and looks_recurrent(found):
-                    try:
-                        plan = plan_of(scan_of(found), extents)
-                    except Declined as problem:
-                        notes.append(kept(found.op, str(problem)))
+                    plan = attempt(_plan, found, extents)
+                    if isinstance(plan, Failure):
+                        notes.append(kept(found.op, plan.reason))
                         continue
                     choice = _choice(plan) if self.recurrent_by_speed else None
                     if choice is None or choice.fuse:
@@ -112,6 +112,10 @@ class FuseRecurrentLoops:
             symbol_table.erase_unreferenced(functions, symbol_table.names_outside(module))
             ShapeInference().apply(module)
         return PassResult(applied, notes)
+
+
+def _plan(loop: Construct, extents: Extents) -> LayerPlan:
+    return plan_of(scan_of(loop), extents)
 
 
 def _choice(plan: LayerPlan) -> speed.Choice:

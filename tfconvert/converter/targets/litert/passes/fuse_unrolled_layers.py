@@ -46,16 +46,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.layers import Chain, chains_of, narrow_states
 from tfconvert.converter.recurrence.scan import Extents
 from tfconvert.converter.recurrence.unrolled import StepPlace
+from tfconvert.converter.rewrite.pattern import Failure, attempt
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.replacement import chosen, replace_chain
 from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -75,7 +75,7 @@ class FuseUnrolledLayers:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many layers of each kind there are."""
         applied: Counter[str] = Counter()
-        blocks = [block for function in symbol_table.functions_of(module).values() for block in function.body.blocks]
+        blocks = [block for function in functions_of(module).values() for block in function.body.blocks]
         chains = [chain for block in blocks for chain in chains_of(block)]
         extents = Extents(module)
         narrow = [narrow_states(chain, extents) for chain in chains]
@@ -89,10 +89,10 @@ class FuseUnrolledLayers:
                 notes.append(chosen(first, choice))
                 continue
             note = [] if choice is None else [chosen(first, choice)]
-            try:
-                applied[replace_chain(chain, places, states)] += 1
-            except Declined:
+            layer = attempt(replace_chain, chain, places, states)
+            if isinstance(layer, Failure):
                 continue  # its steps are ordinary ops, which need no note
+            applied[layer] += 1
             notes += note
         if applied:
             ShapeInference().apply(module)

@@ -36,16 +36,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.resource_ops import initial_values
 from tfconvert.converter.targets.litert.legalize.entry import element_name
-from tfconvert.converter.targets.litert.legalize.variables import HELD
+from tfconvert.converter.targets.litert.legalize.state import HELD
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.dialects.locations import node_of, place_of
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
 from tfconvert.schema.ir.attribute import Attribute
@@ -75,7 +75,7 @@ class InitializeState:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the exported functions; returns how many variables are kept."""
         initializers = initial_values.take_initializers(module)
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
         initial_values.take_values(module, [functions[name] for name in initializers if name in functions], tensors)
         handles = [op for function in functions.values() for op in function.body.walk() if op.name in _HANDLES]
@@ -89,7 +89,7 @@ class InitializeState:
         if variables:
             initializers.insert(0, _initialize(module, variables, tensors))
         initializers += _hoist(module, functions.values())
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         filled = {name: _states(name, functions) for name in initializers if name in functions}
         needed = {name for function in functions.values() for name in _called(function)}
         for name, function in functions.items():
@@ -160,7 +160,7 @@ def _initialize(
         tensor = tensors[name]
         value: Attribute = tensor.properties["value"]
         assert tensor_data.is_constant(value)
-        insert = Builder.at_block_end(block, tensor.location)
+        insert = TFBuilder.at_block_end(block, tensor.location)
         handle = insert.insert(variables[name][0].clone())
         insert.tf_op("AssignVariableOp", (handle.results[0], insert.constant(value)), ())
         erase(tensor)
@@ -211,7 +211,7 @@ def _called(function: FuncOp) -> set[str]:
 
 
 def _call(function: FuncOp, initializers: Sequence[str]) -> None:
-    insert = Builder.at_block_begin(function.body.block, function.location)
+    insert = TFBuilder.at_block_begin(function.body.block, function.location)
     already = _called(function)
     for name in [name for name in initializers if name not in already]:
         insert.tfl_op("call_once", (), (), {"session_init_function": attrs.symbol(name)})

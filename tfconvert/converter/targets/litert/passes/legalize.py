@@ -28,14 +28,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import erase, replace_op, update_function_type, walk
+from tfconvert.converter.ir.edit import erase, replace_op, update_function_type
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.targets.litert.legalize import registry
+from tfconvert.converter.targets.litert.legalize import legalizations
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tfl, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -110,19 +110,19 @@ class Legalize:
 
     def _rewrite(
         self, module: ModuleOp, applied: Counter[str]
-    ) -> tuple[registry.Phases, list[Operation], list[Diagnostic]]:
+    ) -> tuple[legalizations.Phases, list[Operation], list[Diagnostic]]:
         """Applies patterns; returns all that were needed, the remaining ops, and notes about float types."""
         notes: list[Diagnostic] = []
-        functions = [op for op in module.ops if isinstance(op, FuncOp)]
-        names = {op.name for op in walk(module)}
+        functions = list(functions_of(module).values())
+        names = {op.name for op in module.walk()}
         while True:
-            phases = registry.phases_for(names)
+            phases = legalizations.phases_for(names)
             for function in functions:
                 for patterns in phases:
                     applied += rewrite_greedily(function.body, patterns, _has_side_effects)
             left = [op for function in functions for op in _left_over(function)]
             names.update(op.name for op in left)
-            if registry.phases_for(names) is not phases:
+            if legalizations.phases_for(names) is not phases:
                 continue
             told = self._compute_as_floats(functions, {op.name for op in left}, phases[-1], applied) if left else None
             if told is None:
@@ -154,7 +154,7 @@ def _has_side_effects(op: Operation) -> bool:
 def _left_over(function: FuncOp) -> list[Operation]:
     """Returns the remaining `tf` ops, but for those that are useless on a device, which are erased."""
     left = []
-    for op in reversed([op for op in walk(function) if op.name.startswith("tf.")]):
+    for op in reversed([op for op in function.walk() if op.name.startswith("tf.")]):
         if op.name in _ERASED:
             erase(op)
         else:

@@ -28,56 +28,25 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tfconvert.converter.ir.edit import update_function_types, walk
-from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.rewrite import user_patterns
-from tfconvert.converter.rewrite.driver import rewrite_greedily
-from tfconvert.converter.rewrite.pattern import Pattern
-from tfconvert.converter.rewrite.watched import unused
-from tfconvert.converter.targets.litert.optimize import registry
+from tfconvert.converter.pipeline.greedy_pass import GreedyPass
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.optimize import optimizations
 from tfconvert.schema.dialects import tfl
-from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
-class Optimize:
-    """Applies every pattern of `tfconvert.converter.targets.litert.optimize` until none matches.
+class Optimize(GreedyPass):
+    """Applies every pattern of `tfconvert.converter.targets.litert.optimize` until none matches."""
 
-    Args:
-        patterns: More patterns, the user's.
-        allow_custom_ops: Whether these may make custom operators.
-    """
-
-    __slots__ = ("allow_custom_ops", "patterns")
+    __slots__ = ()
 
     name: ClassVar[str] = "optimize"
+    dialect: ClassVar[str] = "tfl."
+    heading: ClassVar[str] = "fused and folded"
+    has_side_effects = staticmethod(tfl.has_side_effects)
 
-    def __init__(self, patterns: tuple[Pattern[Any], ...] = (), allow_custom_ops: bool = False) -> None:
-        self.patterns = patterns
-        self.allow_custom_ops = allow_custom_ops
-
-    def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how often each pattern was applied."""
-        applied: Counter[str] = Counter()
-        watched = user_patterns.watched(self.patterns, "tfl.", module, allow_custom_ops=self.allow_custom_ops)
-        functions = [op for op in module.ops if isinstance(op, FuncOp)]
-        names = {op.name for op in walk(module)}
-        while True:
-            known = registry.patterns_for(names)
-            patterns = user_patterns.joined(known, [each.pattern for each in watched])
-            before = applied.total()
-            for function in functions:
-                applied += rewrite_greedily(function.body, patterns, tfl.has_side_effects)
-            if applied.total() == before:
-                break
-            # What was made may need patterns that nothing before did.
-            names.update(op.name for op in walk(module))
-            if registry.patterns_for(names) is known:
-                break
-        if applied:
-            # A result may be a constant now, whose type says more.
-            update_function_types(functions)
-        return PassResult(applied, [*patterns.notes(applied), *unused(watched, applied)], "fused and folded")
+    def own_patterns(self, module: ModuleOp, names: set[str]) -> PatternSet:
+        names.update(op.name for op in module.walk())
+        return optimizations.patterns_for(names)

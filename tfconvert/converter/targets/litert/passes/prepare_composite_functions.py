@@ -44,7 +44,7 @@ from tfconvert.converter.composites.fusion import Body, Fusion, misfit, new_resu
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS, KEPT, plain_name
 from tfconvert.converter.control_flow.constructs import construct
 from tfconvert.converter.ir.edit import erase, update_function_type
-from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, names
+from tfconvert.converter.ir.symbol_table import callees_first, is_private, names
 from tfconvert.converter.pipeline import refusals
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.scan import looks_recurrent
@@ -52,7 +52,7 @@ from tfconvert.converter.targets.litert.fusions.registry import FUSIONS
 from tfconvert.schema.diagnostics import INEXACT, NOTE, WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -51,8 +51,8 @@ from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op, update_function_type
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -90,7 +90,7 @@ class PrepareControlFlow:
                 applied["case"] += 1
             elif op.name in IFS:
                 if not is_boolean(op.operands[0]):
-                    op.set_operand(0, Builder(op).to_bool(op.operands[0]))
+                    op.set_operand(0, TFBuilder(op).to_bool(op.operands[0]))
                     applied["condition"] += 1
             elif (name := symbol_table.named(op, "cond")) not in decided:
                 decided.add(name)
@@ -106,7 +106,7 @@ def _decide(condition: FuncOp) -> bool:
     last = condition.body.block.last_op
     if last is None or not last.operands or is_boolean(last.operands[0]):
         return False
-    last.set_operand(0, Builder(last).to_bool(last.operands[0]))
+    last.set_operand(0, TFBuilder(last).to_bool(last.operands[0]))
     return update_function_type(condition)
 
 
@@ -136,27 +136,29 @@ class _Case:
         op, count = self._op, len(self._branches)
         if not count:
             raise error_at(op, "no-branches", "it has no branches")
-        insert = Builder(op)
+        insert = TFBuilder(op)
         index, *operands = op.operands
         if count > 2:
             # Every index but those of the first branches selects the last; the tree only tests whether it is too small.
             below = _compare(insert, "Less", index, 0)
             index = insert.tf("SelectV2", (below, count - 1, index), self._index)
-        replace_op(op, self._tree(0, count, index, operands, insert))
+        replace_op(op, self._tree(insert, 0, count, index, operands))
 
-    def _tree(self, first: int, end: int, index: Value, operands: Sequence[Value], insert: Builder) -> Sequence[Value]:
+    def _tree(
+        self, insert: TFBuilder, first: int, end: int, index: Value, operands: Sequence[Value]
+    ) -> Sequence[Value]:
         """Inserts the choice between branches; the depth of the recursion is the logarithm of their number."""
         if end - first <= 2:
             chosen = _compare(insert, "Equal", index, first)
-            return self._if(chosen, self._branches[first], self._branches[end - 1], operands, insert)
+            return self._if(insert, chosen, self._branches[first], self._branches[end - 1], operands)
         # An even number of branches on the left leaves one branch alone at most.
         middle = first + (end - first + 2) // 4 * 2
         below = _compare(insert, "Less", index, middle)
         names = (self._chooser(first, middle), self._chooser(middle, end))
-        return self._if(below, *names, [index, *operands], insert)
+        return self._if(insert, below, *names, [index, *operands])
 
     def _if(
-        self, condition: Value, then_branch: str, else_branch: str, operands: Sequence[Value], insert: Builder
+        self, insert: TFBuilder, condition: Value, then_branch: str, else_branch: str, operands: Sequence[Value]
     ) -> Sequence[Value]:
         is_stateless = self._op.name == "tf.StatelessCase"
         properties: dict[str, attrs.Value] = {
@@ -173,8 +175,8 @@ class _Case:
         if end - first == 1:
             return self._without_index(self._branches[first])
         block = Block(arg_types=[self._index, *self._operand_types])
-        insert = Builder.at_block_end(block, self._op.location)
-        results = self._tree(first, end, block.args[0], block.args[1:], insert)
+        insert = TFBuilder.at_block_end(block, self._op.location)
+        results = self._tree(insert, first, end, block.args[0], block.args[1:])
         block.add_op(ReturnOp.of(results))
         return self._maker.add(f"{self._branches[first]}_to_{end - 1}", block, self._op.location)
 
@@ -187,6 +189,6 @@ class _Case:
         return self._maker.add(f"{name}_at_index", block, copy.location)
 
 
-def _compare(insert: Builder, name: str, index: Value, with_: int) -> Value:
+def _compare(insert: TFBuilder, name: str, index: Value, with_: int) -> Value:
     properties = {"incompatible_shape_error": True} if name == "Equal" else {}
     return insert.tf(name, (index, with_), types.tensor(types.I1, ()), properties)

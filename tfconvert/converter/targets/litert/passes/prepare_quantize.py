@@ -25,8 +25,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.quantize.candidates import is_float
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
@@ -38,24 +38,24 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import INT8, Quantize
 
 
-def _square(op: Operation, builder: TflBuilder) -> Value:
+def _square(op: Operation, builder: TFLBuilder) -> Value:
     value = op.operands[0]
     return builder.tfl("mul", (value, value), op.results[0].type)
 
 
-def _neg(op: Operation, builder: TflBuilder) -> Value:
+def _neg(op: Operation, builder: TFLBuilder) -> Value:
     # The kernel for integers ignores scales and zero points, and the least integer has no opposite.
     return builder.tfl("mul", (op.operands[0], builder.scalar(-1.0, types.F32)), op.results[0].type)
 
 
-def _add_n(op: Operation, builder: TflBuilder) -> Value:
+def _add_n(op: Operation, builder: TFLBuilder) -> Value:
     total, *others = op.operands
     for value in others:
         total = builder.tfl("add", (total, value), op.results[0].type)
     return total
 
 
-_REPLACEMENTS: Mapping[str, Callable[[Operation, TflBuilder], Value]] = {
+_REPLACEMENTS: Mapping[str, Callable[[Operation, TFLBuilder], Value]] = {
     "tfl.square": _square,
     "tfl.neg": _neg,
     "tfl.add_n": _add_n,
@@ -84,5 +84,5 @@ class PrepareQuantize:
                 make = _REPLACEMENTS.get(op.name)
                 if make is not None and is_float(op.results[0]) and not exclusion.excludes(op):
                     counts[op.name] += 1
-                    replace_op(op, make(op, TflBuilder(op)))
+                    replace_op(op, make(op, TFLBuilder(op)))
         return PassResult(counts)

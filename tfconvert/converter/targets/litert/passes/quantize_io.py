@@ -26,10 +26,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.ir.interface import entry_functions
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import weights
@@ -39,7 +39,7 @@ from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
 from tfconvert.converter.targets.litert.quantize.ranges import drop_ranges, range_of
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, tfl, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -69,7 +69,7 @@ class QuantizeIo:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the entry functions; returns how many inputs and outputs changed."""
-        functions = [op for op in module.ops if isinstance(op, FuncOp) and not op.is_declaration]
+        functions = list(defined_functions(module).values())
         counts: Counter[str] = Counter()
         if self.quantize.has_integer_ends:
             for function in (each for each in entry_functions(module) if not each.is_declaration):
@@ -140,7 +140,7 @@ class _Boundary:
         users = [use.operation for use in argument.uses]
         is_unsigned = self._taken == "uint8"
         argument.type = _tensor(argument, _unsigned(uniform)) if is_unsigned else inner
-        builder = TflBuilder.at_block_begin(self._function.body.block)
+        builder = TFLBuilder.at_block_begin(self._function.body.block)
         value: Value = builder.tfl("quantize", (argument,), inner) if is_unsigned else argument
         others = [op for op in users if op.name != _QUANTIZE]
         if others:
@@ -158,7 +158,7 @@ class _Boundary:
 
     def _output(self, end: Operation, value: Value) -> Value:
         """Returns an output as integers."""
-        builder = TflBuilder(end)
+        builder = TFLBuilder(end)
         storage = _storage(self._given)
         if isinstance(value, OpResult) and _is_dequantized(value, storage):
             found = value.op.operands[0]

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.interface import entry_functions
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -58,7 +58,7 @@ def _separate(function: FuncOp) -> int:
     copied = 0
     for position, value in enumerate(last.operands):
         if isinstance(value, BlockArgument) or value in seen:
-            last.set_operand(position, TflBuilder(last).copy(value))
+            last.set_operand(position, TFLBuilder(last).copy(value))
             copied += 1
         seen.add(value)
     return copied

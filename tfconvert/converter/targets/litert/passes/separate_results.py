@@ -88,10 +88,10 @@ from typing import ClassVar
 import numpy as np
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.schema.dialects import sequences, tensor_data, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, Value
@@ -109,7 +109,7 @@ class SeparateResults:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the functions; returns how many values are copied."""
-        functions = symbol_table.defined_functions(module)
+        functions = defined_functions(module)
         if len(functions) < 2:
             return NOTHING_DONE  # there are no calls
         bodies: set[str] = set()
@@ -136,7 +136,7 @@ def _separate_arguments(body: FuncOp) -> int:
         if not isinstance(value, BlockArgument) or (returned[value.index] is value and not _is_text(value)):
             continue
         if value not in copies:
-            copies[value] = TflBuilder(last).copy(value)
+            copies[value] = TFLBuilder(last).copy(value)
         last.set_operand(position, copies[value])
     return len(copies)
 
@@ -158,7 +158,7 @@ def _separate_moved(branch: FuncOp) -> int:
             last.set_operand(position, _at_run(value, last))
             copied += 1
         elif value in seen:
-            last.set_operand(position, TflBuilder(last).copy(value))
+            last.set_operand(position, TFLBuilder(last).copy(value))
             copied += 1
         elif not isinstance(value, BlockArgument) and tensor_data.constant_of(value) is None:
             seen.add(value)
@@ -182,6 +182,6 @@ def _known_early(branch: FuncOp) -> set[Value]:
 def _at_run(value: Value, before: Operation) -> Value:
     """Inserts a value with the same integers, but known at run time only."""
     least = np.iinfo(np.int64 if types.element_of(value.type) == types.I64 else np.int32)
-    insert = TflBuilder(before)
+    insert = TFLBuilder(before)
     bound = insert.constant(np.array(least.min, least.dtype))
-    return insert.tfl(sequences.BARRIER, (value, bound), value.type)
+    return insert.tfl(tfl.BARRIER, (value, bound), value.type)

@@ -52,7 +52,7 @@ After:
       func.return %3 : tensor<1x3x2xf32>
     }
 
-The memory of such a copy may not grow with the batch (`tfconvert/schema/dialects/sequences.py`). Where the shape is
+The memory of such a copy may not grow with the batch (`tfconvert/schema/dialects/tfl.py`). Where the shape is
 open, the state is created by an operator that allocates its result at each run: its defining op, if that is such
 an operator, else a `tfl.broadcast_to` to its shape. These do so unless they know the shape before the run. The runtime
 computes sizes before the run where it can, more of them from version to version, so the shape goes through a
@@ -97,10 +97,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.tensor_data import Constant
@@ -164,9 +164,9 @@ class _Separation:
         """Rewrites the block."""
         alike: dict[tuple[Hashable, Attribute], list[_Use]] = {}
         for op in tuple(self._block.ops):
-            for index in sequences.state_operands(op):
+            for index in tfl.state_operands(op):
                 value = op.operands[index]
-                if tfl_file.is_variable(value) or sequences.keeps_state(op, value) or sequences.is_own_state(value):
+                if tfl_file.is_variable(value) or tfl.keeps_state(op, value) or tfl.is_own_state(value):
                     continue
                 if self._keeps and self._keep(op, index):
                     continue
@@ -181,7 +181,7 @@ class _Separation:
     def _keep(self, op: Operation, index: int) -> bool:
         """Makes a state a variable of the file; returns whether it begins with zeros, as such variables do."""
         value = op.operands[index]
-        constant = tensor_data.constant_of(sequences.initial_value(value))
+        constant = tensor_data.constant_of(tfl.initial_value(value))
         if constant is None or tensor_data.to_array(constant).any():
             return False
         shape = types.shape_of(value.type)
@@ -223,7 +223,7 @@ class _Separation:
         whole_type = types.tensor(types.element_of(state_type), stacked.shape)
         whole = insert.insert(tfl.constant(tensor_data.of_array(stacked), result_type=whole_type)).results[0]
         options = {"num": len(uses), "axis": 0}
-        states = insert.tfl_op(sequences.COPIES, (whole,), [state_type] * len(uses), options)
+        states = insert.tfl_op(tfl.COPIES, (whole,), [state_type] * len(uses), options)
         for (op, index), state in zip(uses, states.results, strict=True):
             value = op.operands[index]
             op.set_operand(index, state)
@@ -237,14 +237,14 @@ class _Separation:
             row = types.from_mlir(quant.storage_of(types.element_of(value.type)))
             kind = row.tflite if row is not None else ""
             options = {"in_data_type": kind, "out_data_type": kind}
-            return insert.tfl(sequences.COPY, (value,), value.type, options)
+            return insert.tfl(tfl.COPY, (value,), value.type, options)
         self._applied[_RESIZED] += 1
-        return self._resized(op, value, insert)
+        return self._resized(insert, op, value)
 
-    def _resized(self, op: Operation, value: Value, insert: TflBuilder) -> Value:
+    def _resized(self, insert: TFLBuilder, op: Operation, value: Value) -> Value:
         """Returns a copy of a value of dynamic shape that is allocated at each run."""
         defining_op = value.owner
-        position = sequences.RESIZED.get(defining_op.op_name) if isinstance(defining_op, tfl.TFLOp) else None
+        position = tfl.RESIZED.get(defining_op.op_name) if isinstance(defining_op, tfl.TFLOp) else None
         if isinstance(defining_op, tfl.TFLOp) and position is not None:
             operands = list(defining_op.operands)
             operands[position] = self._behind_barrier(operands[position], op)
@@ -255,7 +255,7 @@ class _Separation:
     def _shape(self, value: Value, before: Operation) -> Value:
         known = self._shape_of.get(value)
         if known is None:
-            known = self._shape_of[value] = TflBuilder(before).shape(value)
+            known = self._shape_of[value] = TFLBuilder(before).shape(value)
         return known
 
     def _behind_barrier(self, shape: Value, before: Operation) -> Value:
@@ -263,9 +263,9 @@ class _Separation:
         hidden = self._shapes.get(shape)
         if hidden is None:
             dtype = np.int64 if types.element_of(shape.type) == types.I64 else np.int32
-            insert = TflBuilder(before)
+            insert = TFLBuilder(before)
             zero = insert.constant(np.array(0, dtype))
-            hidden = self._shapes[shape] = insert.tfl(sequences.BARRIER, (shape, zero), shape.type)
+            hidden = self._shapes[shape] = insert.tfl(tfl.BARRIER, (shape, zero), shape.type)
         return hidden
 
 
@@ -285,10 +285,10 @@ def _key(constant: Constant) -> Hashable:
     return tensor_data.to_array(constant).tobytes() if tensor_data.is_small(constant) else constant
 
 
-def _builder(op: Operation) -> TflBuilder:
+def _builder(op: Operation) -> TFLBuilder:
     """Returns a builder for a state: the location is that of its operator, with a name that describes it."""
     node = node_of(op.location) or op.name.removeprefix(tfl.PREFIX)
-    builder = TflBuilder(op)
+    builder = TFLBuilder(op)
     builder.location = NameLoc.get(f"{node}/state", op.location)
     return builder
 

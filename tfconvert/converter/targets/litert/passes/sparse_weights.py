@@ -149,7 +149,7 @@ def _vector(numbers: Sequence[int] | Array) -> tuple[str, dict[str, Any]]:
 def _replace(value: Value, stored: Array, sparsity: DictionaryAttr) -> None:
     assert isinstance(value, OpResult)
     op = value.op
-    new = tfl.create(
+    new = tfl.build(
         tfl.PSEUDO_SPARSE_CONST,
         result_types=(value.type,),
         properties={"value": tensor_data.of_array(stored)},

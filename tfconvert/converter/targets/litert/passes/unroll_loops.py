@@ -65,7 +65,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import Construct, construct, trip_count
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.cse import CommonSubexpressions
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
@@ -74,6 +73,7 @@ from tfconvert.converter.recurrence.unrolled import hoist_products, join_rows
 from tfconvert.converter.targets.litert.recurrent.replacement import not_unrolled
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.limits import budget
 
@@ -94,7 +94,7 @@ class UnrollLoops:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many loops there were, and why others have stayed."""
         unrolled = SimplifyControlFlow(MAX_STEPS, budget().operations).apply(module).counts["unroll"]
-        functions = symbol_table.defined_functions(module)
+        functions = defined_functions(module)
         blocks = [function.body.block for function in functions.values()]
         loops = [op for block in blocks for op in block.ops if KINDS.get(op.name) is Kind.LOOP]
         notes = [_stays(found) for op in loops if (found := construct(op, functions)) is not None]

@@ -36,9 +36,9 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.locations import found_at, node_of
 from tfconvert.schema.dialects.quant import BlockedType, UniformType
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl import call_of
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.tflite import kernel_conditions, kernels
+from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG, Outcome
 from tfconvert.schema.tflite.versions import Call
 
@@ -135,7 +135,7 @@ def _reason(operator: str, call: Call, outcome: Outcome) -> str:
     missing = kernels.required(operator, call)
     reasons = [text for word, text in _HAS.items() if word in outcome.conditions]
     reasons += [text for word, text in _LACKS.items() if word in missing and not reasons]
-    fixed = kernel_conditions.fixed_result(operator, call.result(0).type)
+    fixed = kernels.fixed_result(operator, call.result(0).type)
     if "fixed" in missing and fixed is not None:
         reasons.append(f"the result's scale must be {fixed[0]!r} and its zero point {fixed[1]}")
     return " and ".join(dict.fromkeys(reasons))

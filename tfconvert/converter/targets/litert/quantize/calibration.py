@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
+from tfconvert.converter.targets.litert.quantize.calibration_process import Observers
 from tfconvert.converter.targets.litert.quantize.instrumentation import instrument
 from tfconvert.converter.targets.litert.quantize.observers import Range
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
@@ -22,10 +23,12 @@ from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Of the files that keep ranges.
 _VERSION = 1
@@ -78,8 +81,9 @@ class Run:
         self._inputs = [[self._places[value] for value in entry] for entry in inputs]
         self._file = file
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._child = Child("tfconvert.converter.targets.litert.quantize.calibration_process")
-        self._header = {"method": observation.method, "levels": observation.levels}
+        self._child = Child()
+        self._observers: Observers | None = None
+        self._method, self._levels = observation.method, observation.levels
 
     def __enter__(self) -> Run:
         """Writes the model to a file, and starts the process."""
@@ -93,15 +97,12 @@ class Run:
         self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
         path = Path(self._folder.name) / "float.tflite"
         self._file.save(path)
-        header = {
-            **self._header,
-            "file": str(path),
-            "observed": [place[:2] for place in self._observed.values()],
-            "extremes": [
-                ([self._places[end][:2] for end in (each.low, each.high)], len(each.values)) for each in self._extremes
-            ],
-        }
-        self._ask(header, (), "the model can't be loaded")
+        extremes = [
+            ([self._places[end][:2] for end in (each.low, each.high)], len(each.values)) for each in self._extremes
+        ]
+        observed = [place[:2] for place in self._observed.values()]
+        what = "the model can't be loaded"
+        self._observers = self._call(what, Observers, str(path), self._method, self._levels, observed, extremes)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -118,31 +119,26 @@ class Run:
         """Runs the model on a sample."""
         places, entry = self._inputs[sample.entry], entries[sample.entry]
         subgraph = places[0].subgraph if places else sample.entry
-        header = {
-            "subgraph": subgraph,
-            "key": entry.key,
-            "names": [each.name for each in entry.inputs],
-            "tensors": [place.tensor for place in places],
-        }
-        self._ask(header, sample.values, f"the model can't be run on sample {number}")
+        names = [each.name for each in entry.inputs]
+        tensors = [place.tensor for place in places]
+        what = f"the model can't be run on sample {number}"
+        assert self._observers is not None
+        self._call(what, Observers.run, self._observers, subgraph, entry.key, names, tensors, list(sample.values))
 
     def ranges(self) -> dict[Value, Range]:
         """Returns the ranges of the values that have been seen."""
-        found, *inside = self._ask({"finish": True}, (), "the ranges can't be read")
+        assert self._observers is not None
+        found, *inside = self._call("the ranges can't be read", Observers.ranges, self._observers)
         values = [*self._observed, *(value for extremes in self._extremes for value in extremes.values)]
         ends = np.concatenate([found, *inside]).tolist()
         return {value: Range(*each) for value, each in zip(values, ends, strict=True) if not each[0] > each[1]}
 
-    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array], what: str) -> list[Array]:
+    def _call(self, what: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            answer, results = self._child.ask(header, arrays)
-        except ChildError as crash:
-            raise failure(crash, "calibration-failed", what) from crash
-        problem = answer["problem"]
-        if problem:
-            hint = _WITHOUT_KERNEL if _NO_KERNEL in problem else "check the samples' shapes and values"
-            raise error("calibration-failed", f"{what}: {problem}", hint=hint)
-        return results
+            return self._child.call(function, *args, **kwargs)
+        except ChildError as problem:
+            hint = _WITHOUT_KERNEL if _NO_KERNEL in problem.refusal else "check the samples' shapes and values"
+            raise failure(problem, "calibration-failed", what, hint) from problem
 
 
 class Runner(Protocol):

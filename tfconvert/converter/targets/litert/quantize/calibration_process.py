@@ -1,7 +1,6 @@
-"""The process in which a model runs on samples while the ranges of its tensors are observed.
+"""Runs a model on samples and observes the ranges of its tensors, in a child process.
 
-LiteRT may crash on what it is fed, and its memory is given back when it has done its work. First come the file and the
-tensors to observe, then a sample each, and at last the word to finish.
+LiteRT may crash on its inputs, and its memory is freed with the process.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.process.child_process import Message, serve_task
+from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.observers import Observer, observer
 from tfconvert.schema.dialects.boxes import Array
 
@@ -39,44 +37,67 @@ class _Vectors:
         return np.stack([self._low, self._high], 1)
 
 
-class _Run:
-    """An interpreter, and what is observed of its tensors."""
+class Observers:
+    """An interpreter, and what is observed of its tensors.
 
-    def __init__(self, header: Mapping[str, Any]) -> None:
-        self._interpreter: Any = Interpreter(
-            header["file"], num_threads=min(_THREADS, os.cpu_count() or 1), experimental_preserve_all_tensors=True
+    Args:
+        path: The file.
+        method: How a range follows from a tensor's numbers.
+        levels: How many integers a range will be divided into.
+        observed: The tensors, as subgraph and number.
+        extremes: Pairs of tensors that have the ends of ranges, and how many ranges these are.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        method: str,
+        levels: int,
+        observed: Sequence[Sequence[int]],
+        extremes: Sequence[tuple[Sequence[Sequence[int]], int]],
+    ) -> None:
+        self._interpreter: Any = runtime.interpreter_of(
+            path, num_threads=min(_THREADS, os.cpu_count() or 1), experimental_preserve_all_tensors=True
         )
-        method, levels = header["method"], header["levels"]
         self._observed: dict[tuple[int, int], Observer] = {
-            (graph, tensor): observer(method, levels) for graph, tensor in header["observed"]
+            (graph, tensor): observer(method, levels) for graph, tensor in observed
         }
-        self._vectors = [_Vectors(places, count) for places, count in header["extremes"]]
+        self._vectors = [_Vectors(places, count) for places, count in extremes]
         self._shapes: dict[int, tuple[int, ...]] | None = None
         self._runners: dict[str, Any] = {}
 
-    def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
-        """Runs a sample and observes the tensors of its subgraph."""
-        subgraph = header["subgraph"]
+    def run(
+        self, subgraph: int, key: str, names: Sequence[str], tensors: Sequence[int], values: Sequence[Array]
+    ) -> None:
+        """Runs a sample and observes the tensors of its subgraph.
+
+        Args:
+            subgraph: The subgraph.
+            key: The key of its signature.
+            names: The names of its inputs.
+            tensors: The tensors of its inputs.
+            values: The values of its inputs.
+        """
         # Once there is a signature's runner, the interpreter can't be run without one: it takes that for a view.
         if subgraph or self._runners:
-            runner = self._runners.get(header["key"])
+            runner = self._runners.get(key)
             if runner is None:
-                runner = self._runners[header["key"]] = self._interpreter.get_signature_runner(header["key"])
-            runner(**dict(zip(header["names"], arrays, strict=True)))
+                runner = self._runners[key] = self._interpreter.get_signature_runner(key)
+            runner(**dict(zip(names, values, strict=True)))
         else:
-            self._run_main(dict(zip(header["tensors"], arrays, strict=True)))
+            self._run_main(dict(zip(tensors, values, strict=True)))
         for (graph, tensor), seen in self._observed.items():
             if graph == subgraph:
-                values = self._value(graph, tensor)
-                if values is not None and values.size:
-                    seen.add(values)
-                del values  # A view of a tensor prevents the next run.
+                value = self._value(graph, tensor)
+                if value is not None and value.size:
+                    seen.add(value)
+                del value  # A view of a tensor prevents the next run.
         for vectors in self._vectors:
             ends = [self._value(*place) for place in vectors.places if place[0] == subgraph]
             if len(ends) == len(vectors.places) and ends[0] is not None and ends[1] is not None:
                 vectors.add(ends[0], ends[1])
             del ends
-        # It refuses where a state is allocated anew at each run, and need not be reset.
+        # It refuses if a state is allocated at each run, and need not be reset.
         with contextlib.suppress(RuntimeError):
             self._interpreter.reset_all_variables()
 
@@ -105,12 +126,7 @@ class _Run:
             return None
         return viewed
 
-    def finish(self) -> Message:
+    def ranges(self) -> list[Array]:
         """Returns the ranges, a row a tensor; of a tensor that never had a value, it ends before it begins."""
         found = [seen.range() for seen in self._observed.values()]
-        inside = [each.ranges() for each in self._vectors]
-        return {}, [np.array(found, np.float32).reshape(-1, 2), *inside]
-
-
-if __name__ == "__main__":
-    serve_task(_Run)
+        return [np.array(found, np.float32).reshape(-1, 2), *(each.ranges() for each in self._vectors)]

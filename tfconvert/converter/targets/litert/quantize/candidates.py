@@ -12,7 +12,7 @@ from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.targets.litert.quantize.rules import RULES, Rule, Scales
 from tfconvert.converter.targets.litert.quantize.variables import Variables
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8, I16, FloatType, IntegerType
@@ -135,7 +135,7 @@ def loop_bodies(module: ModuleOp) -> frozenset[str]:
     """Returns the names of the functions that run in loops: their bodies and conditions, and what those run."""
     called: dict[str, list[str]] = {}
     pending: list[str] = []
-    for function in [op for op in module.ops if isinstance(op, FuncOp)]:
+    for function in functions_of(module).values():
         for op in function.walk():
             called.setdefault(function.sym_name, []).extend(callees(op))
             pending += callees(op) if op.name == LOOP else ()

@@ -9,12 +9,11 @@ from typing import Any
 
 from tfconvert.converter.process.child_process import Child, ChildError
 from tfconvert.converter.targets.litert import runtime
+from tfconvert.converter.targets.litert.quantize.comparison_process import Pair
 from tfconvert.converter.targets.litert.quantize.figures import Measured, Step, layers
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.tflite.model import TFLiteFile
-from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.fidelity import Fidelity, OutputFidelity
 
 # How many of the tensors that lose most are named.
@@ -45,29 +44,19 @@ def compare(
         paths = [Path(folder) / name for name in ("float.tflite", "quantized.tflite")]
         for path, file in zip(paths, (floats, quantized), strict=True):
             file.save(path)
-        with Child("tfconvert.converter.targets.litert.quantize.comparison_process") as child:
-            known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]
-            _ask(child, {"files": [str(path) for path in paths], "entries": known, "inner": inner})
-            count = 0
-            for sample in samples:
-                _ask(child, {"entry": sample.entry}, sample.values)
-                count += 1
-            answer = _ask(child, {"finish": True})
-    return _fidelity(answer, count, nodes)
-
-
-def _ask(child: Child, header: dict[str, Any], arrays: Sequence[Array] = ()) -> dict[str, Any]:
-    try:
-        answer, _ = child.ask(header, arrays)
-    except ChildError as crash:
-        raise failure(crash, "runtime-error", "the converted model can't be run") from crash
-    if answer["problem"]:
-        raise error(
-            "runtime-error",
-            f"LiteRT can't run the converted model: {answer['problem']}",
-            hint="this is a defect of the converter; please report it",
-        )
-    return answer
+        known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]
+        with Child() as child:
+            try:
+                pair = child.call(Pair, [str(path) for path in paths], known, inner)
+                count = 0
+                for sample in samples:
+                    child.call(Pair.run, pair, sample.entry, list(sample.values))
+                    count += 1
+                found = child.call(Pair.findings, pair)
+            except ChildError as problem:
+                hint = "this is a defect of the converter; please report it"
+                raise failure(problem, "runtime-error", "the converted model can't be run", hint) from problem
+    return _fidelity(found, count, nodes)
 
 
 def _fidelity(answer: Mapping[str, Any], count: int, nodes: Mapping[int, str] | None) -> Fidelity:

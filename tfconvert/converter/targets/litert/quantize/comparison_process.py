@@ -1,4 +1,7 @@
-"""The process in which a float model and its quantized form run on the same samples, tensor by tensor."""
+"""Runs a model of floats and its quantized form on the same samples, tensor by tensor, in a child process.
+
+Inner tensors are compared for the first signature, outputs for all.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.process.child_process import Message, serve_task
+from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.figures import Figures, OutputFigures, range_of
 from tfconvert.converter.targets.litert.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import Content, FileContent
@@ -75,7 +77,7 @@ class _Model:
     """One of the two files."""
 
     def __init__(self, path: str) -> None:
-        self._interpreter: Any = Interpreter(path, num_threads=1, experimental_preserve_all_tensors=True)
+        self._interpreter: Any = runtime.interpreter_of(path, num_threads=1, experimental_preserve_all_tensors=True)
         self.inputs: Sequence[Mapping[str, Any]] = self._interpreter.get_input_details()
         self.outputs: list[int] = [each["index"] for each in self._interpreter.get_output_details()]
         self.layers = layers_of(FileContent(path))
@@ -119,11 +121,17 @@ class _Model:
         self._interpreter.reset_all_variables()
 
 
-class _Comparison:
-    """Both models, and what was found so far."""
+class Pair:
+    """Both models, and what was found so far.
 
-    def __init__(self, header: Mapping[str, Any]) -> None:
-        self._models = [_Model(path) for path in header["files"]]
+    Args:
+        paths: The file of floats, and the quantized one.
+        entries: The keys of the signatures, with the names of the inputs.
+        inner: Whether inner tensors are compared.
+    """
+
+    def __init__(self, paths: Sequence[str], entries: Sequence[tuple[str, Sequence[str]]], inner: bool) -> None:
+        self._models = [_Model(path) for path in paths]
         floats, quantized = self._models
         self._outputs = [(*pair, OutputFigures()) for pair in zip(floats.outputs, quantized.outputs, strict=True)]
         others = {
@@ -132,29 +140,28 @@ class _Comparison:
             for one, two in zip(layer.results, other.results, strict=True)
             if floats.tensors[one]["dtype"] is np.float32
         }
-        self._inner = {one: (two, Figures()) for one, two in others.items()} if header["inner"] else {}
-        self._entries: list[tuple[str, list[str]]] = header["entries"]
+        self._inner = {one: (two, Figures()) for one, two in others.items()} if inner else {}
+        self._entries = entries
         self._further: dict[tuple[str, str], OutputFigures] = {}
 
-    def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
-        """Runs both models on a sample."""
-        if header["entry"]:
-            key, names = self._entries[int(header["entry"])]
-            self._feed_signature(key, names, arrays)
+    def run(self, entry: int, values: Sequence[Array]) -> None:
+        """Runs both models on a sample of a signature."""
+        if entry:
+            self._run_signature(*self._entries[entry], values)
         else:
-            self._feed_first(arrays)
+            self._run_first(values)
         for model in self._models:
             model.reset()
 
-    def _feed_signature(self, key: str, names: list[str], arrays: list[Array]) -> None:
-        expected, got = (model.run_signature(key, dict(zip(names, arrays, strict=True))) for model in self._models)
+    def _run_signature(self, key: str, names: Sequence[str], values: Sequence[Array]) -> None:
+        expected, got = (model.run_signature(key, dict(zip(names, values, strict=True))) for model in self._models)
         for name, value in expected.items():
             if value.shape == got[name].shape:
                 self._further.setdefault((key, name), OutputFigures()).add(value, got[name])
 
-    def _feed_first(self, arrays: list[Array]) -> None:
+    def _run_first(self, values: Sequence[Array]) -> None:
         for model in self._models:
-            model.run(arrays)
+            model.run(values)
         floats, quantized = self._models
         pairs: list[tuple[int, int, Figures | OutputFigures]]
         pairs = [*self._outputs, *((one, two, figures) for one, (two, figures) in self._inner.items())]
@@ -163,7 +170,7 @@ class _Comparison:
             if expected is not None and got is not None and expected.shape == got.shape:
                 figures.add(expected, got)
 
-    def finish(self) -> Message:
+    def findings(self) -> dict[str, Any]:
         """Returns the findings: those about outputs, those about other tensors by index, and the operators."""
         floats, quantized = self._models
         first = self._entries[0][0] if len(self._entries) > 1 else ""
@@ -171,14 +178,9 @@ class _Comparison:
         outputs += [figures.fidelity(name, key) for (key, name), figures in self._further.items()]
         measured = {one: figures.measured() for one, (_, figures) in self._inner.items()}
         ranges = {one: range_of(quantized.tensors[two]) for one, (two, _) in self._inner.items()}
-        found: dict[str, Any] = {
+        return {
             "outputs": [each for each in outputs if each is not None],
             "inner": [(one, str(floats.tensors[one]["name"]), each) for one, each in measured.items() if each],
             "ranges": [(one, each) for one, each in ranges.items() if each],
             "layers": [(each.operator, each.inputs, each.results) for each in floats.layers],
         }
-        return found, []
-
-
-if __name__ == "__main__":
-    serve_task(_Comparison)

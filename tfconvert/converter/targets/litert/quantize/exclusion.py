@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.locations import nodes_of
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.ir.locations import CallSiteLoc, FusedLoc, Location, NameLoc
 from tfconvert.schema.ir.operation import Operation
 
 
@@ -52,17 +52,4 @@ def _names_of(op: Operation) -> set[str]:
     """Returns the names by which a pattern may mean an op; constants have none."""
     if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
         return set()
-    return {op.op_name.upper(), *_nodes(op.location)}
-
-
-def _nodes(location: Location) -> Iterator[str]:
-    """Yields the nodes of a location; of a fusion those of all its parts."""
-    pending = [location]
-    while pending:
-        place = pending.pop()
-        if isinstance(place, FusedLoc):
-            pending.extend(place.locations)
-        elif isinstance(place, CallSiteLoc):
-            pending.append(place.callee)
-        elif isinstance(place, NameLoc):
-            yield place.name.partition("@")[0]
+    return {op.op_name.upper(), *nodes_of(op.location)}

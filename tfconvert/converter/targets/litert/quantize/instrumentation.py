@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op, update_function_type
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -70,7 +70,7 @@ def instrument(module: ModuleOp, observed: Mapping[FuncOp, Sequence[Value]]) -> 
 
 class _Instrumentation:
     def __init__(self, module: ModuleOp, values: dict[Value, Value], wanted: Mapping[str, tuple[Value, ...]]) -> None:
-        self._functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
+        self._functions = functions_of(module)
         self._values = values
         self._originals: dict[Value, Value] = {copy: original for original, copy in values.items()}
         self._wanted = wanted
@@ -121,7 +121,7 @@ class _Instrumentation:
             return values
         end = function.body.block.last_op
         assert end is not None
-        builder = TflBuilder(end)
+        builder = TFLBuilder(end)
         vectors = []
         for low in (True, False):
             parts = [self._own(builder, own, low=low)] if own else []
@@ -138,7 +138,7 @@ class _Instrumentation:
         update_function_type(function)
         return values
 
-    def _own(self, builder: TflBuilder, values: Sequence[Value], *, low: bool) -> Value:
+    def _own(self, builder: TFLBuilder, values: Sequence[Value], *, low: bool) -> Value:
         """Returns the least, or the greatest, of each of some values."""
         scalars = []
         for value in values:
@@ -161,7 +161,7 @@ class _Instrumentation:
         """Makes a branch return as many ranges as both have, of nothing where they are the other's."""
         end = function.body.block.last_op
         assert end is not None
-        builder = TflBuilder(end)
+        builder = TFLBuilder(end)
         operands = list(end.operands)
         own = operands[-2:] if count else []
         operands = operands[:-2] if count else operands
@@ -178,7 +178,7 @@ class _Instrumentation:
         """Replaces a call by one with two more results."""
         if not values:
             return Extremes((), op.results[0], op.results[0])
-        builder = TflBuilder(op)
+        builder = TFLBuilder(op)
         vector = types.tensor(types.F32, (len(values),))
         operands = list(op.operands)
         if carries:
@@ -195,11 +195,11 @@ class _Instrumentation:
         return Extremes(values, call.results[-2], call.results[-1])
 
 
-def _filled(builder: TflBuilder, count: int, value: float) -> Value:
+def _filled(builder: TFLBuilder, count: int, value: float) -> Value:
     return builder.constant(np.full(count, value, np.float32))
 
 
-def _joined(builder: TflBuilder, parts: Sequence[Value]) -> Value:
+def _joined(builder: TFLBuilder, parts: Sequence[Value]) -> Value:
     if len(parts) == 1:
         return parts[0]
     length = sum((types.shape_of(part.type) or (0,))[0] for part in parts)

@@ -17,12 +17,12 @@ from itertools import combinations
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.quantize.groups import Groups
 from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.targets.litert.quantize.ranges import range_of
-from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.operation import Operation
@@ -79,7 +79,7 @@ def cell_state(op: Operation) -> Value:
 def creates_state(op: Operation) -> bool:
     """Returns whether an op's results are nothing but states of others."""
     uses = [use for result in op.results for use in result.uses]
-    return bool(uses) and all(use.index in sequences.state_operands(use.operation) for use in uses)
+    return bool(uses) and all(use.index in tfl.state_operands(use.operation) for use in uses)
 
 
 def is_cell_seen(op: Operation) -> bool:
@@ -142,7 +142,7 @@ def _present(op: Operation, indices: Iterable[int]) -> list[int]:
 
 def _begins_with_zeros(value: Value) -> bool:
     """Returns whether a state begins with zeros, and belongs to one op only."""
-    constant = tensor_data.constant_of(sequences.initial_value(value))
+    constant = tensor_data.constant_of(tfl.initial_value(value))
     if constant is None or types.element_of(constant.type) is not types.F32:
         return False
     if tfl_file.is_variable(value) and not value.has_one_use():
@@ -153,11 +153,11 @@ def _begins_with_zeros(value: Value) -> bool:
 def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
     """Returns a state of zeros as integers."""
     owner = value.owner
-    builder = TflBuilder(op)
-    if isinstance(owner, tfl.TFLOp) and owner.op_name in sequences.RESIZED:
-        builder = TflBuilder(owner)
+    builder = TFLBuilder(op)
+    if isinstance(owner, tfl.TFLOp) and owner.op_name in tfl.RESIZED:
+        builder = TFLBuilder(owner)
         builder.location = owner.location
-        at = 1 - sequences.RESIZED[owner.op_name]
+        at = 1 - tfl.RESIZED[owner.op_name]
         operands = list(owner.operands)
         operands[at] = _filled(builder, operands[at], uniform).results[0]
         return builder.tfl(owner.op_name, operands, quant.tensor(uniform, types.shape_of(value.type)), owner.properties)
@@ -169,7 +169,7 @@ def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
     return made.results[0]
 
 
-def _filled(builder: TflBuilder, like: Value, uniform: Uniform) -> Operation:
+def _filled(builder: TFLBuilder, like: Value, uniform: Uniform) -> Operation:
     """Inserts a constant of a value's shape, all zeros as integers."""
     shape = types.shape_of(like.type)
     assert shape is not None, "states have known ranks"
@@ -182,10 +182,10 @@ def _drop(value: Value) -> None:
     if not isinstance(value, OpResult):
         return
     owner = value.op
-    if owner.name in (tfl.PREFIX + sequences.COPY, tfl.PREFIX + sequences.COPIES):
+    if owner.name in (tfl.PREFIX + tfl.COPY, tfl.PREFIX + tfl.COPIES):
         for result in owner.results:
             if not result.is_unused:
                 zeros = np.zeros(types.shape_of(result.type) or (), np.float32)
-                result.replace_all_uses_with(TflBuilder(owner).constant(zeros))
+                result.replace_all_uses_with(TFLBuilder(owner).constant(zeros))
     if all(result.is_unused for result in owner.results):
         erase(owner)

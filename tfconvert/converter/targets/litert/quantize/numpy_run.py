@@ -9,7 +9,7 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.targets.litert.quantize.calibration import Observation
 from tfconvert.converter.targets.litert.quantize.observers import Observer, Range, observer
 from tfconvert.converter.targets.litert.quantize.samples import Entry, Sample, entries_of
-from tfconvert.ops.kernels.call import Results
+from tfconvert.ops.call import Results
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.ir.values import Value
 

@@ -7,8 +7,8 @@ from collections import Counter
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.pipeline.pass_result import FLOAT, LayerReport
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import fake_quant, lstm, weights
@@ -232,7 +232,7 @@ class Rewriting:
         axis = None if len(scales) == 1 else 0
         uniform = Uniform(IntegerType.get(64 if is_wide else 32), tuple(scales.tolist()), (0,) * len(scales), axis)
         result_type = quant.tensor(uniform, stored.shape)
-        constant = TflBuilder(op).insert(tfl.constant(tensor_data.of_array(stored), result_type=result_type))
+        constant = TFLBuilder(op).insert(tfl.constant(tensor_data.of_array(stored), result_type=result_type))
         op.set_operands([*op.operands[:index], constant.results[0], *op.operands[index + 1 :]])
 
 
@@ -255,11 +255,11 @@ def _operator(op: Operation) -> str:
     return op.name.removeprefix(tfl.PREFIX).upper()
 
 
-def _after(value: Value) -> TflBuilder:
+def _after(value: Value) -> TFLBuilder:
     """Returns a builder that inserts right after a value is computed."""
     if isinstance(value, OpResult):
-        builder = TflBuilder(value.op.next_op)
+        builder = TFLBuilder(value.op.next_op)
         builder.location = value.op.location
         return builder
     assert isinstance(value, BlockArgument)
-    return TflBuilder.at_block_begin(value.block)
+    return TFLBuilder.at_block_begin(value.block)

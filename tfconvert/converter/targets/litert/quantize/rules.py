@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tfconvert.converter.targets.litert.quantize import lstm, variables
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import I8, I16, IntegerType
-from tfconvert.schema.tflite import kernel_conditions
+from tfconvert.schema.tflite import kernels
 
 
 class Scales(Enum):
@@ -87,7 +87,7 @@ _SAME_I8 = Rule(Scales.SAME, (I8,))
 
 def _fixed(operator: str) -> Rule:
     """Returns the rule of an operator whose kernels fix the scale of its result."""
-    rows = {storage: kernel_conditions.fixed_result(operator, name) for storage, name in ((I8, "INT8"), (I16, "INT16"))}
+    rows = {storage: kernels.fixed_result(operator, name) for storage, name in ((I8, "INT8"), (I16, "INT16"))}
     fixed = {storage: row for storage, row in rows.items() if row is not None}
     return Rule(Scales.FIXED, tuple(fixed), fixed=fixed)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.quantize.hybrid import MIN_ELEMENTS, Form, is_float_constant, size_of
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.locations import node_of
@@ -86,7 +86,7 @@ def rewrite(lookup: Lookup, table: Value) -> None:
         table: The table in the lookup's form.
     """
     op, result = lookup.op, lookup.op.results[0]
-    builder = TflBuilder(op)
+    builder = TFLBuilder(op)
     if lookup.by_row:
         replace_op(op, _by_row(builder, lookup, table))
         return
@@ -97,7 +97,7 @@ def rewrite(lookup: Lookup, table: Value) -> None:
     replace_op(op, builder.tfl("dequantize", (gathered,), result.type))
 
 
-def _by_row(builder: TflBuilder, lookup: Lookup, table: Value) -> Value:
+def _by_row(builder: TFLBuilder, lookup: Lookup, table: Value) -> Value:
     indices, result = lookup.indices, lookup.op.results[0]
     shape = types.shape_of(indices.type)
     if types.element_of(indices.type) != types.I32:
@@ -111,6 +111,6 @@ def _by_row(builder: TflBuilder, lookup: Lookup, table: Value) -> Value:
     return _reshape(builder, rows, (*shape, width))
 
 
-def _reshape(builder: TflBuilder, value: Value, shape: types.Shape) -> Value:
+def _reshape(builder: TFLBuilder, value: Value, shape: types.Shape) -> Value:
     result = types.tensor(types.element_of(value.type), shape)
     return builder.tfl("reshape", (value, builder.ints(shape)), result, {"new_shape": shape})

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.extent import Extent, extent
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import fake_quant, hybrid
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
@@ -216,10 +216,10 @@ def _dequantized(value: Value, stored: Value) -> Value:
     return builder.tfl("dequantize", (stored,), value.type)
 
 
-def _builder(value: Value) -> TflBuilder:
+def _builder(value: Value) -> TFLBuilder:
     owner = value.owner
     assert isinstance(owner, Operation)
-    return TflBuilder(owner)
+    return TFLBuilder(owner)
 
 
 MIN_ELEMENTS = 64
@@ -290,7 +290,7 @@ def _store(op: tfl.TFLOp, at: int, uniform: Uniform) -> None:
     constant = constant_behind(op.operands[at])
     assert constant is not None, "checked before"
     made = quantize_symmetric(constant, uniform)
-    stored = TflBuilder(op).insert(tfl.constant(made.stored, result_type=made.type))
+    stored = TFLBuilder(op).insert(tfl.constant(made.stored, result_type=made.type))
     op.set_operand(at, stored.results[0])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import LstmFormula, SimpleRnn
@@ -32,7 +32,7 @@ class Operators:
     __slots__ = ("_insert", "_outer", "_transposed")
 
     def __init__(self, anchor: Operation, outer: Mapping[Value, Value]) -> None:
-        self._insert = Builder(anchor)
+        self._insert = TFBuilder(anchor)
         self._outer = dict(outer)
         self._transposed: dict[Value, Value] = {}
 

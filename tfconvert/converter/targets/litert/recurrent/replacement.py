@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from tfconvert.converter.control_flow.constructs import invariants
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.recurrence.cells import LstmCell
-from tfconvert.converter.recurrence.decline import need
 from tfconvert.converter.recurrence.layers import Chain, LayerPlan, inner_ops
 from tfconvert.converter.recurrence.scan import SequenceSteps, steps_of
 from tfconvert.converter.recurrence.unrolled import StepPlace, place_of, takes
+from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.converter.targets.litert.recurrent.speed import Choice
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
@@ -86,7 +86,7 @@ def read_sizes_before(sequence: Value) -> None:
 
 def _read(op: Operation, sequence: Value, order: list[int]) -> None:
     """Replaces the shape of a sequence's transpose."""
-    insert = Builder(op)
+    insert = TFBuilder(op)
     element = types.element_of(op.results[0].type)
     whole = insert.cast(insert.shape(sequence), element)
     for user in {use.operation: None for use in op.results[0].uses}:

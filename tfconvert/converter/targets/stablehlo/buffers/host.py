@@ -1,43 +1,35 @@
-"""Which values the host computes, and their arithmetic, number by number.
+"""Values that the host computes, and their arithmetic.
 
 The host computes sizes: what ops need as numbers to know how large their results are, as far back as small tensors of
-integers go, and what follows from sizes alone. Everything else is computed in buffers.
+integers go, and what follows from sizes alone. Everything else is computed in buffers. A number is a Python integer as
+long as it is known. What was computed in a block, or in one around it, is not computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.buffers.scalars import Number
-from tfconvert.converter.targets.stablehlo.buffers.sizes import Sizing, integer, ints
-from tfconvert.schema.dialects import stablehlo, tensor_data, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.converter.ir.constants import Scalar
+from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS
+from tfconvert.schema.dialects import memref, stablehlo, types, upstream
+from tfconvert.schema.dialects.arith import INTEGER_OPS, ConstantOp, width, wrapped
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.attributes import IntegerAttr, StringAttr
 from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builder import OpBuilder
+from tfconvert.schema.ir.dim import COMPARISONS, simplified
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
+from tfconvert.schema.ir.types import INDEX, IndexType, IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 
 CONSTANT = "stablehlo.constant"
 
 FUSION = "dhlo.fusion"
-"""The attribute of outlined fusions and of their calls."""
+"""The attribute of functions that are kernels, and of their calls: which kind."""
 
 LIMIT = 32
 """How many numbers a tensor of the host may have."""
-
-
-class Host(Sizing, Protocol):
-    """The queries of the host's arithmetic."""
-
-    def numbers(self, value: Value) -> Sequence[Number]:
-        """Returns the numbers that a small value holds, in row-major order."""
-
-
-Arithmetic = Callable[[Host, Operation], Sequence[Number]]
-"""Returns the numbers of an op's result."""
 
 
 def is_small(value: Value) -> bool:
@@ -51,107 +43,16 @@ def is_small(value: Value) -> bool:
     return element.signedness is Signedness.SIGNLESS and element.width <= 64 and count <= LIMIT
 
 
-def _constant(host: Host, op: Operation) -> Sequence[Number]:
-    return [int(each) for each in tensor_data.to_array(op.properties["value"]).reshape(-1)]
-
-
-def _size(host: Host, op: Operation) -> Sequence[Number]:
-    size = host.sizes(op.operands[0])[integer(op, "dimension")]
-    return [host.scalars.cast(size, INDEX, types.element_of(op.results[0].type))]
-
-
-def _same(host: Host, op: Operation) -> Sequence[Number]:
-    return host.numbers(op.operands[0])
-
-
-def _concatenate(host: Host, op: Operation) -> Sequence[Number]:
-    return [number for operand in op.operands for number in host.numbers(operand)]
-
-
-def _slice(host: Host, op: Operation) -> Sequence[Number]:
-    (start,), (limit,), (stride,) = (ints(op, name) for name in ("start_indices", "limit_indices", "strides"))
-    return host.numbers(op.operands[0])[start:limit:stride]
-
-
-def _spread(host: Host, op: Operation) -> Sequence[Number]:
-    numbers, shape = host.numbers(op.operands[0]), types.shape_of(op.results[0].type) or ()
-    count = 1
-    for size in shape:
-        count *= size
-    return numbers if len(numbers) == count else [*numbers] * count
-
-
-def _convert(host: Host, op: Operation) -> Sequence[Number]:
-    source, target = (types.element_of(value.type) for value in (op.operands[0], op.results[0]))
-    return [host.scalars.cast(number, source, target) for number in host.numbers(op.operands[0])]
-
-
-def _binary(name: str) -> Arithmetic:
-    def compute(host: Host, op: Operation) -> Sequence[Number]:
-        kind = types.element_of(op.results[0].type)
-        return [host.scalars.binary(name, x, y, kind) for x, y in zip(*map(host.numbers, op.operands), strict=True)]
-
-    return compute
-
-
-def _negate(host: Host, op: Operation) -> Sequence[Number]:
-    kind = types.element_of(op.results[0].type)
-    return [host.scalars.binary("subi", 0, number, kind) for number in host.numbers(op.operands[0])]
-
-
-def _not(host: Host, op: Operation) -> Sequence[Number]:
-    kind = types.element_of(op.results[0].type)
-    ones = 1 if kind is types.I1 else -1
-    return [host.scalars.binary("xori", number, ones, kind) for number in host.numbers(op.operands[0])]
-
-
-def _compare(host: Host, op: Operation) -> Sequence[Number]:
-    direction, kind = op.properties["comparison_direction"], types.element_of(op.operands[0].type)
-    assert isinstance(direction, EnumeratorAttr)
-    pairs = zip(*map(host.numbers, op.operands), strict=True)
-    return [host.scalars.compare(direction.value, x, y, kind) for x, y in pairs]
-
-
-def _select(host: Host, op: Operation) -> Sequence[Number]:
-    conditions, xs, ys = map(host.numbers, op.operands)
-    kind = types.element_of(op.results[0].type)
-    conditions = [*conditions] * len(xs) if len(conditions) == 1 else conditions
-    return [host.scalars.select(*each, kind) for each in zip(conditions, xs, ys, strict=True)]
-
-
-def _clamp(host: Host, op: Operation) -> Sequence[Number]:
-    low, numbers, high = map(host.numbers, op.operands)
-    kind, count = types.element_of(op.results[0].type), len(numbers)
-    low, high = ([*each] * count if len(each) == 1 else each for each in (low, high))
-    raised = [host.scalars.binary("maxsi", x, y, kind) for x, y in zip(numbers, low, strict=True)]
-    return [host.scalars.binary("minsi", x, y, kind) for x, y in zip(raised, high, strict=True)]
-
-
-ARITHMETIC: Mapping[str, Arithmetic] = {
-    CONSTANT: _constant,
-    "stablehlo.add": _binary("addi"),
-    "stablehlo.and": _binary("andi"),
-    "stablehlo.broadcast_in_dim": _spread,
-    "stablehlo.clamp": _clamp,
-    "stablehlo.compare": _compare,
-    "stablehlo.concatenate": _concatenate,
-    "stablehlo.convert": _convert,
-    "stablehlo.divide": _binary("divsi"),
-    "stablehlo.get_dimension_size": _size,
-    "stablehlo.maximum": _binary("maxsi"),
-    "stablehlo.minimum": _binary("minsi"),
-    "stablehlo.multiply": _binary("muli"),
-    "stablehlo.negate": _negate,
-    "stablehlo.not": _not,
-    "stablehlo.or": _binary("ori"),
-    "stablehlo.remainder": _binary("remsi"),
-    "stablehlo.reshape": _same,
-    "stablehlo.select": _select,
-    "stablehlo.slice": _slice,
-    "stablehlo.subtract": _binary("subi"),
-    "stablehlo.xor": _binary("xori"),
-}
-"""Op -> its arithmetic."""
+# Ops whose numbers are known only if those of their operands are, or that are rarely on sizes.
+_NOT_HOSTED = frozenset(
+    {
+        "stablehlo.dynamic_slice",
+        "stablehlo.iota",
+        "stablehlo.optimization_barrier",
+        "stablehlo.reduce",
+        "stablehlo.reverse",
+    }
+)
 
 # Ops that mean another thing for truth values than for numbers.
 _ORDERED = frozenset({"stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply", "stablehlo.add"})
@@ -161,7 +62,7 @@ _OF_VECTORS = frozenset({"stablehlo.concatenate", "stablehlo.slice"})
 
 def can_compute(op: Operation) -> bool:
     """Returns whether the host can compute an op, if it holds its operands."""
-    if op.name not in ARITHMETIC or len(op.results) != 1 or not is_small(op.results[0]):
+    if op.name not in NUMBERS or op.name in _NOT_HOSTED or len(op.results) != 1 or not is_small(op.results[0]):
         return False
     if op.name == "stablehlo.get_dimension_size":
         return True
@@ -228,3 +129,106 @@ def host_ops(ops: Sequence[Operation]) -> set[Operation]:
         ) or op.name == "stablehlo.get_dimension_size":
             found.add(op)
     return found
+
+
+class _Key(NamedTuple):
+    """The key of an op: equal ones compute the same."""
+
+    name: str
+    operands: tuple[Scalar, ...]
+    kind: Attribute
+
+
+class Scalars:
+    """Inserts arithmetic at the end of a block.
+
+    Args:
+        block: The block.
+        outer: The arithmetic of the block around it.
+
+    Attributes:
+        builder: Where it is inserted.
+        known: What was inserted.
+    """
+
+    __slots__ = ("builder", "known", "outer")
+
+    def __init__(self, block: Block, outer: Scalars | None = None) -> None:
+        self.builder = OpBuilder.at_block_end(block)
+        self.outer = outer
+        self.known: dict[_Key, Value] = {}
+
+    def value(self, number: Scalar, kind: Attribute = INDEX) -> Value:
+        """Returns a number as a value."""
+        if isinstance(number, Value):
+            return number
+        return self._once(_Key("constant", (number,), kind), lambda: constant_of(number, kind))
+
+    def compute(self, name: str, *operands: Scalar, kind: Attribute = INDEX) -> Scalar:
+        """Returns the result of an operation of the algebra of sizes on numbers of a type."""
+        if name == "select":
+            condition, x, y = operands
+            return self._select(condition, x, y, kind)
+        x, y = operands
+        found = simplified(name, x, y)
+        if found is not None:
+            return wrapped(found, kind) if isinstance(found, int) else found
+        op, values = INTEGER_OPS[name], (self.value(x, kind), self.value(y, kind))
+        if name in COMPARISONS:
+            predicate = {"predicate": COMPARISONS.index(name)}
+            return self._once(_Key(name, values, kind), lambda: upstream.build(op, values, (types.I1,), predicate))
+        return self._once(_Key(name, values, kind), lambda: upstream.build(op, values, (kind,)))
+
+    def _select(self, condition: Scalar, x: Scalar, y: Scalar, kind: Attribute) -> Scalar:
+        if isinstance(condition, int):
+            return x if condition else y
+        if x == y:
+            return x
+        values = (condition, self.value(x, kind), self.value(y, kind))
+        return self._once(_Key("select", values, kind), lambda: upstream.build("arith.select", values, (kind,)))
+
+    def cast(self, number: Scalar, source: Attribute, target: Attribute) -> Scalar:
+        """Returns a number of another integer type; truth values are 0 and 1."""
+        if source is target:
+            return number
+        if target is types.I1:
+            return self.compute("NE", number, 0, kind=source)
+        if isinstance(number, int):
+            return wrapped(number, target)
+        if INDEX in (source, target):
+            name = "index_cast"
+            made = number.owner
+            if isinstance(made, Operation) and made.name == "arith.index_cast" and made.operands[0].type is target:
+                return made.operands[0]
+        elif source is types.I1:
+            name = "extui"
+        else:
+            name = "extsi" if width(source) < width(target) else "trunci"
+        return self._once(_Key(name, (number,), target), lambda: upstream.build(f"arith.{name}", (number,), (target,)))
+
+    def index(self, number: Scalar, kind: Attribute) -> Scalar:
+        """Returns a number of an integer type as a size."""
+        if kind is types.I1 and isinstance(number, Value):
+            number, kind = self.cast(number, kind, types.I32), types.I32
+        return self.cast(number, kind, INDEX)
+
+    def dim(self, buffer: Value, axis: int) -> Value:
+        """Returns a size of a buffer."""
+        operands = (buffer, self.value(axis))
+        return self._once(_Key("dim", operands, INDEX), lambda: memref.build("memref.dim", operands, (INDEX,)))
+
+    def _once(self, key: _Key, build: Callable[[], Operation]) -> Value:
+        around: Scalars | None = self
+        while around is not None:
+            found = around.known.get(key)
+            if found is not None:
+                return found
+            around = around.outer
+        found = self.known[key] = self.builder.insert(build()).results[0]
+        return found
+
+
+def constant_of(number: int, kind: Attribute) -> Operation:
+    """Returns a detached `arith.constant` of a number of a type."""
+    assert isinstance(kind, IntegerType | IndexType)
+    return ConstantOp.create(properties={"value": IntegerAttr.get(number, kind)}, result_types=(kind,))

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.targets.stablehlo.buffers.host import CONSTANT, FUSION
 from tfconvert.schema.dialects import memref, types, upstream
-from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import UNIT, StringAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -67,7 +66,7 @@ class Kernels:
 
     def __init__(self, module: ModuleOp) -> None:
         self._module = module
-        self._names = set(symbol_table.functions_of(module))
+        self._names = set(functions_of(module))
         self._known: dict[str, str] = {}
         self._next: dict[str, int] = {}
         self.functions: list[FuncOp] = []
@@ -118,7 +117,7 @@ def _body(op: Operation, fused: FuncOp | None, operands: Operands) -> Block:
     for value in operands.constants:
         assert isinstance(value.owner, Operation)
         tensors[value] = builder.insert(value.owner.clone()).results[0]
-    results = _inlined(op, fused, tensors, builder) if fused is not None else builder.insert(op.clone(tensors)).results
+    results = _inlined(builder, op, fused, tensors) if fused is not None else builder.insert(op.clone(tensors)).results
     for result, target in zip(results, block.args[len(arguments) :], strict=True):
         builder.insert(
             memref.build("bufferization.materialize_in_destination", (result, target), (), {"writable": UNIT})
@@ -127,7 +126,7 @@ def _body(op: Operation, fused: FuncOp | None, operands: Operands) -> Block:
     return block
 
 
-def _inlined(call: Operation, fused: FuncOp, tensors: Mapping[Value, Value], builder: OpBuilder) -> Iterable[Value]:
+def _inlined(builder: OpBuilder, call: Operation, fused: FuncOp, tensors: Mapping[Value, Value]) -> Iterable[Value]:
     mapping: dict[Value, Value] = {
         argument: tensors[value] for argument, value in zip(fused.args, call.operands, strict=True)
     }

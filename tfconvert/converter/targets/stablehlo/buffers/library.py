@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from tfconvert.converter.executor.stablehlo.properties import integer, ints
 from tfconvert.converter.targets.stablehlo.buffers.kernels import KERNEL
-from tfconvert.converter.targets.stablehlo.buffers.sizes import convolution_layouts, dims_of, integer, ints, rank_of
+from tfconvert.converter.targets.stablehlo.size_rules import convolution_layouts, dims_of, rank_of
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attribute import Attribute

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import replace_op, walk
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.targets.stablehlo.buffers.constants import Constants
-from tfconvert.converter.targets.stablehlo.buffers.host import ARITHMETIC, CONSTANT, FUSION, assertion, host_ops
+from tfconvert.converter.targets.stablehlo.buffers.host import CONSTANT, FUSION, assertion, host_ops
 from tfconvert.converter.targets.stablehlo.buffers.kernels import Kernels, Operands, buffer_type, is_inline
 from tfconvert.converter.targets.stablehlo.buffers.scope import Buffer, InlineScope, Scope, sizes_of_results
+from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS
 from tfconvert.schema.dialects import memref, stablehlo, types
-from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.block import Block, Region
@@ -56,7 +56,7 @@ class _Place(NamedTuple):
     last: dict[Operation, list[Value]]
 
 
-class Lowering:
+class BufferLowering:
     """Rewrites the functions of a module.
 
     Args:
@@ -69,7 +69,7 @@ class Lowering:
     def __init__(self, module: ModuleOp) -> None:
         self.counts: Counter[str] = Counter()
         self._module = module
-        self._functions = symbol_table.functions_of(module)
+        self._functions = functions_of(module)
         self._kernels = Kernels(module)
         self._constants = Constants(module)
         self._hosted: set[Operation] = set()
@@ -89,7 +89,7 @@ class Lowering:
     def _function(self, function: FuncOp) -> None:
         old = function.body.block
         _forward_barriers(function)
-        self._hosted = host_ops([op for op in walk(function) if op is not function])
+        self._hosted = host_ops([op for op in function.walk() if op is not function])
         block = Block(arg_types=[buffer_type(argument.type) for argument in old.args])
         scope = Scope(block, None, self._constants.buffer)
         for argument, new in zip(old.args, block.args, strict=True):
@@ -127,7 +127,7 @@ class Lowering:
         scope = place.scope
         message = assertion(op)
         if op in self._hosted:
-            scope.set_numbers(op.results[0], ARITHMETIC[op.name](scope, op))
+            scope.set_numbers(op.results[0], NUMBERS[op.name](scope, op))
         elif message is not None:
             (condition,) = scope.numbers(op.operands[0])
             build = stablehlo.build
@@ -303,7 +303,7 @@ class Lowering:
 
 def _forward_barriers(function: FuncOp) -> None:
     """Replaces barriers by their operands: nothing moves kernels past each other."""
-    for op in walk(function):
+    for op in list(function.walk()):
         if op.name == "stablehlo.optimization_barrier":
             replace_op(op, op.operands)
 

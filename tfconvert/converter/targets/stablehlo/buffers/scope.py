@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.buffers.host import ARITHMETIC
+from tfconvert.converter.ir.constants import Scalar
+from tfconvert.converter.targets.stablehlo.buffers.host import Scalars
 from tfconvert.converter.targets.stablehlo.buffers.kernels import buffer_type
-from tfconvert.converter.targets.stablehlo.buffers.scalars import Number, Scalars
-from tfconvert.converter.targets.stablehlo.buffers.sizes import RULES, merged
+from tfconvert.converter.targets.stablehlo.size_rules import NUMBERS, SIZES
 from tfconvert.schema.dialects import memref, stablehlo, types
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
@@ -30,10 +30,10 @@ class Buffer(NamedTuple):
     """
 
     memref: Value
-    sizes: Sequence[Number]
+    sizes: Sequence[Scalar]
 
 
-def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Number]]:
+def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Scalar]]:
     """Returns the sizes of each of an op's results.
 
     Raises:
@@ -42,7 +42,7 @@ def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Number]]:
     shapes = [types.shape_of(result.type) or () for result in op.results]
     if all(-1 not in shape for shape in shapes):
         return shapes
-    rule = RULES.get(op.name)
+    rule = SIZES.get(op.name)
     definition = stablehlo.definitions().get(op.name)
     if rule is not None:
         found = rule(scope, op)
@@ -50,7 +50,7 @@ def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Number]]:
         found = scope.sizes(op.operands[0])
     else:
         raise error_at(op, "unsupported-op", f"nothing tells the sizes of what {op.name} results in")
-    return [merged(shape, found) for shape in shapes]
+    return [[size if dim < 0 else dim for dim, size in zip(shape, found, strict=True)] for shape in shapes]
 
 
 class Scope:
@@ -76,8 +76,8 @@ class Scope:
         self.owned: dict[Value, None] = {}
         self.constant = constant
         self.buffers: dict[Value, Buffer] = {}
-        self.known: dict[Value, Sequence[Number]] = {}
-        self._loaded: dict[Value, Sequence[Number]] = {}
+        self.known: dict[Value, Sequence[Scalar]] = {}
+        self._loaded: dict[Value, Sequence[Scalar]] = {}
 
     # What values are.
 
@@ -106,11 +106,11 @@ class Scope:
             scope = scope.outer
         return False
 
-    def set_numbers(self, value: Value, numbers: Sequence[Number]) -> None:
+    def set_numbers(self, value: Value, numbers: Sequence[Scalar]) -> None:
         """States the numbers of a value that the host holds."""
         self.known[value] = numbers
 
-    def numbers(self, value: Value) -> Sequence[Number]:
+    def numbers(self, value: Value) -> Sequence[Scalar]:
         """Returns the numbers of a small value: those that the host holds, or that are loaded."""
         scope: Scope | None = self
         while scope is not None:
@@ -122,9 +122,9 @@ class Scope:
         if held is not None:
             return self._load(value, held)
         assert isinstance(owner, Operation)
-        return ARITHMETIC[owner.name](self, owner)
+        return NUMBERS[owner.name](self, owner)
 
-    def _load(self, value: Value, held: Buffer) -> Sequence[Number]:
+    def _load(self, value: Value, held: Buffer) -> Sequence[Scalar]:
         if value in self._loaded:
             return self._loaded[value]
         shape = types.shape_of(value.type) or ()
@@ -135,12 +135,12 @@ class Scope:
         self._loaded[value] = [op.results[0] for op in loaded]
         return self._loaded[value]
 
-    def indices(self, value: Value) -> Sequence[Number]:
+    def indices(self, value: Value) -> Sequence[Scalar]:
         """Returns the numbers of a small value as sizes."""
         kind = types.element_of(value.type)
         return [self.scalars.index(number, kind) for number in self.numbers(value)]
 
-    def sizes(self, value: Value) -> Sequence[Number]:
+    def sizes(self, value: Value) -> Sequence[Scalar]:
         """Returns the sizes of a value."""
         held = self.find(value)
         if held is not None:
@@ -158,18 +158,18 @@ class Scope:
         """Appends an op to the block."""
         return self.scalars.builder.insert(op)
 
-    def allocate(self, value: Value, sizes: Sequence[Number]) -> Value:
+    def allocate(self, value: Value, sizes: Sequence[Scalar]) -> Value:
         """Allocates a buffer for a value of some sizes."""
         kind = buffer_type(value.type)
         open_sizes = [self.scalars.value(size) for dim, size in zip(kind.shape, sizes, strict=True) if dim < 0]
         return self.insert(memref.alloc(kind, open_sizes)).results[0]
 
-    def own(self, value: Value, held: Value, sizes: Sequence[Number] | None = None) -> None:
+    def own(self, value: Value, held: Value, sizes: Sequence[Scalar] | None = None) -> None:
         """States that the block owns the buffer of a value; sizes that are not given are those of the buffer."""
         self.hold(value, held, sizes)
         self.owned[value] = None
 
-    def hold(self, value: Value, held: Value, sizes: Sequence[Number] | None = None) -> None:
+    def hold(self, value: Value, held: Value, sizes: Sequence[Scalar] | None = None) -> None:
         """States which buffer a value is in."""
         shape = types.shape_of(value.type) or ()
         if sizes is None:
@@ -230,7 +230,7 @@ class InlineScope(Scope):
         assert self.outer is not None
         return self.outer.find(self._operands.get(value, value))
 
-    def numbers(self, value: Value) -> Sequence[Number]:
+    def numbers(self, value: Value) -> Sequence[Scalar]:
         assert self.outer is not None
         if value in self._operands:
             return self.outer.numbers(self._operands[value])

@@ -4,43 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.reductions import kept
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _wide(value: Value, emit: Emit) -> Value:
+def _wide(emit: StableHLOBuilder, value: Value) -> Value:
     is_half = types.element_of(value.type) in (types.F16, types.BF16)
     return emit.convert(value, types.F32) if is_half else value
 
 
-def _contrast(op: Operation, emit: Emit) -> Value:
+def _contrast(op: Operation, emit: StableHLOBuilder) -> Value:
     """Moves pixels away from, or towards, the mean of their image and channel."""
-    images, factor = _wide(op.operands[0], emit), op.operands[1]
+    images, factor = _wide(emit, op.operands[0]), op.operands[1]
     dims = emit.dims(images)
     axes = (len(dims) - 3, len(dims) - 2)
     element = types.element_of(images.type)
     pixels = emit.convert(emit.value(emit.product([dims[axis] for axis in axes])), element)
     total = emit.reduce("add", images, axes, 0)
-    mean = kept(emit.binary("divide", total, pixels), dims, axes, emit)
+    mean = kept(emit, emit.binary("divide", total, pixels), dims, axes)
     spread = emit.binary("multiply", emit.binary("subtract", images, mean), emit.convert(factor, element))
     return emit.convert(emit.binary("add", spread, mean), types.element_of(op.results[0].type))
 
 
-def _channels(value: Value, emit: Emit) -> list[Expression]:
+def _channels(emit: StableHLOBuilder, value: Value) -> list[Expression]:
     last = len(emit.dims(value)) - 1
-    wide = _wide(value, emit)
-    return [Expression(emit, part(wide, last, index, index + 1, emit)) for index in range(3)]
+    wide = _wide(emit, value)
+    return [Expression(emit, part(emit, wide, last, index, index + 1)) for index in range(3)]
 
 
-def _image(op: Operation, channels: list[Expression], emit: Emit) -> Value:
+def _image(emit: StableHLOBuilder, op: Operation, channels: list[Expression]) -> Value:
     values = [channel.value for channel in channels]
-    joined = concatenate(values, len(emit.dims(values[0])) - 1, emit)
+    joined = concatenate(emit, values, len(emit.dims(values[0])) - 1)
     return emit.convert(joined, types.element_of(op.results[0].type))
 
 
@@ -63,27 +63,27 @@ def _to_rgb(channels: list[Expression]) -> list[Expression]:
     return [((1 - saturation) + saturation * ramp.maximum(0).minimum(1)) * value for ramp in ramps]
 
 
-def _rgb_to_hsv(op: Operation, emit: Emit) -> Value:
-    return _image(op, _to_hsv(_channels(op.operands[0], emit)), emit)
+def _rgb_to_hsv(op: Operation, emit: StableHLOBuilder) -> Value:
+    return _image(emit, op, _to_hsv(_channels(emit, op.operands[0])))
 
 
-def _hsv_to_rgb(op: Operation, emit: Emit) -> Value:
-    return _image(op, _to_rgb(_channels(op.operands[0], emit)), emit)
+def _hsv_to_rgb(op: Operation, emit: StableHLOBuilder) -> Value:
+    return _image(emit, op, _to_rgb(_channels(emit, op.operands[0])))
 
 
-def _adjusted_hue(op: Operation, emit: Emit) -> Value:
-    hue, saturation, value = _to_hsv(_channels(op.operands[0], emit))
+def _adjusted_hue(op: Operation, emit: StableHLOBuilder) -> Value:
+    hue, saturation, value = _to_hsv(_channels(emit, op.operands[0]))
     turned = hue + Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
-    return _image(op, _to_rgb([turned - turned.apply("floor"), saturation, value]), emit)
+    return _image(emit, op, _to_rgb([turned - turned.apply("floor"), saturation, value]))
 
 
-def _adjusted_saturation(op: Operation, emit: Emit) -> Value:
-    hue, saturation, value = _to_hsv(_channels(op.operands[0], emit))
+def _adjusted_saturation(op: Operation, emit: StableHLOBuilder) -> Value:
+    hue, saturation, value = _to_hsv(_channels(emit, op.operands[0]))
     scale = Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
-    return _image(op, _to_rgb([hue, (saturation * scale).maximum(0).minimum(1), value]), emit)
+    return _image(emit, op, _to_rgb([hue, (saturation * scale).maximum(0).minimum(1), value]))
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "AdjustContrastv2": _contrast,
     "AdjustHue": _adjusted_hue,
     "AdjustSaturation": _adjusted_saturation,

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, ints
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _flat_size(dims: Sequence[int], emit: Emit) -> int:
+def _flat_size(emit: StableHLOBuilder, dims: Sequence[int]) -> int:
     """Returns the number of elements of a shape."""
     if len(dims) == 1:
         return dims[0]
@@ -27,35 +28,35 @@ def _flat_size(dims: Sequence[int], emit: Emit) -> int:
     return count if isinstance(count, int) else emit.sizes.fresh(count)
 
 
-def places_of(mask: Value, emit: Emit) -> Value:
+def places_of(emit: StableHLOBuilder, mask: Value) -> Value:
     """Emits the indices of a vector's true elements, in order, as `i32`."""
     (size,) = emit.dims(mask)
-    numbers = scan(emit.convert(mask, types.I32), 0, ADD, emit)
+    numbers = scan(emit, emit.convert(mask, types.I32), 0, ADD)
     count = emit.sizes.fresh(emit.reduce("add", emit.convert(mask, types.I32), (0,), 0))
     # Those that are false are written past the end, which is nowhere.
     targets = emit.select(mask, emit.binary("subtract", numbers, 1), emit.value(emit.size(size)))
     room = emit.broadcast(emit.scalar(0, types.I32), (size,), ())
     counted = emit.iota((size,), 0, types.I32)
-    return first(scatter("", emit.reshape(targets, (size, 1)), counted, room, emit), 0, count, emit)
+    return first(emit, scatter(emit, "", emit.reshape(targets, (size, 1)), counted, room), 0, count)
 
 
-def _where(op: Operation, emit: Emit) -> Value:
+def _where(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     if not dims:
-        raise DeclinedError("its operand is a scalar")
+        raise Declined("its operand is a scalar")
     mask = value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
-    found = places_of(emit.reshape(mask, (_flat_size(dims, emit),)), emit)
+    found = places_of(emit, emit.reshape(mask, (_flat_size(emit, dims),)))
     (count,) = emit.dims(found)
     columns = []
     for dim in reversed(dims):
         size = emit.value(emit.size(dim))
         columns.append(emit.reshape(emit.binary("remainder", found, size), (count, 1)))
         found = emit.binary("divide", found, size)
-    return emit.convert(concatenate(columns[::-1], 1, emit), types.element_of(op.results[0].type))
+    return emit.convert(concatenate(emit, columns[::-1], 1), types.element_of(op.results[0].type))
 
 
-def _unique(op: Operation, emit: Emit) -> Sequence[Value]:
+def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the different elements in the order of their first occurrence.
 
     Each element is compared with each: the index of the first one that is equal tells whether it is new.
@@ -63,7 +64,7 @@ def _unique(op: Operation, emit: Emit) -> Sequence[Value]:
     value = op.operands[0]
     dims = emit.dims(value)
     if len(dims) != 1:
-        raise DeclinedError("its operand is not a vector")
+        raise Declined("its operand is not a vector")
     (size,) = dims
     square = (size, size)
     counted = emit.iota(square, 1, types.I32)
@@ -73,63 +74,63 @@ def _unique(op: Operation, emit: Emit) -> Sequence[Value]:
     # What equals nothing, not even itself, is its own first one.
     earliest = emit.binary("minimum", emit.reduce("minimum", found, (1,), (1 << 31) - 1), own)
     is_new = emit.compare("EQ", earliest, own)
-    places = places_of(is_new, emit)
-    numbers = emit.binary("subtract", scan(emit.convert(is_new, types.I32), 0, ADD, emit), 1)
-    indices = rows_at(numbers, earliest, emit)
-    results = [rows_at(value, places, emit), emit.convert(indices, types.element_of(op.results[1].type))]
+    places = places_of(emit, is_new)
+    numbers = emit.binary("subtract", scan(emit, emit.convert(is_new, types.I32), 0, ADD), 1)
+    indices = rows_at(emit, numbers, earliest)
+    results = [rows_at(emit, value, places), emit.convert(indices, types.element_of(op.results[1].type))]
     if len(op.results) > 2:
         element = types.element_of(op.results[2].type)
         room = emit.broadcast(emit.scalar(0, element), emit.dims(places), ())
         ones = emit.broadcast(emit.scalar(1, element), (size,), ())
-        results.append(scatter("add", emit.reshape(indices, (size, 1)), ones, room, emit))
+        results.append(scatter(emit, "add", emit.reshape(indices, (size, 1)), ones, room))
     return results
 
 
-def _list_diff(op: Operation, emit: Emit) -> Sequence[Value]:
+def _list_diff(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the elements of a vector that another one doesn't have, and where they are."""
     value, others = op.operands
     dims = (*emit.dims(value), *emit.dims(others))
     is_equal = emit.compare("EQ", emit.broadcast(value, dims, (0,)), emit.broadcast(others, dims, (1,)))
-    places = places_of(emit.unary("not", emit.reduce("or", is_equal, (1,), 0)), emit)
-    return rows_at(value, places, emit), emit.convert(places, types.element_of(op.results[1].type))
+    places = places_of(emit, emit.unary("not", emit.reduce("or", is_equal, (1,), 0)))
+    return rows_at(emit, value, places), emit.convert(places, types.element_of(op.results[1].type))
 
 
-def _partition(op: Operation, emit: Emit) -> Sequence[Value]:
+def _partition(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the rows of each number."""
     value, numbers = op.operands
     places = emit.dims(numbers)
     rest = emit.dims(value)[len(places) :]
-    size = _flat_size(places, emit)
-    require_indices(numbers, len(op.results), emit)
+    size = _flat_size(emit, places)
+    require_indices(emit, numbers, len(op.results))
     rows = emit.reshape(value, (size, *rest))
     flat = emit.reshape(numbers, (size,))
-    return [rows_at(rows, places_of(emit.compare("EQ", flat, index), emit), emit) for index in range(len(op.results))]
+    return [rows_at(emit, rows, places_of(emit, emit.compare("EQ", flat, index))) for index in range(len(op.results))]
 
 
-def _gradient_axes(op: Operation, emit: Emit) -> Sequence[Value]:
+def _gradient_axes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits along which axes the gradients of two operands that were broadcast to each other are summed."""
     ranks = [emit.dims(shape)[0] for shape in op.operands]
     if min(ranks) < 0:
-        raise DeclinedError("the rank of a shape is not known")
+        raise Declined("the rank of a shape is not known")
     element = types.element_of(op.operands[0].type)
     wide = [
-        concatenate([emit.broadcast(emit.scalar(1, element), (max(ranks) - rank,)), shape], 0, emit)
+        concatenate(emit, [emit.broadcast(emit.scalar(1, element), (max(ranks) - rank,)), shape], 0)
         for shape, rank in zip(op.operands, ranks, strict=True)
     ]
     # Equal shapes need no sums, not even along axes of size 1.
     differs = emit.reduce("or", emit.compare("NE", *wide), (0,), int(ranks[0] != ranks[1]))
     masks = [emit.binary("and", emit.compare("EQ", shape, 1), differs) for shape in wide]
-    return [emit.convert(places_of(mask, emit), element) for mask in masks]
+    return [emit.convert(places_of(emit, mask), element) for mask in masks]
 
 
-def _unique_along(op: Operation, emit: Emit) -> Sequence[Value]:
+def _unique_along(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     axes = ints(op, 1, "the axis")
     if axes not in ((), (0,)):
-        raise DeclinedError("it compares slices, not elements")
+        raise Declined("it compares slices, not elements")
     return _unique(op, emit)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "BroadcastGradientArgs": _gradient_axes,
     "DynamicPartition": _partition,
     "ListDiff": _list_diff,

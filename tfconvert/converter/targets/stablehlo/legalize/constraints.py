@@ -18,7 +18,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
-    from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+    from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 
 _CALL = "stablehlo.custom_call"
 _TARGET = "shape_assertion"
@@ -26,7 +26,7 @@ _TARGET = "shape_assertion"
 EQUAL_OR_ONE = "the sizes of operands must be equal or 1"
 
 
-def require(holds: Value, what: str, emit: Emit) -> Operation:
+def require(emit: StableHLOBuilder, holds: Value, what: str) -> Operation:
     """Inserts an assertion that a scalar is true, with a message that names the node and its source line."""
     properties: dict[str, attrs.Value] = {
         "api_version": attrs.int32(2),
@@ -44,27 +44,27 @@ def is_assertion(op: Operation) -> bool:
     return isinstance(target, StringAttr) and target.data == _TARGET
 
 
-def require_equal(one: int, other: int, what: str, emit: Emit) -> None:
+def require_equal(emit: StableHLOBuilder, one: int, other: int, what: str) -> None:
     """Asserts that two sizes are equal, unless they are known to be.
 
     A size that nothing holds where it is needed can't be compared: then the engine's own checks must do.
     """
     one, other = emit.sizes.find(one), emit.sizes.find(other)
-    if one != other and min(one, other) < 0 and _are_at_hand((one, other), emit):
-        require(_is(emit.size(one), emit.size(other), emit), what, emit)
+    if one != other and min(one, other) < 0 and _are_at_hand(emit, (one, other)):
+        require(emit, _is(emit, emit.size(one), emit.size(other)), what)
 
 
-def require_equal_or_one(one: int, other: int, what: str, emit: Emit) -> None:
+def require_equal_or_one(emit: StableHLOBuilder, one: int, other: int, what: str) -> None:
     """Asserts that a size is equal to another one, or that one of the two is 1; the first one is not known."""
-    if not _are_at_hand((one, other), emit):
+    if not _are_at_hand(emit, (one, other)):
         return
-    holds = _either(_is(emit.size(one), emit.size(other), emit), _is(emit.size(one), 1, emit), emit)
+    holds = _either(emit, _is(emit, emit.size(one), emit.size(other)), _is(emit, emit.size(one), 1))
     if other < 0:
-        holds = _either(holds, _is(emit.size(other), 1, emit), emit)
-    require(holds, what, emit)
+        holds = _either(emit, holds, _is(emit, emit.size(other), 1))
+    require(emit, holds, what)
 
 
-def require_count(own: Sequence[int], dims: Sequence[int], what: str, emit: Emit) -> None:
+def require_count(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int], what: str) -> None:
     """Asserts that two shapes hold equally many elements, unless they have the same sizes in some order."""
     above, below = sorted(map(emit.sizes.find, own)), sorted(map(emit.sizes.find, dims))
     for dim in tuple(below):
@@ -72,24 +72,24 @@ def require_count(own: Sequence[int], dims: Sequence[int], what: str, emit: Emit
             above.remove(dim)
             below.remove(dim)
     is_known = min((*above, *below), default=1) >= 0
-    if (is_known and math.prod(above) == math.prod(below)) or not _are_at_hand((*above, *below), emit):
+    if (is_known and math.prod(above) == math.prod(below)) or not _are_at_hand(emit, (*above, *below)):
         return
     # All factors count: shapes of no elements are equal whatever their other sizes are.
     one, other = emit.product(own), emit.product(dims)
     if not (isinstance(one, int) and one == other):
-        require(_is(one, other, emit), what, emit)
+        require(emit, _is(emit, one, other), what)
 
 
-def require_within(begin: Value | int, limit: Value | int, dim: int, what: str, emit: Emit) -> None:
+def require_within(emit: StableHLOBuilder, begin: Value | int, limit: Value | int, dim: int, what: str) -> None:
     """Asserts that a slice begins at 0 or later, is not of less than no elements, and ends where its operand does."""
     end = emit.size(dim)
     for low, high in ((0, begin), (begin, limit), (limit, end)):
         if low is high or (isinstance(low, int) and isinstance(high, int)):
             continue
-        require(emit.compare("LE", emit.value(low), emit.value(high)), what, emit)
+        require(emit, emit.compare("LE", emit.value(low), emit.value(high)), what)
 
 
-def _are_at_hand(dims: Sequence[int], emit: Emit) -> bool:
+def _are_at_hand(emit: StableHLOBuilder, dims: Sequence[int]) -> bool:
     found = [emit.sizes.find(dim) for dim in dims]
     return all(
         dim >= 0 or emit.sizes.cached(emit.block, dim) is not None or emit.sizes.place(emit.block, dim) is not None
@@ -97,9 +97,9 @@ def _are_at_hand(dims: Sequence[int], emit: Emit) -> bool:
     )
 
 
-def _is(one: Value | int, other: Value | int, emit: Emit) -> Value:
+def _is(emit: StableHLOBuilder, one: Value | int, other: Value | int) -> Value:
     return emit.compare("EQ", emit.value(one), emit.value(other))
 
 
-def _either(one: Value, other: Value, emit: Emit) -> Value:
+def _either(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
     return emit.one("or", (one, other), types.I1, ())

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, sizes_in
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -28,41 +29,41 @@ class _Points(NamedTuple):
     is_inside: Expression
 
 
-def _points(edges: tuple[Expression, Expression], pixels: int, samples: int, emit: Emit) -> _Points:
+def _points(emit: StableHLOBuilder, edges: tuple[Expression, Expression], pixels: int, samples: int) -> _Points:
     """Returns where an axis is sampled.
 
     Args:
+        emit: The emitter.
         edges: Columns of where boxes begin and end, as parts of the image.
         pixels: The image's size.
         samples: How many samples are taken.
-        emit: The emitter.
     """
     start, end = edges
-    last = number(emit.size(pixels), emit) - 1
+    last = number(emit, emit.size(pixels)) - 1
     at = (start + end) * 0.5 * last
     if samples != 1:
-        taken = number(emit.size(samples), emit)
-        numbers = count(samples, emit).spread((1, samples))
+        taken = number(emit, emit.size(samples))
+        numbers = count(emit, samples).spread((1, samples))
         spaced = start * last + numbers * ((end - start) * last / (taken - 1).maximum(1))
         at = spaced if samples >= 0 else spaced.where(taken.compare("GT", 1), at)
     is_inside = at.compare("GE", 0).both(at.compare("LE", last))
     return _Points(at.maximum(0).minimum(last), is_inside)
 
 
-def _crop_and_resize(op: Operation, emit: Emit) -> Value:
+def _crop_and_resize(op: Operation, emit: StableHLOBuilder) -> Value:
     image, boxes, owners = op.operands[:3]
     if [len(emit.dims(value)) for value in (image, boxes, owners)] != [4, 2, 1]:
-        raise DeclinedError("its operands are not images, boxes and their numbers")
-    require_indices(owners, emit.dims(image)[0], emit)
-    samples = sizes_in(op.operands[3], emit)
+        raise Declined("its operands are not images, boxes and their numbers")
+    require_indices(emit, owners, emit.dims(image)[0])
+    samples = sizes_in(emit, op.operands[3])
     boxes = emit.convert(boxes, types.F32)
-    top, left, bottom, right = (Expression(emit, part(boxes, 1, at, at + 1, emit)) for at in range(4))
+    top, left, bottom, right = (Expression(emit, part(emit, boxes, 1, at, at + 1)) for at in range(4))
     _, height, width, channels = emit.dims(image)
-    down = _points((top, bottom), height, samples[0], emit)
-    across = _points((left, right), width, samples[1], emit)
+    down = _points(emit, (top, bottom), height, samples[0])
+    across = _points(emit, (left, right), width, samples[1])
     dims = (emit.dims(boxes)[0], *samples, channels)
     pixels = _Pixels(emit.convert(image, types.F32), owners, dims, emit)
-    sample = _nearest if attribute(op, "method", "bilinear") == "nearest" else _bilinear
+    sample = _nearest if tf.get(op, "method", "bilinear") == "nearest" else _bilinear
     found = sample(pixels, down.at, across.at)
     inside = emit.binary("and", *(pixels.wide(each.is_inside, axis) for axis, each in ((1, down), (2, across))))
     outside = float(getattr(op.properties.get("extrapolation_value"), "value", 0.0))
@@ -81,7 +82,7 @@ class _Pixels:
 
     __slots__ = ("_dims", "_emit", "_image", "_owners")
 
-    def __init__(self, image: Value, owners: Value, dims: Sequence[int], emit: Emit) -> None:
+    def __init__(self, image: Value, owners: Value, dims: Sequence[int], emit: StableHLOBuilder) -> None:
         self._image, self._dims, self._emit = image, dims, emit
         self._owners = self._column(emit.convert(owners, types.I32), (0,))
 
@@ -92,7 +93,7 @@ class _Pixels:
     def at(self, row: Expression, column: Expression) -> Expression:
         """Returns the pixels of each crop at whole rows and columns."""
         columns = [self._owners, self._column(row.integers(), (0, 1)), self._column(column.integers(), (0, 2))]
-        return Expression(self._emit, gather_at(self._image, concatenate(columns, 3, self._emit), self._emit))
+        return Expression(self._emit, gather_at(self._emit, self._image, concatenate(self._emit, columns, 3)))
 
     def wide(self, each: Expression, axis: int) -> Value:
         """Returns what each row, or column, of a crop has, for all of the crop's elements."""
@@ -115,4 +116,4 @@ def _bilinear(pixels: _Pixels, down: Expression, across: Expression) -> Expressi
     return above + (below - above) * y
 
 
-LOWERINGS: Mapping[str, Lowering] = {"CropAndResize": _crop_and_resize}
+LOWERINGS: Mapping[str, Rewrite] = {"CropAndResize": _crop_and_resize}

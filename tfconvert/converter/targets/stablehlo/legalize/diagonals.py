@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_int
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, ints
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -35,10 +36,10 @@ def _band(op: Operation, index: int) -> _Band:
     if len(op.operands) <= index:
         return _Band(0, 0, "LEFT_LEFT")
     numbers = ints(op, index, "the numbers of the diagonals")
-    return _Band(numbers[0], numbers[-1], str(attribute(op, "align", "LEFT_LEFT")))
+    return _Band(numbers[0], numbers[-1], str(tf.get(op, "align", "LEFT_LEFT")))
 
 
-def _length(rows: int, columns: int, diagonal: int, emit: Emit) -> int:
+def _length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:
     """Returns how many elements a diagonal has."""
     if rows == columns and diagonal == 0:
         return rows
@@ -47,25 +48,25 @@ def _length(rows: int, columns: int, diagonal: int, emit: Emit) -> int:
     return length if isinstance(length, int) else emit.sizes.fresh(length)
 
 
-def _known_length(rows: int, columns: int, diagonal: int, emit: Emit) -> int:
+def _known_length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:
     """Returns how many elements one of several diagonals has.
 
     Raises:
-        DeclinedError: That is not known.
+        Declined: That is not known.
     """
-    length = _length(rows, columns, diagonal, emit)
+    length = _length(emit, rows, columns, diagonal)
     if length < 0:
-        raise DeclinedError("the sizes of its matrices are not known, and several diagonals are meant")
+        raise Declined("the sizes of its matrices are not known, and several diagonals are meant")
     return length
 
 
-def _distance(dims: Sequence[int], emit: Emit) -> Value:
+def _distance(emit: StableHLOBuilder, dims: Sequence[int]) -> Value:
     """Emits the number of the diagonal of each element."""
     last = len(dims) - 1
     return emit.binary("subtract", emit.iota(dims, last, types.I32), emit.iota(dims, last - 1, types.I32))
 
 
-def _spread(row: Value, diagonal: int, dims: Sequence[int], emit: Emit) -> Value:
+def _spread(emit: StableHLOBuilder, row: Value, diagonal: int, dims: Sequence[int]) -> Value:
     """Emits matrices that have a vector on a diagonal; what they have elsewhere is of no use."""
     own = emit.dims(row)
     last = len(dims) - 1
@@ -80,27 +81,27 @@ def _spread(row: Value, diagonal: int, dims: Sequence[int], emit: Emit) -> Value
     return emit.broadcast(row, dims, [*range(last - 1), axis])
 
 
-def _set(value: Value, diagonals: Value, band: _Band, emit: Emit) -> Value:
+def _set(emit: StableHLOBuilder, value: Value, diagonals: Value, band: _Band) -> Value:
     """Emits matrices with diagonals replaced."""
     dims = emit.dims(value)
     rows, columns = dims[-2:]
-    distance = _distance(dims, emit)
+    distance = _distance(emit, dims)
     longest = emit.dims(diagonals)[-1]
     for number in range(band.low, band.high + 1):
         row = diagonals
         if band.low != band.high:
             axis = len(dims) - 2
-            length = _known_length(rows, columns, number, emit)
+            length = _known_length(emit, rows, columns, number)
             start = band.offset(number, length, longest)
-            row = part(diagonals, axis, band.high - number, band.high - number + 1, emit)
-            row = part(emit.reshape(row, (*dims[:-2], longest)), axis, start, start + length, emit)
-        value = emit.select(emit.compare("EQ", distance, number), _spread(row, number, dims, emit), value)
+            row = part(emit, diagonals, axis, band.high - number, band.high - number + 1)
+            row = part(emit, emit.reshape(row, (*dims[:-2], longest)), axis, start, start + length)
+        value = emit.select(emit.compare("EQ", distance, number), _spread(emit, row, number, dims), value)
     return value
 
 
-def _set_diag(op: Operation, emit: Emit) -> Value:
+def _set_diag(op: Operation, emit: StableHLOBuilder) -> Value:
     value, diagonals = op.operands[:2]
-    return _set(value, diagonals, _band(op, 2), emit)
+    return _set(emit, value, diagonals, _band(op, 2))
 
 
 def _matrix_size(op: Operation, index: int) -> int:
@@ -109,11 +110,11 @@ def _matrix_size(op: Operation, index: int) -> int:
         return -1
     found = constant_int(op.operands[index])
     if found is None:
-        raise DeclinedError("the sizes of its matrices must be constant")
+        raise Declined("the sizes of its matrices must be constant")
     return found
 
 
-def _matrix_diag(op: Operation, emit: Emit) -> Value:
+def _matrix_diag(op: Operation, emit: StableHLOBuilder) -> Value:
     diagonals = op.operands[0]
     own, element = emit.dims(diagonals), types.element_of(diagonals.type)
     band = _band(op, 1)
@@ -122,7 +123,7 @@ def _matrix_diag(op: Operation, emit: Emit) -> Value:
     if band == _Band(0, 0, band.align) and rows == columns == -1:
         rows = columns = own[-1]
     elif own[-1] < 0:
-        raise DeclinedError("the length of its diagonals is not known, and more than the main diagonal is meant")
+        raise Declined("the length of its diagonals is not known, and more than the main diagonal is meant")
     else:
         least = own[-1] - min(band.high, 0), own[-1] + max(band.low, 0)
         if rows == -1 and columns == -1:
@@ -133,35 +134,35 @@ def _matrix_diag(op: Operation, emit: Emit) -> Value:
             columns = least[1]
     fill = op.operands[4] if len(op.operands) > 4 else emit.scalar(0, element)
     matrices = emit.broadcast(emit.reshape(fill, ()), (*outer, rows, columns), ())
-    return _set(matrices, diagonals, band, emit)
+    return _set(emit, matrices, diagonals, band)
 
 
-def _taken(value: Value, diagonal: int, emit: Emit) -> Value:
+def _taken(emit: StableHLOBuilder, value: Value, diagonal: int) -> Value:
     """Emits a diagonal of matrices: of each row the element that is on it, of rows from the first that has one."""
     dims, element = emit.dims(value), types.element_of(value.type)
     last = len(dims) - 1
-    is_on = emit.compare("EQ", _distance(dims, emit), diagonal)
+    is_on = emit.compare("EQ", _distance(emit, dims), diagonal)
     body = "or" if element == types.I1 else "add"
     found = emit.reduce(body, emit.select(is_on, value, 0), (last,), 0)
-    length = _length(dims[-2], dims[-1], diagonal, emit)
+    length = _length(emit, dims[-2], dims[-1], diagonal)
     start = max(-diagonal, 0)
     if start == 0 and length == dims[-2]:
         return found
     if length >= 0:
-        return part(found, last - 1, start, start + length, emit)
+        return part(emit, found, last - 1, start, start + length)
     limit = emit.compute("add", emit.size(length), start)
     limits = emit.vector([*(emit.size(dim) for dim in dims[:-2]), limit])
     operands = (found, emit.ints([*[0] * (last - 1), start]), limits, emit.ints([1] * last))
     return emit.one("real_dynamic_slice", operands, element, (*dims[:-2], length))
 
 
-def _matrix_diag_part(op: Operation, emit: Emit) -> Value:
+def _matrix_diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
     band = _band(op, 1)
     if band.low == band.high:
-        return _taken(value, band.low, emit)
-    lengths = {number: _known_length(dims[-2], dims[-1], number, emit) for number in range(band.low, band.high + 1)}
+        return _taken(emit, value, band.low)
+    lengths = {number: _known_length(emit, dims[-2], dims[-1], number) for number in range(band.low, band.high + 1)}
     longest = max(lengths.values())
     fill = emit.reshape(op.operands[2], ()) if len(op.operands) > 2 else emit.scalar(0, element)
     parts = []
@@ -169,14 +170,14 @@ def _matrix_diag_part(op: Operation, emit: Emit) -> Value:
         before = band.offset(number, lengths[number], longest)
         zeros = [0] * (len(dims) - 2)
         after = longest - lengths[number] - before
-        row = padded(_taken(value, number, emit), [*zeros, before], [*zeros, after], fill, emit)
+        row = padded(emit, _taken(emit, value, number), [*zeros, before], [*zeros, after], fill)
         parts.append(emit.reshape(row, (*dims[:-2], 1, longest)))
-    return concatenate(parts, len(dims) - 2, emit)
+    return concatenate(emit, parts, len(dims) - 2)
 
 
-def _band_part(op: Operation, emit: Emit) -> Value:
+def _band_part(op: Operation, emit: StableHLOBuilder) -> Value:
     value, *limits = op.operands
-    distance = _distance(emit.dims(value), emit)
+    distance = _distance(emit, emit.dims(value))
     for limit, below in zip(limits, (True, False), strict=True):
         known = constant_int(limit)
         if known is not None and known < 0:
@@ -190,32 +191,32 @@ def _band_part(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _diag(op: Operation, emit: Emit) -> Value:
+def _diag(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits a tensor of twice the rank: the diagonal of a matrix whose rows and columns are several dimensions each."""
     value = op.operands[0]
     dims = emit.dims(value)
     if len(dims) != 1 and min(dims) < 0:
-        raise DeclinedError("the sizes of its operand are not known")
+        raise Declined("the sizes of its operand are not known")
     size = dims[0]
     for dim in dims[1:]:
         size *= dim
     flat = emit.reshape(value, (size,))
     zeros = emit.broadcast(emit.scalar(0, types.element_of(value.type)), (size, size), ())
-    return emit.reshape(_set(zeros, flat, _Band(0, 0, "LEFT_LEFT"), emit), (*dims, *dims))
+    return emit.reshape(_set(emit, zeros, flat, _Band(0, 0, "LEFT_LEFT")), (*dims, *dims))
 
 
-def _diag_part(op: Operation, emit: Emit) -> Value:
+def _diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)[: len(emit.dims(value)) // 2]
     if len(dims) != 1 and min(dims) < 0:
-        raise DeclinedError("the sizes of its operand are not known")
+        raise Declined("the sizes of its operand are not known")
     size = dims[0]
     for dim in dims[1:]:
         size *= dim
-    return emit.reshape(_taken(emit.reshape(value, (size, size)), 0, emit), dims)
+    return emit.reshape(_taken(emit, emit.reshape(value, (size, size)), 0), dims)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     **dict.fromkeys(("MatrixBandPart", "BatchMatrixBandPart"), _band_part),
     **dict.fromkeys(("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "BatchMatrixDiag"), _matrix_diag),
     **dict.fromkeys(

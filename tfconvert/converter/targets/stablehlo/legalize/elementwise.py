@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
-from tfconvert.ops.kernels.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -76,15 +77,15 @@ _BINARY = {
 _COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}
 
 
-def _unary(name: str) -> Lowering:
+def _unary(name: str) -> Rewrite:
     return lambda op, emit: emit.unary(name, op.operands[0])
 
 
-def _binary(name: str) -> Lowering:
+def _binary(name: str) -> Rewrite:
     return lambda op, emit: emit.binary(name, *op.operands)
 
 
-def _compare(direction: str) -> Lowering:
+def _compare(direction: str) -> Rewrite:
     return lambda op, emit: emit.compare(direction, *op.operands)
 
 
@@ -92,32 +93,32 @@ def _is_integer(value: Value) -> bool:
     return types.numpy_dtype(types.element_of(value.type)).kind in "iu"
 
 
-def _round(op: Operation, emit: Emit) -> Value:
+def _round(op: Operation, emit: StableHLOBuilder) -> Value:
     return op.operands[0] if _is_integer(op.operands[0]) else emit.unary("round_nearest_even", op.operands[0])
 
 
-def _square(op: Operation, emit: Emit) -> Value:
+def _square(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("multiply", op.operands[0], op.operands[0])
 
 
-def _reciprocal(op: Operation, emit: Emit) -> Value:
+def _reciprocal(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("divide", 1, op.operands[0])
 
 
-def _squared_difference(op: Operation, emit: Emit) -> Value:
+def _squared_difference(op: Operation, emit: StableHLOBuilder) -> Value:
     difference = emit.binary("subtract", *op.operands)
     return emit.binary("multiply", difference, difference)
 
 
-def _is_nan(op: Operation, emit: Emit) -> Value:
+def _is_nan(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.compare("NE", op.operands[0], op.operands[0])
 
 
-def _is_finite(op: Operation, emit: Emit) -> Value:
+def _is_finite(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.one("is_finite", (op.operands[0],), types.I1, emit.dims(op.operands[0]))
 
 
-def _to_bool(op: Operation, emit: Emit) -> Value:
+def _to_bool(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits whether a number is not 0, or whether a tensor of others than one has elements."""
     value = op.operands[0]
     dims = emit.dims(value)
@@ -126,11 +127,11 @@ def _to_bool(op: Operation, emit: Emit) -> Value:
     return emit.compare("GT", emit.value(emit.product(dims)), 0)
 
 
-def _is_inf(op: Operation, emit: Emit) -> Value:
+def _is_inf(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.compare("EQ", emit.unary("abs", op.operands[0]), float("inf"))
 
 
-def _abs(op: Operation, emit: Emit) -> Value:
+def _abs(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     kind = types.element_of(value.type)
     if isinstance(kind, ComplexType):
@@ -138,24 +139,24 @@ def _abs(op: Operation, emit: Emit) -> Value:
     return emit.unary("abs", value)
 
 
-def _guarded(name: str, guarded: int) -> Lowering:
+def _guarded(name: str, guarded: int) -> Rewrite:
     """Returns a lowering that is 0 wherever an operand is 0, whatever the other one is."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         first, second = emit.pair(*op.operands)
         guard = (first, second)[guarded]
-        return emit.select(emit.compare("EQ", guard, 0), 0, _guarded_op(name, first, second, emit))
+        return emit.select(emit.compare("EQ", guard, 0), 0, _guarded_op(emit, name, first, second))
 
     return lower
 
 
-def _guarded_op(name: str, first: Value, second: Value, emit: Emit) -> Value:
+def _guarded_op(emit: StableHLOBuilder, name: str, first: Value, second: Value) -> Value:
     if name in ("log", "log_plus_one"):
         return emit.binary("multiply", first, emit.unary(name, second))
     return emit.binary(name, first, second)
 
 
-def _floor_div(op: Operation, emit: Emit) -> Value:
+def _floor_div(op: Operation, emit: StableHLOBuilder) -> Value:
     first, second = emit.pair(*op.operands)
     quotient = emit.binary("divide", first, second)
     dtype = types.numpy_dtype(types.element_of(first.type))
@@ -164,24 +165,24 @@ def _floor_div(op: Operation, emit: Emit) -> Value:
     if dtype.kind != "i":
         return emit.unary("floor", quotient)
     rest = emit.binary("remainder", first, second)
-    return emit.select(_signs_differ(rest, second, emit), emit.binary("subtract", quotient, 1), quotient)
+    return emit.select(_signs_differ(emit, rest, second), emit.binary("subtract", quotient, 1), quotient)
 
 
-def _signs_differ(rest: Value, divisor: Value, emit: Emit) -> Value:
+def _signs_differ(emit: StableHLOBuilder, rest: Value, divisor: Value) -> Value:
     """Returns whether a remainder is not 0 and has another sign than the divisor."""
     differ = emit.compare("NE", emit.compare("LT", rest, 0), emit.compare("LT", divisor, 0))
     return emit.binary("and", emit.compare("NE", rest, 0), differ)
 
 
-def _floor_mod(op: Operation, emit: Emit) -> Value:
+def _floor_mod(op: Operation, emit: StableHLOBuilder) -> Value:
     first, second = emit.pair(*op.operands)
     rest = emit.binary("remainder", first, second)
     if types.numpy_dtype(types.element_of(first.type)).kind == "u":
         return rest
-    return emit.select(_signs_differ(rest, second, emit), emit.binary("add", rest, second), rest)
+    return emit.select(_signs_differ(emit, rest, second), emit.binary("add", rest, second), rest)
 
 
-def _within_width(amounts: Value, emit: Emit) -> Value:
+def _within_width(emit: StableHLOBuilder, amounts: Value) -> Value:
     """Emits amounts of a shift that are less than the number of bits, as TensorFlow limits others."""
     element = types.element_of(amounts.type)
     last = types.numpy_dtype(element).itemsize * 8 - 1
@@ -192,21 +193,21 @@ def _within_width(amounts: Value, emit: Emit) -> Value:
     return emit.one("clamp", operands, element, emit.dims(amounts))
 
 
-def _left_shift(op: Operation, emit: Emit) -> Value:
-    return emit.binary("shift_left", op.operands[0], _within_width(op.operands[1], emit))
+def _left_shift(op: Operation, emit: StableHLOBuilder) -> Value:
+    return emit.binary("shift_left", op.operands[0], _within_width(emit, op.operands[1]))
 
 
-def _right_shift(op: Operation, emit: Emit) -> Value:
+def _right_shift(op: Operation, emit: StableHLOBuilder) -> Value:
     is_unsigned = types.numpy_dtype(types.element_of(op.operands[0].type)).kind == "u"
     name = "shift_right_logical" if is_unsigned else "shift_right_arithmetic"
-    return emit.binary(name, op.operands[0], _within_width(op.operands[1], emit))
+    return emit.binary(name, op.operands[0], _within_width(emit, op.operands[1]))
 
 
-def _select_v2(op: Operation, emit: Emit) -> Value:
+def _select_v2(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.select(*op.operands)
 
 
-def _select(op: Operation, emit: Emit) -> Value:
+def _select(op: Operation, emit: StableHLOBuilder) -> Value:
     condition, first, second = op.operands
     dims = emit.dims(first)
     if len(emit.dims(condition)) == 1 and len(dims) > 1:
@@ -214,24 +215,24 @@ def _select(op: Operation, emit: Emit) -> Value:
     return emit.select(condition, first, second)
 
 
-def _clip(op: Operation, emit: Emit) -> Value:
+def _clip(op: Operation, emit: StableHLOBuilder) -> Value:
     value, low, high = op.operands
     if not emit.dims(low) and not emit.dims(high):
         return emit.one("clamp", (low, value, high), types.element_of(value.type), emit.dims(value))
     return emit.binary("minimum", emit.binary("maximum", value, low), high)
 
 
-def _cast(op: Operation, emit: Emit) -> Value:
+def _cast(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     element = types.element_of(op.results[0].type)
     if any(types.from_mlir(each) is None for each in (element, types.element_of(value.type))):
-        raise DeclinedError("StableHLO has no numbers of such a type")
+        raise Declined("StableHLO has no numbers of such a type")
     if element == types.I1:
         return value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
     return emit.convert(value, element)
 
 
-def _bitcast(op: Operation, emit: Emit) -> Value:
+def _bitcast(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the same bits as elements of another type; the last dimension holds those that are one wider element."""
     value, element = op.operands[0], types.element_of(op.results[0].type)
     source = types.element_of(value.type)
@@ -240,16 +241,16 @@ def _bitcast(op: Operation, emit: Emit) -> Value:
     is_plain = min(dims, default=0) >= 0 or ComplexType in map(type, (source, element))
     if after > before:
         if not is_plain and dims[-1] >= 0:
-            return _merged(value, element, emit)
+            return _merged(emit, value, element)
         dims = dims[:-1]
     elif after < before:
         if not is_plain:
-            return _cut(value, element, emit)
+            return _cut(emit, value, element)
         dims = (*dims, before // after)
     return emit.one("bitcast_convert", (value,), element, dims)
 
 
-def _bits(value: Value, emit: Emit) -> Value:
+def _bits(emit: StableHLOBuilder, value: Value) -> Value:
     """Emits the bits of numbers as whole numbers."""
     element = types.element_of(value.type)
     width = 8 * types.numpy_dtype(element).itemsize
@@ -260,40 +261,40 @@ def _unsigned(width: int) -> IntegerType:
     return IntegerType.get(width, Signedness.UNSIGNED)
 
 
-def _merged(value: Value, element: Attribute, emit: Emit) -> Value:
+def _merged(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
     """Emits wider elements as sums of bits: engines take no such conversion of open sizes."""
     *outer, count = emit.dims(value)
     width = 8 * types.numpy_dtype(element).itemsize
-    bits, found = emit.convert(_bits(value, emit), _unsigned(width)), None
+    bits, found = emit.convert(_bits(emit, value), _unsigned(width)), None
     for at in range(count):
-        here = emit.reshape(part(bits, len(outer), at, at + 1, emit), outer)
+        here = emit.reshape(part(emit, bits, len(outer), at, at + 1), outer)
         here = emit.binary("shift_left", here, at * (width // count))
         found = here if found is None else emit.binary("or", found, here)
     assert found is not None
     return emit.one("bitcast_convert", (found,), element, outer)
 
 
-def _cut(value: Value, element: Attribute, emit: Emit) -> Value:
-    """Emits narrower elements, of the lowest bits first, likewise."""
-    dims, bits = emit.dims(value), _bits(value, emit)
+def _cut(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
+    """Emits narrower elements, those of the lowest bits first, in the same way."""
+    dims, bits = emit.dims(value), _bits(emit, value)
     width = 8 * types.numpy_dtype(element).itemsize
     count = 8 * types.numpy_dtype(types.element_of(value.type)).itemsize // width
     parts = []
     for at in range(count):
         here = emit.convert(emit.binary("shift_right_logical", bits, at * width), _unsigned(width))
         parts.append(emit.reshape(here, (*dims, 1)))
-    whole = concatenate(parts, len(dims), emit)
+    whole = concatenate(emit, parts, len(dims))
     return emit.one("bitcast_convert", (whole,), element, (*dims, count))
 
 
-def _add_n(op: Operation, emit: Emit) -> Value:
+def _add_n(op: Operation, emit: StableHLOBuilder) -> Value:
     result = op.operands[0]
     for value in op.operands[1:]:
         result = emit.binary("add", result, value)
     return result
 
 
-def _ndtri(op: Operation, emit: Emit) -> Value:
+def _ndtri(op: Operation, emit: StableHLOBuilder) -> Value:
     inner = emit.binary("subtract", emit.binary("multiply", op.operands[0], 2), 1)
     return emit.binary("multiply", emit.unary("chlo.erf_inv", inner), float(np.sqrt(2)))
 
@@ -306,10 +307,10 @@ def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
     return value
 
 
-def _bessel_i0e(op: Operation, emit: Emit) -> Value:
+def _bessel_i0e(op: Operation, emit: StableHLOBuilder) -> Value:
     element = types.element_of(op.operands[0].type)
     if element == types.F64:
-        raise DeclinedError("it is computed with the digits of f32")
+        raise Declined("it is computed with the digits of f32")
     size = abs(Expression(emit, emit.convert(op.operands[0], types.F32)))
     part = size * (1 / BESSEL_I0_BOUND)
     middle = _polynomial(part * part, BESSEL_I0_MIDDLE) * (size * -1).apply("exponential")
@@ -318,13 +319,13 @@ def _bessel_i0e(op: Operation, emit: Emit) -> Value:
     return emit.convert(middle.where(part.compare("LT", 1), tail).value, element)
 
 
-def _approximate_equal(op: Operation, emit: Emit) -> Value:
+def _approximate_equal(op: Operation, emit: StableHLOBuilder) -> Value:
     from_attribute = op.properties.get("tolerance")
     tolerance = getattr(from_attribute, "value", 1e-5)
     return emit.compare("LT", emit.unary("abs", emit.binary("subtract", *op.operands)), tolerance)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     **{name: _unary(target) for name, target in _UNARY.items()},
     **{name: _binary(target) for name, target in _BINARY.items()},
     **{name: _compare(direction) for name, direction in _COMPARISONS.items()},

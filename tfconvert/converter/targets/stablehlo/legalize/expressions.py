@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.values import Value
@@ -46,7 +46,7 @@ class Expression:
 
     __slots__ = ("emit", "held")
 
-    def __init__(self, emit: Emit, held: Value | Array) -> None:
+    def __init__(self, emit: StableHLOBuilder, held: Value | Array) -> None:
         self.emit = emit
         self.held = held
 
@@ -149,14 +149,14 @@ class Expression:
         return self.emit.constant(np.asarray(self.held).astype(np.int32))
 
 
-def number(scalar: Value | int, emit: Emit) -> Expression:
+def number(emit: StableHLOBuilder, scalar: Value | int) -> Expression:
     """Returns a size as a float."""
     if isinstance(scalar, int):
         return Expression(emit, np.full((), scalar, np.float32))
     return Expression(emit, emit.convert(scalar, types.F32))
 
 
-def count(dim: int, emit: Emit) -> Expression:
+def count(emit: StableHLOBuilder, dim: int) -> Expression:
     """Returns the numbers from zero up to a size."""
     dim = emit.sizes.find(dim)
     if dim >= 0:

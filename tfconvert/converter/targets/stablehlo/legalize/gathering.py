@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr, ScatterAttr
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.stablehlo import GatherAttr, ScatterAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _gather(op: Operation, emit: Emit) -> Value:
+def _gather(op: Operation, emit: StableHLOBuilder) -> Value:
     table, indices = op.operands[:2]
     dims, places = emit.dims(table), emit.dims(indices)
     axis = axis_of(ints(op, 2, "the axis")[0], len(dims)) if len(op.operands) > 2 else 0
-    batch = int(attribute(op, "batch_dims", 0) or 0)
-    require_indices(indices, dims[axis], emit)
-    return gather(table, indices, axis, batch + len(places) if batch < 0 else batch, emit)
+    batch = int(tf.get(op, "batch_dims", 0) or 0)
+    require_indices(emit, indices, dims[axis])
+    return gather(emit, table, indices, axis, batch + len(places) if batch < 0 else batch)
 
 
-def gather(table: Value, indices: Value, axis: int, batch: int, emit: Emit) -> Value:
+def gather(emit: StableHLOBuilder, table: Value, indices: Value, axis: int, batch: int) -> Value:
     """Emits what a tensor has at indices along an axis.
 
     Args:
+        emit: The emitter.
         table: The tensor.
         indices: The indices.
         axis: The axis.
         batch: How many dimensions the tensor and the indices have in common.
-        emit: The emitter.
     """
     dims, places = emit.dims(table), emit.dims(indices)
     result = [*dims[:axis], *places[batch:], *dims[axis + 1 :]]
@@ -55,28 +56,28 @@ def gather(table: Value, indices: Value, axis: int, batch: int, emit: Emit) -> V
     return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
 
 
-def rows_at(table: Value, indices: Value, emit: Emit) -> Value:
-    return gather(table, indices, 0, 0, emit)
+def rows_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
+    return gather(emit, table, indices, 0, 0)
 
 
-def _gather_nd(op: Operation, emit: Emit) -> Value:
+def _gather_nd(op: Operation, emit: StableHLOBuilder) -> Value:
     table, indices = op.operands
-    _require_vectors(indices, emit.dims(table), emit)
-    return gather_at(table, indices, emit)
+    _require_vectors(emit, indices, emit.dims(table))
+    return gather_at(emit, table, indices)
 
 
-def _require_vectors(indices: Value, dims: Sequence[int], emit: Emit) -> None:
+def _require_vectors(emit: StableHLOBuilder, indices: Value, dims: Sequence[int]) -> None:
     """Asserts that index vectors are in range; how many numbers each has must be known."""
     depth = emit.dims(indices)[-1]
     if depth >= 0:
-        require_index_vectors(indices, dims[:depth], emit)
+        require_index_vectors(emit, indices, dims[:depth])
 
 
-def gather_at(table: Value, indices: Value, emit: Emit) -> Value:
+def gather_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
     """Emits what a tensor has at index vectors, which the last dimension of the indices holds."""
     dims, (*places, depth) = emit.dims(table), emit.dims(indices)
     if depth < 0:
-        raise DeclinedError("the number of indices is not known")
+        raise Declined("the number of indices is not known")
     rest = dims[depth:]
     numbers = GatherAttr.get(
         offset_dims=list(range(len(places), len(places) + len(rest))),
@@ -92,26 +93,26 @@ def gather_at(table: Value, indices: Value, emit: Emit) -> Value:
     return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
 
 
-def _one_hot(op: Operation, emit: Emit) -> Value:
+def _one_hot(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, _, on, off = op.operands
     dims = list(emit.dims(indices))
-    axis = attribute(op, "axis", -1)
+    axis = tf.get(op, "axis", -1)
     axis = len(dims) if axis == -1 else axis_of(axis, len(dims) + 1)
-    size = requested_size(op.operands[1], emit)
+    size = requested_size(emit, op.operands[1])
     result = [*dims[:axis], size, *dims[axis:]]
     places = emit.broadcast(indices, result, [at for at in range(len(result)) if at != axis])
     is_on = emit.compare("EQ", places, emit.iota(result, axis, types.element_of(indices.type)))
     return emit.select(is_on, on, off)
 
 
-def scatter(body: str, indices: Value, updates: Value, into: Value, emit: Emit) -> Value:
+def scatter(emit: StableHLOBuilder, body: str, indices: Value, updates: Value, into: Value) -> Value:
     """Inserts a scatter of slices to indices, whose last dimension holds the index vectors."""
     dims, (*places, depth) = emit.dims(into), emit.dims(indices)
     if depth < 0:
-        raise DeclinedError("the number of indices is not known")
+        raise Declined("the number of indices is not known")
     found = emit.dims(updates)
     for place, update in zip(places, found, strict=False):
-        require_equal(place, update, "there must be as many updates as indices", emit)
+        require_equal(emit, place, update, "there must be as many updates as indices")
     if len(found) == len(places) + len(dims) - depth:
         # What only one of the two knows is known of both.
         indices = emit.reshape(indices, (*map(_told, places, found), depth))
@@ -136,34 +137,34 @@ def _told(own: int, other: int) -> int:
     return other if own < 0 <= other else own
 
 
-def _scatter_nd(op: Operation, emit: Emit) -> Value:
+def _scatter_nd(op: Operation, emit: StableHLOBuilder) -> Value:
     indices, updates, _ = op.operands
     zero = emit.scalar(0, types.element_of(updates.type))
-    dims = requested(op, 2, emit)
-    _require_vectors(indices, dims, emit)
-    return scatter("add", indices, updates, emit.broadcast(zero, dims), emit)
+    dims = requested(emit, op, 2)
+    _require_vectors(emit, indices, dims)
+    return scatter(emit, "add", indices, updates, emit.broadcast(zero, dims))
 
 
-def _tensor_scatter(body: str) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+def _tensor_scatter(body: str) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         into, indices, updates = op.operands
-        _require_vectors(indices, emit.dims(into), emit)
-        return scatter(body, indices, updates, into, emit)
+        _require_vectors(emit, indices, emit.dims(into))
+        return scatter(emit, body, indices, updates, into)
 
     return lower
 
 
-def _in_place(body: str) -> Lowering:
+def _in_place(body: str) -> Rewrite:
     """Returns a lowering that writes rows, which have the numbers that a vector holds."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         into, rows, updates = op.operands
-        return scatter(body, emit.reshape(rows, (*emit.dims(rows), 1)), updates, into, emit)
+        return scatter(emit, body, emit.reshape(rows, (*emit.dims(rows), 1)), updates, into)
 
     return lower
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "Gather": _gather,
     "GatherNd": _gather_nd,
     "GatherV2": _gather,

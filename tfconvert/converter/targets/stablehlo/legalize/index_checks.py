@@ -21,7 +21,7 @@ from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
-    from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
+    from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 
 _FILLS = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"})
 
@@ -29,19 +29,19 @@ LATE = "tf.late"
 """The attribute of assertions that may stand after what they are about."""
 
 
-def require_indices(indices: Value, dim: int, emit: Emit, *, lowest: bool = True) -> None:
+def require_indices(emit: StableHLOBuilder, indices: Value, dim: int, *, lowest: bool = True) -> None:
     """Asserts that indices are in range, unless that is known.
 
     Args:
+        emit: The emitter.
         indices: The indices, a tensor of any shape.
         dim: The size that they index.
-        emit: The emitter.
         lowest: Whether they must not be negative; what has a negative one may be left out by the op.
     """
-    if not emit.checks_indices or _are_known(indices, (dim,), emit, lowest=lowest):
+    if not emit.checks_indices or _are_known(emit, indices, (dim,), lowest=lowest):
         return
     places = emit.dims(indices)
-    indices = _wide(_filled_with(indices), emit)
+    indices = _wide(emit, _filled_with(indices))
     size = emit.convert(emit.value(emit.size(dim)), types.element_of(indices.type))
     holds = emit.compare("LT", indices, size)
     if lowest:
@@ -49,32 +49,32 @@ def require_indices(indices: Value, dim: int, emit: Emit, *, lowest: bool = True
     if not emit.dims(indices):
         for place in (each for each in places if emit.sizes.find(each) < 0):
             holds = emit.binary("or", emit.compare("EQ", emit.value(emit.size(place)), 0), holds)
-    _require_all(holds, f"an index is out of range for the size {_shown((dim,), emit)[0]}", emit)
+    _require_all(emit, holds, f"an index is out of range for the size {_shown(emit, (dim,))[0]}")
 
 
-def require_index_vectors(indices: Value, dims: Sequence[int], emit: Emit) -> None:
+def require_index_vectors(emit: StableHLOBuilder, indices: Value, dims: Sequence[int]) -> None:
     """Asserts that index vectors are in range, unless that is known.
 
     Args:
+        emit: The emitter.
         indices: The vectors, along the last axis.
         dims: The size that each number of a vector indexes.
-        emit: The emitter.
     """
-    if not emit.checks_indices or not dims or _are_known(indices, dims, emit):
+    if not emit.checks_indices or not dims or _are_known(emit, indices, dims):
         return
-    indices = _wide(indices, emit)
+    indices = _wide(emit, indices)
     places = emit.dims(indices)
     sizes = emit.convert(emit.shape(dims), types.element_of(indices.type))
     limits = emit.broadcast(sizes, places, (len(places) - 1,))
     holds = emit.binary("and", emit.compare("GE", indices, 0), emit.compare("LT", indices, limits))
-    _require_all(holds, f"an index is out of range for the shape [{', '.join(_shown(dims, emit))}]", emit)
+    _require_all(emit, holds, f"an index is out of range for the shape [{', '.join(_shown(emit, dims))}]")
 
 
-def _require_all(holds: Value, what: str, emit: Emit) -> None:
+def _require_all(emit: StableHLOBuilder, holds: Value, what: str) -> None:
     rank = len(emit.dims(holds))
     if rank:
         holds = emit.reduce("and", holds, range(rank), True)
-    require(holds, what, emit).attributes[LATE] = UNIT
+    require(emit, holds, what).attributes[LATE] = UNIT
 
 
 def _filled_with(indices: Value) -> Value:
@@ -89,11 +89,11 @@ def _filled_with(indices: Value) -> Value:
     return number if is_one else indices
 
 
-def _shown(dims: Sequence[int], emit: Emit) -> list[str]:
+def _shown(emit: StableHLOBuilder, dims: Sequence[int]) -> list[str]:
     return [str(dim) if dim >= 0 else "?" for dim in map(emit.sizes.find, dims)]
 
 
-def _are_known(indices: Value, dims: Sequence[int], emit: Emit, *, lowest: bool = True) -> bool:
+def _are_known(emit: StableHLOBuilder, indices: Value, dims: Sequence[int], *, lowest: bool = True) -> bool:
     """Returns whether indices are constants that are in range."""
     sizes = [emit.sizes.find(dim) for dim in dims]
     known = tensor_data.constant_of(indices)
@@ -103,7 +103,7 @@ def _are_known(indices: Value, dims: Sequence[int], emit: Emit, *, lowest: bool 
     return bool(np.all(array < np.array(sizes)) and (not lowest or np.all(array >= 0)))
 
 
-def _wide(indices: Value, emit: Emit) -> Value:
+def _wide(emit: StableHLOBuilder, indices: Value) -> Value:
     """Returns indices in a type that holds every size."""
     element: Attribute = types.element_of(indices.type)
     is_narrow = isinstance(element, IntegerType) and element.width < 32

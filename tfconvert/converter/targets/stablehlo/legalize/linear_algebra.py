@@ -1,23 +1,173 @@
-"""Systems of linear equations: triangular ones and factors are StableHLO's own, others are solved by elimination."""
+"""Products of matrices, sums of products by letters, and systems of linear equations.
+
+Triangular systems and factors are StableHLO's own; others are solved by elimination.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType
 from tfconvert.schema.ir.values import Value
 
 
-def _cholesky(op: Operation, emit: Emit) -> Value:
+def dot(
+    emit: StableHLOBuilder,
+    lhs: Value,
+    rhs: Value,
+    batch: Sequence[tuple[int, int]],
+    contracted: Sequence[tuple[int, int]],
+    element: Attribute | None = None,
+) -> Value:
+    """Inserts a product; the result has the batch dimensions, then the free ones of both operands.
+
+    Args:
+        emit: The emitter.
+        lhs: The first operand.
+        rhs: The second one.
+        batch: Pairs of dimensions that both have.
+        contracted: Pairs of dimensions that are summed over.
+        element: The result's element type, the operands' by default.
+    """
+    left, right = emit.dims(lhs), emit.dims(rhs)
+    gone = [*batch, *contracted]
+    for one, other in gone:
+        require_equal(emit, left[one], right[other], "the sizes that it multiplies along must be equal")
+    dims = [max(left[one], right[other]) if min(left[one], right[other]) < 0 else left[one] for one, other in batch]
+    dims += [dim for axis, dim in enumerate(left) if axis not in [one for one, _ in gone]]
+    dims += [dim for axis, dim in enumerate(right) if axis not in [other for _, other in gone]]
+    numbers = DotAttr.get(
+        lhs_batching_dimensions=[one for one, _ in batch],
+        rhs_batching_dimensions=[other for _, other in batch],
+        lhs_contracting_dimensions=[one for one, _ in contracted],
+        rhs_contracting_dimensions=[other for _, other in contracted],
+    )
+    kind = element or types.element_of(lhs.type)
+    return emit.one("dot_general", (lhs, rhs), kind, dims, {"dot_dimension_numbers": numbers})
+
+
+def _mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
+    lhs, rhs = op.operands
+    contracted = (int(not tf.get(op, "transpose_a", False)), int(tf.get(op, "transpose_b", False)))
+    return dot(emit, lhs, rhs, (), [contracted])
+
+
+def _batch_mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
+    lhs, rhs = op.operands[:2]
+    names = ("adj_x", "adj_y")
+    turned = [bool(tf.get(op, name, False)) for name in names]
+    left, right = emit.dims(lhs), emit.dims(rhs)
+    element = types.element_of(op.results[0].type)
+    if len(right) == 2 and len(left) > 2 and not turned[0]:
+        return dot(emit, lhs, rhs, (), [(len(left) - 1, int(turned[1]))], element)
+    joined = emit.join(left[:-2], right[:-2])
+    lhs = emit.broadcast(lhs, (*joined, *left[-2:]))
+    rhs = emit.broadcast(rhs, (*joined, *right[-2:]))
+    rank = len(joined) + 2
+    contracted = (rank - 2 if turned[0] else rank - 1, rank - 1 if turned[1] else rank - 2)
+    return dot(emit, lhs, rhs, [(axis, axis) for axis in range(len(joined))], [contracted], element)
+
+
+def _spelled(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
+    """Returns the letters of an einsum's operands and of its result, those of ellipses in capitals that nobody uses."""
+    equation = str(tf.get(op, "equation", "")).replace(" ", "")
+    inputs, arrow, output = equation.partition("->")
+    if not arrow:
+        raise Declined("its equation has no result")
+    free = [chr(code) for code in range(0xC0, 0x100)]
+    terms = []
+    for term, value in zip(inputs.split(","), op.operands, strict=True):
+        missing = len(emit.dims(value)) - len(term.replace("...", ""))
+        terms.append(term.replace("...", "".join(free[len(free) - missing :]) if missing else ""))
+    most = max(len(set(term) & set(free)) for term in terms)
+    output = output.replace("...", "".join(free[len(free) - most :]) if most else "")
+    if len(set(output)) < len(output):
+        raise Declined("a letter occurs twice in the result of its equation")
+    return terms, output
+
+
+def _diagonal(emit: StableHLOBuilder, value: Value, letters: str) -> tuple[Value, str]:
+    """Emits the elements whose indices are equal wherever their letters are; returns them with each letter once."""
+    for axis in reversed(range(len(letters))):
+        dims, before = emit.dims(value), letters.index(letters[axis])
+        if before < axis:
+            is_equal = emit.compare("EQ", emit.iota(dims, before, types.I32), emit.iota(dims, axis, types.I32))
+            value = emit.reduce("add", emit.select(is_equal, value, 0), (axis,), 0)
+            letters = letters[:axis] + letters[axis + 1 :]
+    return value, letters
+
+
+def _without_ones(emit: StableHLOBuilder, values: Sequence[Value], terms: list[str]) -> list[Value]:
+    """Removes letters from terms where they are of size 1, and of other sizes elsewhere; returns what is left."""
+    shapes = [emit.dims(value) for value in values]
+    spread = {
+        letter
+        for term, dims in zip(terms, shapes, strict=True)
+        for letter, dim in zip(term, dims, strict=True)
+        if dim != 1
+    }
+    found = []
+    for index, (value, dims) in enumerate(zip(values, shapes, strict=True)):
+        term = terms[index]
+        left = [axis for axis, dim in enumerate(dims) if dim != 1 or term[axis] not in spread]
+        terms[index] = "".join(term[axis] for axis in left)
+        found.append(emit.reshape(value, [dims[axis] for axis in left]))
+    return found
+
+
+def _einsum(op: Operation, emit: StableHLOBuilder) -> Value:
+    spelled, output = _spelled(op, emit)
+    operands = _without_ones(emit, op.operands, spelled)
+    terms = []
+    for index, (operand, letters) in enumerate(zip(operands, spelled, strict=True)):
+        value, term = _diagonal(emit, operand, letters)
+        others = output + "".join(spelled[:index] + spelled[index + 1 :])
+        axes = [axis for axis, letter in enumerate(term) if letter not in others]
+        if axes:
+            value = emit.reduce("add", value, axes, 0)
+        terms.append((value, "".join(letter for letter in term if letter in others)))
+    value, letters = terms[0]
+    for index, other in enumerate(terms[1:], 2):
+        needed = output + "".join(term for _, term in terms[index:])
+        value, letters = _product(emit, (value, letters), other, needed)
+    return emit.transpose(value, [letters.index(letter) for letter in output])
+
+
+def _product(
+    emit: StableHLOBuilder, one: tuple[Value, str], other: tuple[Value, str], needed: str
+) -> tuple[Value, str]:
+    """Emits a product of two terms, summed over what both have and nothing else needs; returns it with its letters."""
+    (first, left), (second, right) = one, other
+    both = [letter for letter in left if letter in right]
+    batch = [letter for letter in both if letter in needed]
+    summed = [letter for letter in both if letter not in needed]
+    pairs = [[(left.index(letter), right.index(letter)) for letter in group] for group in (batch, summed)]
+    value = dot(emit, first, second, pairs[0], pairs[1])
+    return value, "".join([*batch, *(each for each in left + right if each not in both)])
+
+
+PRODUCTS: Mapping[str, Rewrite] = {
+    "BatchMatMul": _batch_mat_mul,
+    "BatchMatMulV2": _batch_mat_mul,
+    "BatchMatMulV3": _batch_mat_mul,
+    "Einsum": _einsum,
+    "MatMul": _mat_mul,
+}
+
+
+def _cholesky(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the lower factor; what an engine leaves above the diagonal is cut off."""
     value = op.operands[0]
     dims = emit.dims(value)
@@ -27,46 +177,46 @@ def _cholesky(op: Operation, emit: Emit) -> Value:
     return emit.select(is_kept, factor, 0)
 
 
-def _triangular_solve(op: Operation, emit: Emit) -> Value:
+def _triangular_solve(op: Operation, emit: StableHLOBuilder) -> Value:
     matrix, value = op.operands
     outer = emit.join(emit.dims(matrix)[:-2], emit.dims(value)[:-2])
     matrix = emit.broadcast(matrix, (*outer, *emit.dims(matrix)[-2:]))
     value = emit.broadcast(value, (*outer, *emit.dims(value)[-2:]))
-    kind = "ADJOINT" if attribute(op, "adjoint", False) else "NO_TRANSPOSE"
+    kind = "ADJOINT" if tf.get(op, "adjoint", False) else "NO_TRANSPOSE"
     properties: dict[str, attrs.Value] = {
         "left_side": True,
-        "lower": bool(attribute(op, "lower", True)),
+        "lower": bool(tf.get(op, "lower", True)),
         "unit_diagonal": False,
         "transpose_a": EnumeratorAttr.get("transpose", kind),
     }
     return emit.one("triangular_solve", (matrix, value), types.element_of(value.type), emit.dims(value), properties)
 
 
-def _solved(matrix: Value, value: Value, emit: Emit) -> Value:
+def _solved(emit: StableHLOBuilder, matrix: Value, value: Value) -> Value:
     """Emits the solution of a system: row by row, the largest element left in a column eliminates it elsewhere."""
     element = types.element_of(matrix.type)
     if isinstance(element, ComplexType):
-        raise DeclinedError("its numbers are complex")
+        raise Declined("its numbers are complex")
     size = emit.dims(matrix)[-1]
     if size < 0:
-        raise DeclinedError("the size of its matrices is not known")
+        raise Declined("the size of its matrices is not known")
     rank = len(emit.dims(matrix))
-    whole = concatenate([matrix, value], rank - 1, emit)
+    whole = concatenate(emit, [matrix, value], rank - 1)
     dims = emit.dims(whole)
 
-    def condition(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def condition(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         return (inner.compare("LT", args[0], size),)
 
-    def body(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def body(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         column, rows = args
-        return inner.binary("add", column, 1), _eliminated(rows, column, inner)
+        return inner.binary("add", column, 1), _eliminated(inner, rows, column)
 
-    whole = loop((emit.scalar(0, types.I32), whole), condition, body, emit)[1]
+    whole = loop(emit, (emit.scalar(0, types.I32), whole), condition, body)[1]
     emit.sizes.note(whole, dims)
-    return part(whole, rank - 1, size, size + emit.dims(value)[-1], emit)
+    return part(emit, whole, rank - 1, size, size + emit.dims(value)[-1])
 
 
-def _eliminated(whole: Value, column: Value, emit: Emit) -> Value:
+def _eliminated(emit: StableHLOBuilder, whole: Value, column: Value) -> Value:
     """Emits a step: the best row left is divided by its element, subtracted from all others, and put in its place."""
     dims = emit.dims(whole)
     last, (*outer, rows, _) = len(dims) - 1, dims
@@ -79,48 +229,48 @@ def _eliminated(whole: Value, column: Value, emit: Emit) -> Value:
     is_largest = emit.compare("EQ", left, emit.broadcast(largest, flat, range(last - 1)))
     pivot = emit.reduce("minimum", emit.select(is_largest, numbers, rows), (last - 1,), rows)
     is_pivot = emit.compare("EQ", numbers, emit.broadcast(pivot, flat, range(last - 1)))
-    chosen = emit.reduce("add", emit.select(_along(is_pivot, dims, emit), whole, 0), (last - 1,), 0)
+    chosen = emit.reduce("add", emit.select(_along(emit, is_pivot, dims), whole, 0), (last - 1,), 0)
     divisor = emit.reduce("add", emit.select(is_pivot, elements, 0), (last - 1,), 0)
     wide = (*outer, dims[-1])
     scaled = emit.binary("divide", chosen, emit.broadcast(divisor, wide, range(last - 1)))
     is_place = emit.compare("EQ", numbers, column)
     # The row that gives way moves to where the pivot was.
-    displaced = emit.reduce("add", emit.select(_along(is_place, dims, emit), whole, 0), (last - 1,), 0)
+    displaced = emit.reduce("add", emit.select(_along(emit, is_place, dims), whole, 0), (last - 1,), 0)
     axes = [*range(last - 1), last]
-    moved = emit.select(_along(is_pivot, dims, emit), emit.broadcast(displaced, dims, axes), whole)
+    moved = emit.select(_along(emit, is_pivot, dims), emit.broadcast(displaced, dims, axes), whole)
     factors = emit.reduce("add", emit.select(is_column, moved, 0), (last,), 0)
     row = emit.broadcast(scaled, dims, axes)
-    rest = emit.binary("subtract", moved, emit.binary("multiply", _along(factors, dims, emit), row))
-    return emit.select(_along(is_place, dims, emit), row, rest)
+    rest = emit.binary("subtract", moved, emit.binary("multiply", _along(emit, factors, dims), row))
+    return emit.select(_along(emit, is_place, dims), row, rest)
 
 
-def _along(value: Value, dims: Sequence[int], emit: Emit) -> Value:
+def _along(emit: StableHLOBuilder, value: Value, dims: Sequence[int]) -> Value:
     """Emits a number of each row for all elements of it."""
     return emit.broadcast(value, dims, range(len(dims) - 1))
 
 
-def _turned(value: Value, op: Operation, emit: Emit) -> Value:
+def _turned(value: Value, op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the adjoint, if that is what is meant."""
-    if not attribute(op, "adjoint", False):
+    if not tf.get(op, "adjoint", False):
         return value
     rank = len(emit.dims(value))
-    return conjugated(emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2)), emit)
+    return conjugated(emit, emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2)))
 
 
-def _solve(op: Operation, emit: Emit) -> Value:
+def _solve(op: Operation, emit: StableHLOBuilder) -> Value:
     matrix, value = op.operands
-    return _solved(_turned(matrix, op, emit), value, emit)
+    return _solved(emit, _turned(matrix, op, emit), value)
 
 
-def _inverse(op: Operation, emit: Emit) -> Value:
+def _inverse(op: Operation, emit: StableHLOBuilder) -> Value:
     matrix = _turned(op.operands[0], op, emit)
     dims = emit.dims(matrix)
     last = len(dims) - 1
     is_diagonal = emit.compare("EQ", emit.iota(dims, last - 1, types.I32), emit.iota(dims, last, types.I32))
-    return _solved(matrix, emit.convert(is_diagonal, types.element_of(matrix.type)), emit)
+    return _solved(emit, matrix, emit.convert(is_diagonal, types.element_of(matrix.type)))
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LINEAR_ALGEBRA: Mapping[str, Rewrite] = {
     "BatchCholesky": _cholesky,
     "BatchMatrixInverse": _inverse,
     "BatchMatrixSolve": _solve,

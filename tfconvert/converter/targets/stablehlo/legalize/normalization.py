@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
-from tfconvert.converter.targets.stablehlo.legalize.window_geometry import channel_axis, table
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.converter.targets.stablehlo.legalize.windows import channel_axis, table
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -17,7 +17,9 @@ def _float(op: Operation, name: str, default: float) -> float:
     return float(getattr(op.properties.get(name), "value", default))
 
 
-def _scaled(op: Operation, value: Value, moments: Sequence[Value], affine: Sequence[Value], emit: Emit) -> Value:
+def _scaled(
+    emit: StableHLOBuilder, op: Operation, value: Value, moments: Sequence[Value], affine: Sequence[Value]
+) -> Value:
     """Returns a value less its means, in its deviations, times a scale plus an offset, as one product and one sum."""
     (mean, variance), (scale, offset) = moments, affine
     dims = emit.dims(value)
@@ -32,15 +34,15 @@ def _scaled(op: Operation, value: Value, moments: Sequence[Value], affine: Seque
     return emit.convert(emit.binary("add", scaled, emit.broadcast(shift, joined, (axis,))), element)
 
 
-def _batch_norm(op: Operation, emit: Emit) -> Sequence[Value]:
+def _batch_norm(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value, scale, offset, mean, variance = op.operands
-    if attribute(op, "is_training", True):
+    if tf.get(op, "is_training", True):
         return _training(op, emit)
-    result = _scaled(op, value, (mean, variance), (scale, offset), emit)
+    result = _scaled(emit, op, value, (mean, variance), (scale, offset))
     return [result, mean, variance, mean, variance, mean][: len(op.results)]
 
 
-def _training(op: Operation, emit: Emit) -> Sequence[Value]:
+def _training(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Inserts a normalization by the batch's own moments, which go into running ones."""
     value, scale, offset, mean, variance = op.operands
     dims = emit.dims(value)
@@ -53,25 +55,25 @@ def _training(op: Operation, emit: Emit) -> Sequence[Value]:
     centred = emit.binary("subtract", wide, emit.broadcast(own_mean, dims, (axis,)))
     squares = emit.reduce("add", emit.binary("multiply", centred, centred), others, 0)
     own_variance = emit.binary("divide", squares, count)
-    result = _scaled(op, value, (own_mean, own_variance), (scale, offset), emit)
+    result = _scaled(emit, op, value, (own_mean, own_variance), (scale, offset))
     # The variance that is given on is that of the population, of which the batch is a sample.
     rest = emit.binary("maximum", emit.binary("subtract", count, 1), 1)
     sampled = emit.binary("divide", squares, rest)
     share = _float(op, "exponential_avg_factor", 1.0)
-    running = [_mixed(old, new, share, emit) for old, new in ((mean, own_mean), (variance, sampled))]
+    running = [_mixed(emit, old, new, share) for old, new in ((mean, own_mean), (variance, sampled))]
     return [result, *running, own_mean, own_variance, own_mean][: len(op.results)]
 
 
-def _mixed(old: Value, new: Value, share: float, emit: Emit) -> Value:
+def _mixed(emit: StableHLOBuilder, old: Value, new: Value, share: float) -> Value:
     if share == 1.0:
         return new
     return emit.binary("add", emit.binary("multiply", old, 1 - share), emit.binary("multiply", new, share))
 
 
-def _local_response(op: Operation, emit: Emit) -> Value:
+def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
-    radius = int(attribute(op, "depth_radius", 5))
+    radius = int(tf.get(op, "depth_radius", 5))
     alpha, beta, bias = (_float(op, name, default) for name, default in (("alpha", 1), ("beta", 0.5), ("bias", 1)))
     wide = emit.convert(value, types.F32) if element in (types.F16, types.BF16) else value
     ones = (1,) * len(dims)
@@ -89,7 +91,7 @@ def _local_response(op: Operation, emit: Emit) -> Value:
     return emit.convert(emit.binary("divide", wide, emit.binary("power", base, beta)), element)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "FusedBatchNorm": _batch_norm,
     "FusedBatchNormV2": _batch_norm,
     "FusedBatchNormV3": _batch_norm,

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, number
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
-from tfconvert.ops.kernels.fake_quant import HALF_UP, limits
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.fake_quant import HALF_UP, limits
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -19,7 +20,7 @@ def _float(op: Operation, name: str, default: float) -> float:
     return float(getattr(op.properties.get(name), "value", default))
 
 
-def _fake_quant(op: Operation, emit: Emit) -> Value:
+def _fake_quant(op: Operation, emit: StableHLOBuilder) -> Value:
     """Shifts the range so that 0 is one of the numbers, and rounds to the nearest of them."""
     value = op.operands[0]
     if op.name == "tf.FakeQuantWithMinMaxArgs":
@@ -29,7 +30,7 @@ def _fake_quant(op: Operation, emit: Emit) -> Value:
         ]
     else:
         ends = [Expression(emit, operand) for operand in op.operands[1:3]]
-    low, high = int(bool(attribute(op, "narrow_range", False))), 2 ** int(attribute(op, "num_bits", 8)) - 1
+    low, high = int(bool(tf.get(op, "narrow_range", False))), 2 ** int(tf.get(op, "num_bits", 8)) - 1
     least, greatest = ends
     is_empty = least.compare("EQ", 0).both(greatest.compare("EQ", 0))
     span = greatest - least
@@ -46,33 +47,33 @@ def _fake_quant(op: Operation, emit: Emit) -> Value:
 
 
 def _bits(op: Operation) -> int:
-    return int(number(op, 3, "the number of bits")) if op.name.endswith("V3") else int(attribute(op, "num_bits", 8))
+    return int(number(op, 3, "the number of bits")) if op.name.endswith("V3") else int(tf.get(op, "num_bits", 8))
 
 
-def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
+def _quantize_and_dequantize(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
     if element != types.F32:
-        raise DeclinedError(f"its numbers are of {element}")
-    axis = int(attribute(op, "axis", -1))
+        raise Declined(f"its numbers are of {element}")
+    axis = int(tf.get(op, "axis", -1))
     if axis < 0:
-        return _in_range(op, value, range(len(dims)), emit)
+        return _in_range(emit, op, value, range(len(dims)))
     # The channels of which each has a range of its own are the last dimension until they are done.
     order = [*(at for at in range(len(dims)) if at != axis), axis]
-    found = _in_range(op, emit.transpose(value, order), range(len(dims) - 1), emit)
+    found = _in_range(emit, op, emit.transpose(value, order), range(len(dims) - 1))
     return emit.transpose(found, [order.index(at) for at in range(len(dims))])
 
 
-def _in_range(op: Operation, value: Value, axes: Sequence[int], emit: Emit) -> Value:
+def _in_range(emit: StableHLOBuilder, op: Operation, value: Value, axes: Sequence[int]) -> Value:
     """Emits numbers rounded to what integers represent, in the range that is given or that they have along axes."""
-    is_given = bool(attribute(op, "range_given", True))
+    is_given = bool(tf.get(op, "range_given", True))
     if is_given:
         ends = list(op.operands[1:3])
     else:
         extremes = (("minimum", float("inf")), ("maximum", float("-inf")))
         ends = [emit.reduce(name, value, axes, start) for name, start in extremes]
     least, greatest = (Expression(emit, end) for end in ends)
-    low, high = limits(bool(attribute(op, "signed_input", True)), _bits(op), bool(attribute(op, "narrow_range", False)))
+    low, high = limits(bool(tf.get(op, "signed_input", True)), _bits(op), bool(tf.get(op, "narrow_range", False)))
     largest = float(np.finfo(np.float32).max)
     from_least = (low / least).where((least * low).compare("GT", 0), largest)
     from_greatest = (high / greatest).where((greatest * high).compare("GT", 0), largest)
@@ -84,12 +85,12 @@ def _in_range(op: Operation, value: Value, axes: Sequence[int], emit: Emit) -> V
     if is_given:
         x = x.minimum((scale * high).where(is_least, greatest)).maximum(least.where(is_least, scale * low))
     scaled = x * factor
-    is_up = attribute(op, "round_mode", "HALF_TO_EVEN") == HALF_UP
+    is_up = tf.get(op, "round_mode", "HALF_TO_EVEN") == HALF_UP
     rounded = (scaled + 0.5).apply("floor") if is_up else scaled.apply("round_nearest_even")
     return (rounded * scale).value
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "FakeQuantWithMinMaxArgs": _fake_quant,
     "FakeQuantWithMinMaxVars": _fake_quant,
     "FakeQuantWithMinMaxVarsPerChannel": _fake_quant,

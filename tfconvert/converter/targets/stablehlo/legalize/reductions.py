@@ -1,100 +1,175 @@
-"""Reductions, and the greatest and least elements' indices."""
+"""Reductions along axes and of segments, indices of the greatest and least elements, and histograms."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.targets.stablehlo.legalize import computed_axes
+from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit, highest, lowest
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, axis_of, ints
-from tfconvert.schema.dialects import stablehlo, types
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
+from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested, requested_size
+from tfconvert.converter.targets.stablehlo.legalize.sorting import first
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import stablehlo, tf, types
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def kept(value: Value, dims: Sequence[int], axes: Sequence[int], emit: Emit) -> Value:
+def are_computed(op: Operation) -> bool:
+    """Returns whether the axes of a reduction, its second operand, are not constant."""
+    return constant_ints(op.operands[1]) is None
+
+
+def _flags(emit: StableHLOBuilder, op: Operation, rank: int) -> list[Value]:
+    """Returns whether each axis is among those that are reduced."""
+    if not tf.get(op, "keep_dims", False):
+        raise Declined("the axes must be constant, unless reduced dimensions are kept")
+    axes = op.operands[1]
+    (count,) = emit.dims(axes) or (1,)
+    axes = emit.reshape(axes, (count,))
+    found = []
+    for axis in range(rank):
+        is_it = emit.binary("or", emit.compare("EQ", axes, axis), emit.compare("EQ", axes, axis - rank))
+        found.append(emit.reduce("or", is_it, (0,), 0))
+    return found
+
+
+def reduced(emit: StableHLOBuilder, name: str, op: Operation, initial: float) -> Value:
+    """Emits a reduction; each axis is reduced, spread again, and cut to one element if it is among those meant."""
+    value = op.operands[0]
+    rank = len(emit.dims(value))
+    for axis, flag in enumerate(_flags(emit, op, rank)):
+        dims = emit.dims(value)
+        spread = emit.broadcast(
+            emit.reduce(name, value, (axis,), initial), dims, [at for at in range(rank) if at != axis]
+        )
+        chosen = emit.select(flag, spread, value)
+        size = emit.sizes.fresh(emit.select(flag, 1, emit.value(emit.size(dims[axis]))))
+        value = first(emit, chosen, axis, size)
+    return value
+
+
+def count_reduced(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits how many elements each one of the result is made of, as `i32`."""
+    dims = emit.dims(op.operands[0])
+    count = emit.scalar(1, types.I32)
+    for flag, dim in zip(_flags(emit, op, len(dims)), dims, strict=True):
+        count = emit.binary("multiply", count, emit.select(flag, emit.value(emit.size(dim)), 1))
+    return count
+
+
+def permuted(emit: StableHLOBuilder, value: Value, permutation: Value) -> Value:
+    """Emits each element from where its indices, permuted, say."""
+    dims = emit.dims(value)
+    rank = len(dims)
+    axes = [pick(emit, permutation, at) for at in range(rank)]
+    if not rank:
+        return value
+    result = []
+    for axis in axes:
+        size = emit.value(emit.size(dims[-1]))
+        for at in reversed(range(rank - 1)):
+            size = emit.select(emit.compare("EQ", axis, at), emit.value(emit.size(dims[at])), size)
+        result.append(emit.sizes.fresh(size))
+    return gather_at(emit, value, concatenate(emit, _coordinates(emit, axes, result), rank))
+
+
+def _coordinates(emit: StableHLOBuilder, axes: Sequence[Value], dims: Sequence[int]) -> list[Value]:
+    """Emits, for each element of a permutation's result, its index along each axis of the operand."""
+    columns = []
+    for axis in range(len(axes)):
+        index = emit.iota(dims, len(axes) - 1, types.I32)
+        for at, moved in enumerate(axes[:-1]):
+            index = emit.select(emit.compare("EQ", moved, axis), emit.iota(dims, at, types.I32), index)
+        columns.append(emit.reshape(index, (*dims, 1)))
+    return columns
+
+
+def kept(emit: StableHLOBuilder, value: Value, dims: Sequence[int], axes: Sequence[int]) -> Value:
     """Returns a reduced value with dimensions of size 1 where axes were reduced."""
     return emit.reshape(value, [1 if axis in axes else dim for axis, dim in enumerate(dims)])
 
 
-def _finish(value: Value, op: Operation, axes: Sequence[int], emit: Emit) -> Value:
-    if not attribute(op, "keep_dims", False):
+def _finish(emit: StableHLOBuilder, value: Value, op: Operation, axes: Sequence[int]) -> Value:
+    if not tf.get(op, "keep_dims", False):
         return value
-    return kept(value, emit.dims(op.operands[0]), axes, emit)
+    return kept(emit, value, emit.dims(op.operands[0]), axes)
 
 
-def _reduction(name: str, initial: float) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+def _reduction(name: str, initial: float) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
-        if computed_axes.are_computed(op):
-            return computed_axes.reduced(name, op, initial, emit)
+        if are_computed(op):
+            return reduced(emit, name, op, initial)
         axes = axes_of(op, 1, len(emit.dims(value)))
-        return _finish(emit.reduce(name, value, axes, initial), op, axes, emit)
+        return _finish(emit, emit.reduce(name, value, axes, initial), op, axes)
 
     return lower
 
 
-def _max(op: Operation, emit: Emit) -> Value | Sequence[Value]:
-    return _reduction("maximum", lowest(types.element_of(op.operands[0].type)))(op, emit)
+def _max(op: Operation, emit: StableHLOBuilder) -> Value | Sequence[Value]:
+    return _reduction("maximum", types.lowest(types.element_of(op.operands[0].type)))(op, emit)
 
 
-def _min(op: Operation, emit: Emit) -> Value | Sequence[Value]:
-    return _reduction("minimum", highest(types.element_of(op.operands[0].type)))(op, emit)
+def _min(op: Operation, emit: StableHLOBuilder) -> Value | Sequence[Value]:
+    return _reduction("minimum", types.highest(types.element_of(op.operands[0].type)))(op, emit)
 
 
-def _mean(op: Operation, emit: Emit) -> Value:
+def _mean(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     element = types.element_of(value.type)
-    if computed_axes.are_computed(op):
-        count = emit.convert(computed_axes.count_reduced(op, emit), element)
-        return emit.binary("divide", computed_axes.reduced("add", op, 0, emit), count)
+    if are_computed(op):
+        count = emit.convert(count_reduced(op, emit), element)
+        return emit.binary("divide", reduced(emit, "add", op, 0), count)
     axes = axes_of(op, 1, len(dims))
     # Halves are summed as floats, as TensorFlow does.
     is_half = element in (types.F16, types.BF16)
     total = emit.reduce("add", emit.convert(value, types.F32) if is_half else value, axes, 0)
-    reduced = [dims[axis] for axis in axes]
-    if min(reduced, default=0) >= 0:
-        mean = emit.binary("divide", total, math.prod(reduced))
+    sizes = [dims[axis] for axis in axes]
+    if min(sizes, default=0) >= 0:
+        mean = emit.binary("divide", total, math.prod(sizes))
     else:
-        count = emit.convert(emit.value(emit.product(reduced)), types.element_of(total.type))
+        count = emit.convert(emit.value(emit.product(sizes)), types.element_of(total.type))
         mean = emit.binary("divide", total, count)
-    return _finish(emit.convert(mean, element), op, axes, emit)
+    return _finish(emit, emit.convert(mean, element), op, axes)
 
 
-def _euclidean_norm(op: Operation, emit: Emit) -> Value:
+def _euclidean_norm(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the root of the sum of squares; TensorFlow computes that of integers in doubles, and cuts it off."""
     value = op.operands[0]
     element = types.element_of(value.type)
     axes = axes_of(op, 1, len(emit.dims(value)))
-    total = emit.reduce("add", emit.binary("multiply", value, conjugated(value, emit)), axes, 0)
+    total = emit.reduce("add", emit.binary("multiply", value, conjugated(emit, value)), axes, 0)
     if types.numpy_dtype(element).kind in "iu":
         total = emit.convert(total, types.F64)
-    return _finish(emit.convert(emit.unary("sqrt", total), element), op, axes, emit)
+    return _finish(emit, emit.convert(emit.unary("sqrt", total), element), op, axes)
 
 
-def _l2_loss(op: Operation, emit: Emit) -> Value:
+def _l2_loss(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     square = emit.binary("multiply", value, value)
     return emit.binary("divide", emit.reduce("add", square, range(len(emit.dims(value))), 0), 2)
 
 
-def _arg(direction: str) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+def _arg(direction: str) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         dims = emit.dims(value)
         axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
         element, index = types.element_of(value.type), types.element_of(op.results[0].type)
-        initial = lowest(element) if direction == "GT" else highest(element)
+        initial = types.lowest(element) if direction == "GT" else types.highest(element)
         operands = (value, emit.iota(dims, axis, index), emit.scalar(initial, element), emit.scalar(0, index))
         left = [dim for at, dim in enumerate(dims) if at != axis]
         kinds = [types.tensor(each, [max(dim, -1) for dim in left]) for each in (element, index)]
-        region = arg_body(direction, element, index, emit)
+        region = arg_body(emit, direction, element, index)
         found = emit.op("reduce", operands, kinds, {"dimensions": (axis,)}, (region,)).results[1]
         emit.sizes.note(found, left)
         return found
@@ -102,7 +177,7 @@ def _arg(direction: str) -> Lowering:
     return lower
 
 
-def arg_body(direction: str, element: Attribute, index: Attribute, emit: Emit) -> Region:
+def arg_body(emit: StableHLOBuilder, direction: str, element: Attribute, index: Attribute) -> Region:
     """Returns the choice between two elements with their indices; of equal ones the lower index counts."""
     value, place, bit = (types.tensor(each, ()) for each in (element, index, types.I1))
     block = Block(arg_types=(value, place, value, place))
@@ -126,7 +201,7 @@ def arg_body(direction: str, element: Attribute, index: Attribute, emit: Emit) -
     return Region(block)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+REDUCTIONS: Mapping[str, Rewrite] = {
     "All": _reduction("and", 1),
     "Any": _reduction("or", 0),
     "ArgMax": _arg("GT"),
@@ -138,4 +213,156 @@ LOWERINGS: Mapping[str, Lowering] = {
     "Min": _min,
     "Prod": _reduction("multiply", 1),
     "Sum": _reduction("add", 0),
+}
+
+
+_BODIES = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}
+
+
+def _initial(how: str, value: Value) -> float:
+    """Returns what a segment without rows holds, where any number of segments is asked for."""
+    element = types.element_of(value.type)
+    return {"Sum": 0, "Prod": 1, "Max": types.lowest_finite(element), "Min": types.highest_finite(element)}[how]
+
+
+def _combined(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count: int) -> Value:
+    """Emits rows that are combined by their numbers; rows with numbers out of range are lost."""
+    places = emit.dims(ids)
+    rest = emit.dims(data)[len(places) :]
+    empty = emit.scalar(_initial(how, data), types.element_of(data.type))
+    into = emit.broadcast(empty, (count, *rest), ())
+    return scatter(emit, _BODIES[how], emit.reshape(ids, (*places, 1)), data, into)
+
+
+def _unsorted(how: str) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
+        data, ids, count = op.operands
+        segments = requested_size(emit, count)
+        require_indices(emit, ids, segments, lowest=False)
+        return _combined(emit, how, data, ids, segments)
+
+    return lower
+
+
+def _count_of(emit: StableHLOBuilder, op: Operation, ids: Value) -> int:
+    """Returns the number of segments that sorted numbers require: one more than the last one."""
+    declared = types.shape_of(op.results[0].type)
+    if declared is not None and declared[0] >= 0:
+        return declared[0]
+    known = constant_ints(ids)
+    if known is not None:
+        return max(known, default=-1) + 1
+    largest = emit.reduce("maximum", emit.convert(ids, types.I32), (0,), -1)
+    return emit.sizes.fresh(emit.binary("add", largest, 1))
+
+
+def _sizes_of(emit: StableHLOBuilder, ids: Value, count: int, data: Value) -> Value:
+    """Emits how many rows each segment has, as numbers of the data's type, with the data's rank."""
+    rank, element = len(emit.dims(data)), types.element_of(data.type)
+    ones = emit.broadcast(emit.scalar(1, element), emit.dims(ids), ())
+    return emit.reshape(_combined(emit, "Sum", ones, ids, count), (count, *[1] * (rank - 1)))
+
+
+def _sorted(how: str) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
+        data, ids = op.operands[:2]
+        return _of_sorted(emit, how, data, ids, _count_of(emit, op, ids))
+
+    return lower
+
+
+def _of_sorted(emit: StableHLOBuilder, how: str, data: Value, ids: Value, count: int) -> Value:
+    if how in ("Sum", "Prod"):
+        return _combined(emit, how, data, ids, count)
+    sizes = _sizes_of(emit, ids, count, data)
+    if how in ("Max", "Min"):
+        found = _combined(emit, how, data, ids, count)
+        return emit.select(emit.compare("GT", sizes, 0), found, 0)
+    divisor = emit.binary("maximum", sizes, 1)
+    if how == "SqrtN":
+        divisor = emit.unary("sqrt", divisor)
+    return emit.binary("divide", _combined(emit, "Sum", data, ids, count), divisor)
+
+
+def _with_count(how: str) -> Rewrite:
+    """Returns a lowering for segments whose number is an operand."""
+
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
+        data, ids, count = op.operands
+        return _combined(emit, how, data, ids, requested_size(emit, count))
+
+    return lower
+
+
+def _sparse(how: str) -> Rewrite:
+    """Returns a lowering that first gathers the rows; the number of segments may be an operand."""
+
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
+        data, indices, ids = op.operands[:3]
+        known = len(op.operands) > 3
+        count = requested_size(emit, op.operands[3]) if known else _count_of(emit, op, ids)
+        require_indices(emit, indices, emit.dims(data)[0])
+        if known:
+            require_indices(emit, ids, count)
+        return _of_sorted(emit, how, rows_at(emit, data, indices), ids, count)
+
+    return lower
+
+
+def _bincount(op: Operation, emit: StableHLOBuilder) -> Value:
+    values, size, weights = op.operands
+    dims = emit.dims(values)
+    count = requested_size(emit, size)
+    element = types.element_of(op.results[0].type)
+    is_binary = bool(tf.get(op, "binary_output", False))
+    if is_binary or emit.dims(weights) in ((0,), ()):
+        weights = emit.broadcast(emit.scalar(1, element), dims, ())
+    zero = emit.scalar(0, element)
+    if len(dims) < 2 or op.name == "tf.Bincount":
+        into = emit.broadcast(zero, (count,), ())
+        return scatter(emit, "" if is_binary else "add", emit.reshape(values, (*dims, 1)), weights, into)
+    into = emit.broadcast(zero, (dims[0], count), ())
+    rows = emit.iota((*dims, 1), 0, types.element_of(values.type))
+    pairs = concatenate(emit, [rows, emit.reshape(values, (*dims, 1))], 2)
+    return scatter(emit, "" if is_binary else "add", pairs, weights, into)
+
+
+def _histogram(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits how many numbers are in each of equal parts of a range; those beyond its ends are in the outermost."""
+    values, ends, size = op.operands
+    dims, count = emit.dims(values), requested_size(emit, size)
+    low, high = (emit.reshape(part(emit, ends, 0, at, at + 1), ()) for at in range(2))
+    # TensorFlow computes places in doubles.
+    wide, low, high = (emit.convert(each, types.F64) for each in (values, low, high))
+    parts = emit.convert(emit.value(emit.size(count)), types.F64)
+    width = emit.binary("divide", emit.binary("subtract", high, low), parts)
+    at = emit.unary("floor", emit.binary("divide", emit.binary("subtract", wide, low), width))
+    at = emit.binary("maximum", emit.binary("minimum", at, emit.binary("subtract", parts, 1)), 0)
+    result = types.element_of(op.results[0].type)
+    into = emit.broadcast(emit.scalar(0, result), (count,), ())
+    ones = emit.broadcast(emit.scalar(1, result), dims, ())
+    return scatter(emit, "add", emit.reshape(emit.convert(at, types.I32), (*dims, 1)), ones, into)
+
+
+def _sparse_to_dense(op: Operation, emit: StableHLOBuilder) -> Value:
+    indices, _, values, default = op.operands
+    places = emit.dims(indices)
+    count = places[0] if places else 1
+    indices = indices if len(places) == 2 else emit.reshape(indices, (count, 1))
+    dims = requested(emit, op, 1)
+    require_index_vectors(emit, indices, dims)
+    into = emit.broadcast(default, dims, ())
+    return scatter(emit, "", indices, emit.broadcast(values, (count,)), into)
+
+
+SEGMENTS: Mapping[str, Rewrite] = {
+    **{f"UnsortedSegment{how}": _unsorted(how) for how in _BODIES},
+    **{f"Segment{how}": _sorted(how) for how in (*_BODIES, "Mean")},
+    **{f"Segment{how}V2": _with_count(how) for how in _BODIES},
+    **{f"SparseSegment{how}": _sparse(how) for how in ("Sum", "Mean", "SqrtN")},
+    **{f"SparseSegment{how}WithNumSegments": _sparse(how) for how in ("Sum", "Mean", "SqrtN")},
+    "Bincount": _bincount,
+    "DenseBincount": _bincount,
+    "HistogramFixedWidth": _histogram,
+    "SparseToDense": _sparse_to_dense,
 }

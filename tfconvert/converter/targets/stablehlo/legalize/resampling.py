@@ -8,29 +8,30 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.resize import Axis, axes_of, multiplied
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part
-from tfconvert.ops.kernels.resampling import SMALL_SUM, TWO_CUBICS
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.resampling import SMALL_SUM, TWO_CUBICS
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _scale_and_translate(op: Operation, emit: Emit) -> Value:
-    name = str(attribute(op, "kernel_type", "lanczos3"))
+def _scale_and_translate(op: Operation, emit: StableHLOBuilder) -> Value:
+    name = str(tf.get(op, "kernel_type", "lanczos3"))
     if name not in KERNELS:
-        raise DeclinedError(f"{name} is not a kernel that is known")
+        raise Declined(f"{name} is not a kernel that is known")
     value = emit.convert(op.operands[0], types.F32)
     for axis in axes_of(op, emit):
         at = axis.number - 1
         scale, moved = (
-            Expression(emit, emit.reshape(part(operand, 0, at, at + 1, emit), ())) for operand in op.operands[2:]
+            Expression(emit, emit.reshape(part(emit, operand, 0, at, at + 1), ())) for operand in op.operands[2:]
         )
-        is_smooth = bool(attribute(op, "antialias", True))
-        value = multiplied(value, _matrix(axis, name, scale, moved, is_smooth=is_smooth), axis.number, emit)
+        is_smooth = bool(tf.get(op, "antialias", True))
+        value = multiplied(emit, value, _matrix(axis, name, scale, moved, is_smooth=is_smooth), axis.number)
     return value
 
 
@@ -38,8 +39,8 @@ def _matrix(axis: Axis, name: str, scale: Expression, moved: Expression, *, is_s
     """Returns the matrix that resizes an axis: weights by a kernel as wide as a pixel of the result at least."""
     kernel, radius = KERNELS[name]
     emit = scale.emit
-    pixels = count(axis.before, emit).spread((1, axis.before))
-    places = count(axis.after, emit).spread((axis.after, 1))
+    pixels = count(emit, axis.before).spread((1, axis.before))
+    places = count(emit, axis.after).spread((axis.after, 1))
     inverse = 1 / scale
     at = (places + 0.5) * inverse - inverse * moved
     distance, reach = pixels + 0.5 - at, Expression(emit, np.full((), radius, np.float32))
@@ -48,7 +49,7 @@ def _matrix(axis: Axis, name: str, scale: Expression, moved: Expression, *, is_s
         distance, reach = distance / width, width * radius
     first, last = (at - reach - 0.5).apply("ceil"), (at + reach - 0.5).apply("floor")
     counts = pixels.compare("GE", first).both(pixels.compare("LE", last))
-    inside = at.compare("GE", 0).both(at.compare("LE", number(emit.size(axis.before), emit)))
+    inside = at.compare("GE", 0).both(at.compare("LE", number(emit, emit.size(axis.before))))
     weights = kernel(distance).where(counts.both(inside), 0)
     sums = emit.reduce("add", weights.value, (1,), 0)
     total = Expression(emit, emit.reshape(sums, (axis.after, 1)))
@@ -100,4 +101,4 @@ KERNELS: Mapping[str, tuple[Callable[[Expression], Expression], float]] = {
 }
 """Kernel -> its formula and its radius."""
 
-LOWERINGS: Mapping[str, Lowering] = {"ScaleAndTranslate": _scale_and_translate}
+LOWERINGS: Mapping[str, Rewrite] = {"ScaleAndTranslate": _scale_and_translate}

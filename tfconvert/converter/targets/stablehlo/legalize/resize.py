@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
-from tfconvert.converter.targets.stablehlo.legalize.products import dot
+from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
-from tfconvert.ops.kernels.resampling import TABLE
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.resampling import TABLE
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -35,29 +36,29 @@ class Axis(NamedTuple):
     after: int
 
 
-def axes_of(op: Operation, emit: Emit) -> list[Axis]:
+def axes_of(op: Operation, emit: StableHLOBuilder) -> list[Axis]:
     """Returns the rows' and the columns' axis, with their sizes after resizing.
 
     Raises:
-        DeclinedError: The operand is not a batch of images.
+        Declined: The operand is not a batch of images.
     """
     dims = emit.dims(op.operands[0])
     if len(dims) != 4:
-        raise DeclinedError("its operand is not a batch of images")
+        raise Declined("its operand is not a batch of images")
     declared = types.shape_of(op.results[0].type) or (-1,) * 4
     elements = emit.sizes.elements(op.operands[1]) or (-1,) * 2
     axes = []
     for axis, element in zip((1, 2), elements, strict=True):
         known = max(declared[axis], element)
-        size = known if known >= 0 else emit.size_of(pick(op.operands[1], axis - 1, emit))
+        size = known if known >= 0 else emit.size_of(pick(emit, op.operands[1], axis - 1))
         axes.append(Axis(axis, dims[axis], size))
     return axes
 
 
-def _scale(op: Operation, axis: Axis, emit: Emit) -> Expression:
+def _scale(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
     """Returns how many pixels a pixel of the result is wide."""
-    before, after = (number(emit.size(dim), emit) for dim in axis[1:])
-    if not attribute(op, "align_corners", False) or axis.after == 1:
+    before, after = (number(emit, emit.size(dim)) for dim in axis[1:])
+    if not tf.get(op, "align_corners", False) or axis.after == 1:
         return before / after
     if axis.after >= 0:
         return (before - 1) / (after - 1)
@@ -65,46 +66,46 @@ def _scale(op: Operation, axis: Axis, emit: Emit) -> Expression:
     return aligned.where(after.compare("GT", 1), before / after)
 
 
-def _places(op: Operation, axis: Axis, emit: Emit) -> Expression:
+def _places(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
     """Returns where the centre of each pixel of the result lies among the pixels."""
-    places, scale = count(axis.after, emit), _scale(op, axis, emit)
-    return (places + 0.5) * scale - 0.5 if attribute(op, "half_pixel_centers", False) else places * scale
+    places, scale = count(emit, axis.after), _scale(emit, op, axis)
+    return (places + 0.5) * scale - 0.5 if tf.get(op, "half_pixel_centers", False) else places * scale
 
 
-def _last(axis: Axis, emit: Emit) -> Expression:
-    return number(emit.size(axis.before), emit) - 1
+def _last(emit: StableHLOBuilder, axis: Axis) -> Expression:
+    return number(emit, emit.size(axis.before)) - 1
 
 
-def _taken(value: Value, places: Expression, axis: Axis, emit: Emit) -> Value:
+def _taken(emit: StableHLOBuilder, value: Value, places: Expression, axis: Axis) -> Value:
     """Returns the pixels at places, which are limited to the image."""
-    return gather(value, places.maximum(0).minimum(_last(axis, emit)).integers(), axis.number, 0, emit)
+    return gather(emit, value, places.maximum(0).minimum(_last(emit, axis)).integers(), axis.number, 0)
 
 
-def _weighed(value: Value, weights: Expression, axis: Axis, emit: Emit) -> Value:
+def _weighed(emit: StableHLOBuilder, value: Value, weights: Expression, axis: Axis) -> Value:
     return emit.binary("multiply", value, emit.broadcast(weights.value, emit.dims(value), (axis.number,)))
 
 
-def _nearest(op: Operation, emit: Emit) -> Value:
+def _nearest(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     for axis in axes_of(op, emit):
-        places = count(axis.after, emit)
-        if attribute(op, "half_pixel_centers", False):
+        places = count(emit, axis.after)
+        if tf.get(op, "half_pixel_centers", False):
             places = places + 0.5
-        at = places * _scale(op, axis, emit)
-        if attribute(op, "align_corners", False):
+        at = places * _scale(emit, op, axis)
+        if tf.get(op, "align_corners", False):
             at = at + 0.5
-        value = _taken(value, at.apply("floor"), axis, emit)
+        value = _taken(emit, value, at.apply("floor"), axis)
     return value
 
 
-def _bilinear(op: Operation, emit: Emit) -> Value:
+def _bilinear(op: Operation, emit: StableHLOBuilder) -> Value:
     value = emit.convert(op.operands[0], types.F32)
     # Columns first: TensorFlow's kernel mixes pixels of a row before it mixes rows.
     for axis in reversed(axes_of(op, emit)):
-        at = _places(op, axis, emit)
+        at = _places(emit, op, axis)
         floor = at.apply("floor")
-        low, high = (_taken(value, each, axis, emit) for each in (floor, at.apply("ceil")))
-        value = emit.binary("add", low, _weighed(emit.binary("subtract", high, low), at - floor, axis, emit))
+        low, high = (_taken(emit, value, each, axis) for each in (floor, at.apply("ceil")))
+        value = emit.binary("add", low, _weighed(emit, emit.binary("subtract", high, low), at - floor, axis))
     return value
 
 
@@ -115,12 +116,12 @@ def _cubic(sharpness: float, distance: Expression, *, is_near: bool) -> Expressi
     return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
 
 
-def _bicubic(op: Operation, emit: Emit) -> Value:
+def _bicubic(op: Operation, emit: StableHLOBuilder) -> Value:
     value = emit.convert(op.operands[0], types.F32)
-    is_half = bool(attribute(op, "half_pixel_centers", False))
+    is_half = bool(tf.get(op, "half_pixel_centers", False))
     cubic = partial(_cubic, -0.5 if is_half else -0.75)
     for axis in axes_of(op, emit):
-        at = _places(op, axis, emit)
+        at = _places(emit, op, axis)
         floor = at.apply("floor")
         offset = ((at - floor) * TABLE).apply("round_nearest_even") * (1 / TABLE)
         weights = [
@@ -131,9 +132,9 @@ def _bicubic(op: Operation, emit: Emit) -> Value:
         ]
         places = [floor + step for step in (-1, 0, 1, 2)]
         if is_half:
-            weights = _shared(weights, places, axis, emit)
+            weights = _shared(emit, weights, places, axis)
         parts = [
-            _weighed(_taken(value, place, axis, emit), weight, axis, emit)
+            _weighed(emit, _taken(emit, value, place, axis), weight, axis)
             for place, weight in zip(places, weights, strict=True)
         ]
         value = parts[0]
@@ -142,9 +143,11 @@ def _bicubic(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _shared(weights: list[Expression], places: list[Expression], axis: Axis, emit: Emit) -> list[Expression]:
+def _shared(
+    emit: StableHLOBuilder, weights: list[Expression], places: list[Expression], axis: Axis
+) -> list[Expression]:
     """Returns weights of which those beyond the edge are 0, and the others share theirs."""
-    last = _last(axis, emit)
+    last = _last(emit, axis)
     inside = [
         weight.where(place.compare("GE", 0).both(place.compare("LE", last)), 0)
         for weight, place in zip(weights, places, strict=True)
@@ -153,28 +156,28 @@ def _shared(weights: list[Expression], places: list[Expression], axis: Axis, emi
     return [weight / total for weight in inside]
 
 
-def multiplied(value: Value, matrix: Value, axis: int, emit: Emit) -> Value:
+def multiplied(emit: StableHLOBuilder, value: Value, matrix: Value, axis: int) -> Value:
     """Emits images of which an axis, 1 or 2, is multiplied by a matrix of [outputs, inputs]."""
-    product = dot(value, matrix, (), [(axis, 1)], emit)
+    product = dot(emit, value, matrix, (), [(axis, 1)])
     return emit.transpose(product, (0, 3, 1, 2) if axis == 1 else (0, 1, 3, 2))
 
 
-def _area(op: Operation, emit: Emit) -> Value:
+def _area(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts products with matrices of how much of each pixel is in each pixel of the result."""
     value = emit.convert(op.operands[0], types.F32)
-    if attribute(op, "align_corners", False):
-        raise DeclinedError("it aligns corners")
+    if tf.get(op, "align_corners", False):
+        raise Declined("it aligns corners")
     for axis in axes_of(op, emit):
-        scale = _scale(op, axis, emit)
-        start = (count(axis.after, emit) * scale).spread((axis.after, 1))
-        end = ((count(axis.after, emit) + 1) * scale).spread((axis.after, 1))
-        pixels = count(axis.before, emit).spread((1, axis.before))
+        scale = _scale(emit, op, axis)
+        start = (count(emit, axis.after) * scale).spread((axis.after, 1))
+        end = ((count(emit, axis.after) + 1) * scale).spread((axis.after, 1))
+        pixels = count(emit, axis.before).spread((1, axis.before))
         weights = ((pixels + 1).minimum(end) - pixels.maximum(start)).maximum(0) / scale
-        value = multiplied(value, weights.value, axis.number, emit)
+        value = multiplied(emit, value, weights.value, axis.number)
     return value
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "ResizeArea": _area,
     "ResizeBicubic": _bicubic,
     "ResizeBilinear": _bilinear,

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import padded
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.attributes import DictionaryAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -32,19 +32,19 @@ class Combination(NamedTuple):
     """
 
     name: str
-    emit: Callable[[Value, Value, Emit], Value]
+    emit: Callable[[StableHLOBuilder, Value, Value], Value]
     initial: float
 
 
-def _add(one: Value, other: Value, emit: Emit) -> Value:
+def _add(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
     return emit.binary("add", one, other)
 
 
-def _multiply(one: Value, other: Value, emit: Emit) -> Value:
+def _multiply(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
     return emit.binary("multiply", one, other)
 
 
-def _add_powers(one: Value, other: Value, emit: Emit) -> Value:
+def _add_powers(emit: StableHLOBuilder, one: Value, other: Value) -> Value:
     """Emits the logarithm of a sum of exponentials; neither of them overflows."""
     # Two infinities have no distance.
     distance = emit.select(emit.compare("EQ", one, other), 0, emit.unary("abs", emit.binary("subtract", one, other)))
@@ -57,41 +57,41 @@ MULTIPLY = Combination("multiply", _multiply, 1)
 ADD_POWERS = Combination("add_powers", _add_powers, -math.inf)
 
 
-def scan(value: Value, axis: int, combine: Combination, emit: Emit) -> Value:
+def scan(emit: StableHLOBuilder, value: Value, axis: int, combine: Combination) -> Value:
     """Emits a running combination along an axis, with each element the last of its own.
 
     Args:
+        emit: The emitter.
         value: The value.
         axis: The axis.
         combine: How two elements are combined.
-        emit: The emitter.
     """
     dim = emit.dims(value)[axis]
     if dim < 0:
-        return _scan_open(value, axis, combine, emit)
+        return _scan_open(emit, value, axis, combine)
     distance = 1
     while distance < dim:
-        value = combine.emit(shifted(value, axis, distance, combine.initial, emit), value, emit)
+        value = combine.emit(emit, shifted(emit, value, axis, distance, combine.initial), value)
         distance *= 2
     return value
 
 
-def shifted(value: Value, axis: int, distance: int, initial: float, emit: Emit) -> Value:
+def shifted(emit: StableHLOBuilder, value: Value, axis: int, distance: int, initial: float) -> Value:
     """Emits a shift along an axis towards its end; what falls out is lost."""
     rank = len(emit.dims(value))
     low = [distance if at == axis else 0 for at in range(rank)]
-    return padded(value, low, [-each for each in low], emit.scalar(initial, types.element_of(value.type)), emit)
+    return padded(emit, value, low, [-each for each in low], emit.scalar(initial, types.element_of(value.type)))
 
 
-def _scan_open(value: Value, axis: int, combine: Combination, emit: Emit) -> Value:
+def _scan_open(emit: StableHLOBuilder, value: Value, axis: int, combine: Combination) -> Value:
     """Emits a loop over the distances: how many there are is known at run time only."""
     dims = emit.dims(value)
     rank, element = len(dims), types.element_of(value.type)
 
-    def condition(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def condition(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         return (inner.compare("LT", args[0], inner.value(inner.size(dims[axis]))),)
 
-    def body(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def body(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         distance, found = args
         double = inner.sizes.fresh(inner.value(inner.compute("multiply", inner.size(dims[axis]), 2)))
         room = inner.broadcast(
@@ -102,31 +102,31 @@ def _scan_open(value: Value, axis: int, combine: Combination, emit: Emit) -> Val
         moved = inner.one("dynamic_update_slice", (room, found, *starts), element, inner.dims(room))
         operands = (moved, inner.ints([0] * rank), inner.shape(dims), inner.ints([1] * rank))
         before = inner.one("real_dynamic_slice", operands, element, dims)
-        return inner.binary("multiply", distance, 2), combine.emit(before, found, inner)
+        return inner.binary("multiply", distance, 2), combine.emit(inner, before, found)
 
-    found = loop((emit.scalar(1, types.I32), value), condition, body, emit)[1]
+    found = loop(emit, (emit.scalar(1, types.I32), value), condition, body)[1]
     told = {"axis": IntegerAttr.get(axis, types.I64), "combine": StringAttr.get(combine.name)}
     found.op.attributes[SCAN] = DictionaryAttr.get(told)
     return found
 
 
-def _scanning(combine: Combination) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+def _scanning(combine: Combination) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
         dims, element = emit.dims(value), types.element_of(value.type)
         axis = axis_of(ints(op, 1, "the axis")[0], len(dims))
-        turn = {"dimensions": (axis,)} if attribute(op, "reverse", False) else None
+        turn = {"dimensions": (axis,)} if tf.get(op, "reverse", False) else None
         if turn:
             value = emit.one("reverse", (value,), element, dims, turn)
-        if attribute(op, "exclusive", False):
-            value = shifted(value, axis, 1, combine.initial, emit)
-        value = scan(value, axis, combine, emit)
+        if tf.get(op, "exclusive", False):
+            value = shifted(emit, value, axis, 1, combine.initial)
+        value = scan(emit, value, axis, combine)
         return emit.one("reverse", (value,), element, dims, turn) if turn else value
 
     return lower
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "Cumprod": _scanning(MULTIPLY),
     "Cumsum": _scanning(ADD),
     "CumulativeLogsumexp": _scanning(ADD_POWERS),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_number
+from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_count, require_equal
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints, number
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints, number
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -19,26 +20,26 @@ _OF_SIZES = frozenset(
     for name in ("add", "convert", "divide", "get_dimension_size", "maximum", "minimum", "multiply", "reshape")
 )
 
-# Of so many scalars it is asked how they are computed.
+# The maximum number of scalars whose producers are inspected.
 _MAX_LOOKED_AT = 64
 
 _COUNT = "the new shape must hold as many elements as the old one"
 
 
-def _shape(op: Operation, emit: Emit) -> Sequence[Value]:
+def _shape(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     shapes = [emit.shape(emit.dims(value)) for value in op.operands]
     return [emit.convert(one, types.element_of(old.type)) for one, old in zip(shapes, op.results, strict=True)]
 
 
-def _size(op: Operation, emit: Emit) -> Value:
+def _size(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.convert(emit.value(emit.product(emit.dims(op.operands[0]))), types.element_of(op.results[0].type))
 
 
-def _rank(op: Operation, emit: Emit) -> Value:
+def _rank(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.scalar(len(emit.dims(op.operands[0])), types.I32)
 
 
-def _joined(vector: Value, index: int, emit: Emit) -> Value | None:
+def _joined(emit: StableHLOBuilder, vector: Value, index: int) -> Value | None:
     """Returns the scalar that became an element of a vector."""
     owner = vector.owner
     if not isinstance(owner, Operation) or owner.name != "stablehlo.concatenate":
@@ -49,9 +50,9 @@ def _joined(vector: Value, index: int, emit: Emit) -> Value | None:
     return element.operands[0] if emit.dims(element.operands[0]) == () else None
 
 
-def pick(vector: Value, index: int, emit: Emit) -> Value:
+def pick(emit: StableHLOBuilder, vector: Value, index: int) -> Value:
     """Returns an element of a vector as a scalar of `i32`; one that was put together of scalars is taken apart."""
-    scalar = _joined(vector, index, emit)
+    scalar = _joined(emit, vector, index)
     if scalar is not None:
         return emit.convert(scalar, types.I32)
     properties = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
@@ -59,7 +60,7 @@ def pick(vector: Value, index: int, emit: Emit) -> Value:
     return emit.convert(emit.one("reshape", (part,), types.element_of(vector.type), ()), types.I32)
 
 
-def requested(op: Operation, index: int, emit: Emit) -> tuple[int, ...]:
+def requested(emit: StableHLOBuilder, op: Operation, index: int) -> tuple[int, ...]:
     """Returns the sizes that an operand holds; those that are not known get symbols.
 
     -1 stays what it is. A size that only an element of the operand tells is read from that.
@@ -67,7 +68,7 @@ def requested(op: Operation, index: int, emit: Emit) -> tuple[int, ...]:
     vector = op.operands[index]
     count = emit.dims(vector)
     if len(count) != 1 or count[0] < 0:
-        raise DeclinedError("the rank of its result is not known")
+        raise Declined("the rank of its result is not known")
     elements = emit.sizes.elements(vector) or (UNKNOWN,) * count[0]
     declared = types.shape_of(op.results[0].type)
     found = []
@@ -75,66 +76,66 @@ def requested(op: Operation, index: int, emit: Emit) -> tuple[int, ...]:
         known = -1 if declared is None else declared[at]
         if element == UNKNOWN and known >= 0 and op.name != "tf.Reshape":
             found.append(known)
-        elif element == UNKNOWN or (element < UNKNOWN and not _is_available(element, emit)):
-            found.append(emit.sizes.fresh(pick(vector, at, emit)))
+        elif element == UNKNOWN or (element < UNKNOWN and not _is_available(emit, element)):
+            found.append(emit.sizes.fresh(pick(emit, vector, at)))
         else:
             found.append(element)
     return tuple(found)
 
 
-def sizes_in(vector: Value, emit: Emit) -> list[int]:
+def sizes_in(emit: StableHLOBuilder, vector: Value) -> list[int]:
     """Returns the sizes that a vector holds, whatever they are sizes of; those that are not known get symbols.
 
     Raises:
-        DeclinedError: How many they are is not known.
+        Declined: How many they are is not known.
     """
     (count,) = emit.dims(vector)
     if count < 0:
-        raise DeclinedError("the rank of an operand is not known")
+        raise Declined("the rank of an operand is not known")
     elements = emit.sizes.elements(vector) or (UNKNOWN,) * count
     return [
-        emit.sizes.fresh(pick(vector, at, emit))
-        if element == UNKNOWN or (element < UNKNOWN and not _is_available(element, emit))
+        emit.sizes.fresh(pick(emit, vector, at))
+        if element == UNKNOWN or (element < UNKNOWN and not _is_available(emit, element))
         else element
         for at, element in enumerate(elements)
     ]
 
 
-def times(one: int, other: int, emit: Emit) -> int:
+def times(emit: StableHLOBuilder, one: int, other: int) -> int:
     """Returns the product of two sizes."""
     return emit.size_of(emit.compute("multiply", emit.size(one), emit.size(other)))
 
 
-def requested_size(scalar: Value, emit: Emit) -> int:
+def requested_size(emit: StableHLOBuilder, scalar: Value) -> int:
     """Returns the size that a scalar operand holds; one that is not known gets a symbol."""
     elements = emit.sizes.elements(scalar)
-    if elements and (elements[0] >= 0 or (elements[0] < UNKNOWN and _is_available(elements[0], emit))):
+    if elements and (elements[0] >= 0 or (elements[0] < UNKNOWN and _is_available(emit, elements[0]))):
         return elements[0]
     return emit.sizes.fresh(emit.reshape(emit.convert(scalar, types.I32), ()))
 
 
-def _is_available(dim: int, emit: Emit) -> bool:
+def _is_available(emit: StableHLOBuilder, dim: int) -> bool:
     return emit.sizes.cached(emit.block, dim) is not None or emit.sizes.place(emit.block, dim) is not None
 
 
-def _reshape(op: Operation, emit: Emit) -> Value:
+def _reshape(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     own = emit.dims(value)
     declared = types.shape_of(op.results[0].type)
     if declared is not None and -1 not in declared:
-        require_count(own, declared, _COUNT, emit)
+        require_count(emit, own, declared, _COUNT)
         return emit.reshape(value, declared)
-    dims = list(requested(op, 1, emit))
+    dims = list(requested(emit, op, 1))
     elements = emit.sizes.elements(op.operands[1]) or (UNKNOWN,) * len(dims)
     if dims.count(-1) == 1:
-        dims[dims.index(-1)] = _rest(own, dims, emit)
-    elif any(each == UNKNOWN and not _is_size(dim, emit) for each, dim in zip(elements, dims, strict=True)):
-        dims = _solved(own, dims, emit)
-    require_count(own, dims, _COUNT, emit)
+        dims[dims.index(-1)] = _rest(emit, own, dims)
+    elif any(each == UNKNOWN and not _is_size(emit, dim) for each, dim in zip(elements, dims, strict=True)):
+        dims = _solved(emit, own, dims)
+    require_count(emit, own, dims, _COUNT)
     return emit.reshape(value, dims)
 
 
-def _is_size(dim: int, emit: Emit) -> bool:
+def _is_size(emit: StableHLOBuilder, dim: int) -> bool:
     """Returns whether a number of a shape is computed of nothing but sizes, so that it is not -1."""
     pending: list[Value | int] = [emit.size(dim)]
     for scalar in pending:
@@ -151,7 +152,7 @@ def _is_size(dim: int, emit: Emit) -> bool:
     return True
 
 
-def _rest(own: Sequence[int], dims: Sequence[int], emit: Emit) -> int:
+def _rest(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int]) -> int:
     """Returns the size that makes a shape hold as many elements as another one."""
     above, below = list(map(emit.sizes.find, own)), [emit.sizes.find(dim) for dim in dims if dim != -1]
     for dim in tuple(below):
@@ -168,7 +169,7 @@ def _rest(own: Sequence[int], dims: Sequence[int], emit: Emit) -> int:
     return size if isinstance(size, int) else emit.sizes.fresh(size)
 
 
-def _solved(own: Sequence[int], dims: Sequence[int], emit: Emit) -> list[int]:
+def _solved(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int]) -> list[int]:
     """Returns a shape of which any element may turn out to be -1 at run time."""
     scalars = [emit.value(emit.size(dim)) for dim in dims]
     minus, one = emit.scalar(-1, types.I32), emit.scalar(1, types.I32)
@@ -183,15 +184,15 @@ def _solved(own: Sequence[int], dims: Sequence[int], emit: Emit) -> list[int]:
     return solved
 
 
-def _expand_dims(op: Operation, emit: Emit) -> Value:
+def _expand_dims(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = list(emit.dims(op.operands[0]))
     if constant_number(op.operands[1]) is None:
-        return emit.reshape(op.operands[0], _with_one_inserted(dims, op.operands[1], emit))
+        return emit.reshape(op.operands[0], _with_one_inserted(emit, dims, op.operands[1]))
     dims.insert(axis_of(ints(op, 1, "the axis")[0], len(dims) + 1), 1)
     return emit.reshape(op.operands[0], dims)
 
 
-def _with_one_inserted(dims: Sequence[int], axis: Value, emit: Emit) -> list[int]:
+def _with_one_inserted(emit: StableHLOBuilder, dims: Sequence[int], axis: Value) -> list[int]:
     """Returns a shape with another size, 1, at an axis that is known at run time only."""
     at = emit.reshape(emit.convert(axis, types.I32), ())
     at = emit.select(emit.compare("LT", at, 0), emit.binary("add", at, len(dims) + 1), at)
@@ -204,16 +205,16 @@ def _with_one_inserted(dims: Sequence[int], axis: Value, emit: Emit) -> list[int
     return found
 
 
-def _squeeze(op: Operation, emit: Emit) -> Value:
+def _squeeze(op: Operation, emit: StableHLOBuilder) -> Value:
     dims = emit.dims(op.operands[0])
-    axes = {axis_of(axis, len(dims)) for axis in attribute(op, "squeeze_dims", ()) or ()}
+    axes = {axis_of(axis, len(dims)) for axis in tf.get(op, "squeeze_dims", ()) or ()}
     if not axes and min(dims, default=0) < 0:
-        raise DeclinedError("it removes dimensions of size 1, and not every size is known")
+        raise Declined("it removes dimensions of size 1, and not every size is known")
     gone = axes or {axis for axis, dim in enumerate(dims) if dim == 1}
     return emit.reshape(op.operands[0], [dim for axis, dim in enumerate(dims) if axis not in gone])
 
 
-def concatenate(values: Sequence[Value], axis: int, emit: Emit) -> Value:
+def concatenate(emit: StableHLOBuilder, values: Sequence[Value], axis: int) -> Value:
     """Inserts a concatenation."""
     if len(values) == 1:
         return values[0]
@@ -227,7 +228,7 @@ def concatenate(values: Sequence[Value], axis: int, emit: Emit) -> Value:
     for shape in shapes[1:]:
         for at, (one, other) in enumerate(zip(shapes[0], shape, strict=True)):
             if at != axis:
-                require_equal(one, other, "the sizes of what is joined must be equal but for the axis", emit)
+                require_equal(emit, one, other, "the sizes of what is joined must be equal but for the axis")
     sizes = [shape[axis] for shape in shapes]
     if min(sizes) >= 0:
         dims[axis] = sum(sizes)
@@ -239,23 +240,23 @@ def concatenate(values: Sequence[Value], axis: int, emit: Emit) -> Value:
     return emit.one("concatenate", values, types.element_of(values[0].type), dims, {"dimension": axis})
 
 
-def _concat(op: Operation, emit: Emit) -> Value:
+def _concat(op: Operation, emit: StableHLOBuilder) -> Value:
     *values, _ = op.operands
     axis = axis_of(ints(op, len(values), "the axis")[0], len(emit.dims(values[0])))
-    return concatenate(values, axis, emit)
+    return concatenate(emit, values, axis)
 
 
-def _pack(op: Operation, emit: Emit) -> Value:
+def _pack(op: Operation, emit: StableHLOBuilder) -> Value:
     parts = []
     for value in op.operands:
         dims = list(emit.dims(value))
-        axis = axis_of(attribute(op, "axis", 0), len(dims) + 1)
+        axis = axis_of(tf.get(op, "axis", 0), len(dims) + 1)
         dims.insert(axis, 1)
         parts.append(emit.reshape(value, dims))
-    return concatenate(parts, axis, emit)
+    return concatenate(emit, parts, axis)
 
 
-def part(value: Value, axis: int, begin: int, end: int, emit: Emit) -> Value:
+def part(emit: StableHLOBuilder, value: Value, axis: int, begin: int, end: int) -> Value:
     """Inserts a slice of one axis of known size; the others stay whole."""
     dims = list(emit.dims(value))
     element = types.element_of(value.type)
@@ -272,21 +273,21 @@ def part(value: Value, axis: int, begin: int, end: int, emit: Emit) -> Value:
 
 
 def padded(
+    emit: StableHLOBuilder,
     value: Value,
     low: Sequence[Value | int],
     high: Sequence[Value | int],
     fill: Value,
-    emit: Emit,
     interior: Sequence[int] = (),
 ) -> Value:
     """Inserts padding, by an op whose amounts are operands if some are computed at run time.
 
     Args:
+        emit: The emitter.
         value: The value.
         low: How much is padded before each axis; less than 0 is cut off.
         high: How much is padded behind each axis.
         fill: What it is padded with, a scalar.
-        emit: The emitter.
         interior: How much is padded between the elements of each axis.
     """
     interior = tuple(interior) or (0,) * len(low)
@@ -307,54 +308,54 @@ def padded(
     return emit.one("dynamic_pad", operands, element, dims)
 
 
-def _tile(op: Operation, emit: Emit) -> Value:
+def _tile(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
-    counts, dims = sizes_in(op.operands[1], emit), emit.dims(value)
+    counts, dims = sizes_in(emit, op.operands[1]), emit.dims(value)
     wide, result = [], []
     for count, dim in zip(counts, dims, strict=True):
         wide += [count, dim]
-        result.append(dim if count == 1 else times(dim, count, emit))
+        result.append(dim if count == 1 else times(emit, dim, count))
     repeated = emit.broadcast(value, wide, range(1, 2 * len(dims), 2))
     return emit.reshape(repeated, result)
 
 
-def _broadcast_to(op: Operation, emit: Emit) -> Value:
-    dims = requested(op, 1, emit)
+def _broadcast_to(op: Operation, emit: StableHLOBuilder) -> Value:
+    dims = requested(emit, op, 1)
     return emit.broadcast(op.operands[0], emit.join(emit.dims(op.operands[0]), dims))
 
 
-def _fill(op: Operation, emit: Emit) -> Value:
-    return emit.broadcast(op.operands[1], requested(op, 0, emit))
+def _fill(op: Operation, emit: StableHLOBuilder) -> Value:
+    return emit.broadcast(op.operands[1], requested(emit, op, 0))
 
 
-def _empty(op: Operation, emit: Emit) -> Value:
+def _empty(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits zeros, which what holds anything may hold."""
-    return emit.broadcast(emit.scalar(0, types.element_of(op.results[0].type)), requested(op, 0, emit))
+    return emit.broadcast(emit.scalar(0, types.element_of(op.results[0].type)), requested(emit, op, 0))
 
 
-def _like(filled_with: int) -> Lowering:
-    def lower(op: Operation, emit: Emit) -> Value:
+def _like(filled_with: int) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         scalar = emit.scalar(filled_with, types.element_of(op.results[0].type))
         return emit.broadcast(scalar, emit.dims(op.operands[0]))
 
     return lower
 
 
-def _range(op: Operation, emit: Emit) -> Value:
+def _range(op: Operation, emit: StableHLOBuilder) -> Value:
     start, limit, step = op.operands
     element = types.element_of(start.type)
     declared = types.shape_of(op.results[0].type)
     if declared is not None and declared[0] >= 0:
         dims = declared
     elif constant_number(step) == 1 and types.numpy_dtype(element).kind in "iu":
-        dims = (_length(op, start, limit, emit),)
+        dims = (_length(emit, op, start, limit),)
     else:
-        dims = (_steps(start, limit, step, emit),)
+        dims = (_steps(emit, start, limit, step),)
     counted = emit.iota(dims, 0, element)
     return emit.binary("add", emit.binary("multiply", counted, step), start)
 
 
-def _length(op: Operation, start: Value, limit: Value, emit: Emit) -> int:
+def _length(emit: StableHLOBuilder, op: Operation, start: Value, limit: Value) -> int:
     """Returns the length of a range: the limit's symbol if it begins at 0, else the difference."""
     elements = emit.sizes.elements(limit)
     begin = tensor_data.constant_of(start)
@@ -365,7 +366,7 @@ def _length(op: Operation, start: Value, limit: Value, emit: Emit) -> int:
     return emit.sizes.fresh(emit.binary("maximum", difference, 0))
 
 
-def _steps(start: Value, limit: Value, step: Value, emit: Emit) -> int:
+def _steps(emit: StableHLOBuilder, start: Value, limit: Value, step: Value) -> int:
     """Returns the length of a range by its steps: the distance in steps, rounded up."""
     known = constant_number(step)
     if known and types.numpy_dtype(types.element_of(start.type)).kind in "iu":
@@ -382,7 +383,7 @@ def _steps(start: Value, limit: Value, step: Value, emit: Emit) -> int:
     return emit.sizes.fresh(emit.convert(rounded, types.I32))
 
 
-def _forward(op: Operation, emit: Emit) -> Sequence[Value]:
+def _forward(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return op.operands[: len(op.results)]
 
 
@@ -403,7 +404,7 @@ _FORWARDED = (
     "StopGradient",
 )
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     **dict.fromkeys(_FORWARDED, _forward),
     "BroadcastTo": _broadcast_to,
     "ConcatV2": _concat,

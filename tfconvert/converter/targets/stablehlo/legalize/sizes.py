@@ -7,19 +7,15 @@ over to the values that replace the analysed ones, and adds symbols for sizes th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.dims import UNKNOWN, symbol
+from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.ir.values import OpResult, Value
-
-# The analysis has no symbols from here on.
-_FIRST_OWN = 1 << 50
 
 Dims = tuple[int, ...]
 """Sizes: at least 0 where known, else symbols."""
@@ -32,25 +28,11 @@ class Sizes:
         symbols: What is known of the values to replace.
     """
 
-    __slots__ = (
-        "_cached",
-        "_computed",
-        "_equal",
-        "_held",
-        "_known",
-        "_numbers",
-        "_pairs",
-        "_scalars",
-        "_seen",
-        "_shapes",
-        "_symbols",
-    )
+    __slots__ = ("_cached", "_computed", "_held", "_known", "_pairs", "_scalars", "_seen", "_shapes", "_symbols")
 
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
         self._shapes: dict[Value, Dims] = {}
-        self._equal: dict[int, int] = {}
-        self._numbers = count(_FIRST_OWN)
         self._scalars: dict[int, Value] = {}
         self._seen: dict[tuple[Block | None, int], tuple[Value, int]] = {}
         self._known: set[int] = set()
@@ -61,16 +43,13 @@ class Sizes:
 
     def find(self, dim: int) -> int:
         """Returns what a size is known to be: a number, or the symbol of all that equal it."""
-        dim = self._symbols.find(dim)
-        while (other := self._equal.get(dim)) is not None:
-            dim = other
-        return dim
+        return self._symbols.find(dim)
 
     def fresh(self, scalar: Value | None = None) -> int:
         """Returns the symbol of a new size, which a scalar holds at run time; each scalar holds one."""
         if scalar in self._held:
             return self.find(self._held[scalar])
-        new = symbol(next(self._numbers))
+        new = self._symbols.known.fresh()
         if scalar is not None:
             self._scalars[new] = scalar
             self._held[scalar] = new
@@ -136,15 +115,8 @@ class Sizes:
 
     def _equate(self, one: int, other: int) -> None:
         one, other = self.find(one), self.find(other)
-        if one == other or (one >= 0 and other >= 0):
-            return
-        if one < 0 and (other >= 0 or self._is_available(other)):
-            self._equal[one] = other
-        else:
-            self._equal[other] = one
-
-    def _is_available(self, dim: int) -> bool:
-        return dim in self._scalars or dim in self._known
+        is_available = other >= 0 or other in self._scalars or other in self._known
+        self._symbols.equate(*((one, other) if is_available else (other, one)))
 
     def cached(self, block: Block, dim: int) -> Value | None:
         """Returns the scalar that holds a size already, in a block or one around it."""

@@ -1,4 +1,4 @@
-"""Slices: with strides and masks, by begin and size, reversed, rolled."""
+"""Slices, with strides and masks, by begin and size, reversed and rolled; and splits."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.targets.stablehlo.legalize.constraints import require_within
-from tfconvert.converter.targets.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, axes_of, ints
+from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require, require_equal, require_within
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
-from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, pick
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -23,7 +24,7 @@ class _Entry(NamedTuple):
 
     Attributes:
         begin: The first index, `None` if it is as far out as the step allows.
-        end: The index before which it ends, `None` likewise.
+        end: The index before which it ends, or `None`.
         step: The step, a value if it is known at run time only.
         shrinks: Whether the axis is gone afterwards.
     """
@@ -51,10 +52,10 @@ class _Taken(NamedTuple):
     size: int
 
 
-def _entries(op: Operation, rank: int, emit: Emit) -> tuple[list[_Entry], list[int]]:
+def _entries(emit: StableHLOBuilder, op: Operation, rank: int) -> tuple[list[_Entry], list[int]]:
     """Returns an entry for each axis, and the result's layout: -1 for a new axis, else the axis that it is."""
     steps = _steps(op, emit)
-    masks = {name: attribute(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+    masks = {name: tf.get(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
 
     def has(name: str, at: int) -> bool:
         return bool(masks[name] >> at & 1)
@@ -70,8 +71,8 @@ def _entries(op: Operation, rank: int, emit: Emit) -> tuple[list[_Entry], list[i
         elif has("new_axis", at):
             layout.append(-1)
         else:
-            begin = None if has("begin", at) else _bound(op.operands[1], at, emit)
-            end = None if has("end", at) else _bound(op.operands[2], at, emit)
+            begin = None if has("begin", at) else _bound(emit, op.operands[1], at)
+            end = None if has("end", at) else _bound(emit, op.operands[2], at)
             shrinks = has("shrink_axis", at)
             if not shrinks:
                 layout.append(len(entries))
@@ -84,26 +85,26 @@ def _entries(op: Operation, rank: int, emit: Emit) -> tuple[list[_Entry], list[i
     return entries, layout
 
 
-def _steps(op: Operation, emit: Emit) -> Sequence[Bound]:
+def _steps(op: Operation, emit: StableHLOBuilder) -> Sequence[Bound]:
     """Returns the steps, numbers where they are known."""
     known = constant_ints(op.operands[3])
     if known is not None:
         return known
     (count,) = emit.dims(op.operands[3])
     if count < 0:
-        raise DeclinedError("the number of its strides is not known")
-    return [pick(op.operands[3], at, emit) for at in range(count)]
+        raise Declined("the number of its strides is not known")
+    return [pick(emit, op.operands[3], at) for at in range(count)]
 
 
-def _bound(vector: Value, at: int, emit: Emit) -> Bound:
+def _bound(emit: StableHLOBuilder, vector: Value, at: int) -> Bound:
     elements = emit.sizes.elements(vector)
     known = None if elements is None else elements[at]
     if known is not None and known > -(1 << 63):
         return known
-    return pick(vector, at, emit)
+    return pick(emit, vector, at)
 
 
-def _taken(entry: _Entry, dim: int, emit: Emit) -> _Taken:
+def _taken(emit: StableHLOBuilder, entry: _Entry, dim: int) -> _Taken:
     """Returns the part of an axis that an entry with a known step takes."""
     assert isinstance(entry.step, int)
     if entry.begin is None and entry.end is None and abs(entry.step) == 1:
@@ -117,10 +118,10 @@ def _taken(entry: _Entry, dim: int, emit: Emit) -> _Taken:
             return _Taken(0, 0, 1, False, 0)
         low, high = min(indices), max(indices)
         return _Taken(low, high + 1, abs(entry.step), entry.step < 0, len(indices))
-    return _taken_at_run_time(entry, dim, entry.step, emit)
+    return _taken_at_run_time(emit, entry, dim, entry.step)
 
 
-def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
+def _stepped(emit: StableHLOBuilder, value: Value, axis: int, entry: _Entry) -> Value:
     """Emits the elements of an axis that an entry takes, from their indices."""
     size = emit.value(emit.size(emit.dims(value)[axis]))
     step = emit.value(entry.step)
@@ -134,7 +135,7 @@ def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
         if bound is None:
             ends.append(emit.select(is_back, *default))
         else:
-            at = emit.value(_from_start(bound, size, emit))
+            at = emit.value(_from_start(emit, bound, size))
             ends.append(emit.binary("maximum", emit.binary("minimum", at, highest), lowest))
     distance = emit.binary("subtract", ends[1], ends[0])
     width = emit.unary("abs", step)
@@ -142,16 +143,16 @@ def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
     count = emit.binary("divide", emit.binary("subtract", emit.binary("add", reached, width), 1), width)
     length = emit.size_of(emit.binary("maximum", count, 0))
     places = emit.binary("multiply", emit.iota((length,), 0, types.I32), step)
-    return gather(value, emit.binary("add", places, ends[0]), axis, 0, emit)
+    return gather(emit, value, emit.binary("add", places, ends[0]), axis, 0)
 
 
-def _taken_at_run_time(entry: _Entry, dim: int, step: int, emit: Emit) -> _Taken:
+def _taken_at_run_time(emit: StableHLOBuilder, entry: _Entry, dim: int, step: int) -> _Taken:
     size = emit.size(dim)
     if entry.shrinks:
-        start = _from_start(entry.begin or 0, size, emit)
+        start = _from_start(emit, entry.begin or 0, size)
         return _Taken(start, emit.compute("add", start, 1), 1, False, 1)
-    start = 0 if entry.begin is None else _clamped(entry.begin, size, emit)
-    limit = size if entry.end is None else _clamped(entry.end, size, emit)
+    start = 0 if entry.begin is None else _clamped(emit, entry.begin, size)
+    limit = size if entry.end is None else _clamped(emit, entry.end, size)
     length = emit.compute("subtract", limit, start)
     if start != 0:
         length = emit.compute("maximum", length, 0)
@@ -160,7 +161,7 @@ def _taken_at_run_time(entry: _Entry, dim: int, step: int, emit: Emit) -> _Taken
     return _Taken(start, limit, step, False, emit.size_of(length))
 
 
-def _from_start(index: Bound, size: Bound, emit: Emit) -> Bound:
+def _from_start(emit: StableHLOBuilder, index: Bound, size: Bound) -> Bound:
     """Returns an index counted from the start of an axis."""
     if isinstance(index, int):
         return index if index >= 0 else emit.compute("add", size, index)
@@ -168,13 +169,13 @@ def _from_start(index: Bound, size: Bound, emit: Emit) -> Bound:
     return emit.select(is_negative, emit.value(emit.compute("add", index, size)), index)
 
 
-def _clamped(index: Bound, size: Bound, emit: Emit) -> Bound:
+def _clamped(emit: StableHLOBuilder, index: Bound, size: Bound) -> Bound:
     """Returns a bound counted from the start of an axis, and within it."""
-    bound = emit.compute("minimum", _from_start(index, size, emit), size)
+    bound = emit.compute("minimum", _from_start(emit, index, size), size)
     return bound if isinstance(index, int) and index >= 0 else emit.compute("maximum", bound, 0)
 
 
-def sliced(value: Value, parts: Sequence[_Taken], emit: Emit) -> Value:
+def sliced(emit: StableHLOBuilder, value: Value, parts: Sequence[_Taken]) -> Value:
     """Inserts a slice, static where every bound and every size is known."""
     dims, element = emit.dims(value), types.element_of(value.type)
     result = [part.size for part in parts]
@@ -197,31 +198,31 @@ def sliced(value: Value, parts: Sequence[_Taken], emit: Emit) -> Value:
 
 
 def from_to(
-    value: Value, axis: int, begin: Bound, end: Bound, emit: Emit, step: int = 1, count: int | None = None
+    emit: StableHLOBuilder, value: Value, axis: int, begin: Bound, end: Bound, step: int = 1, count: int | None = None
 ) -> Value:
     """Inserts a slice of one axis between bounds within it, with a step; the others stay whole.
 
     Args:
+        emit: The emitter.
         value: The value.
         axis: The axis.
         begin: The first index.
         end: The index before which it ends.
-        emit: The emitter.
         step: The step.
         count: How many elements it takes, if that is not the difference of the bounds.
     """
     parts = [_Taken(0, emit.size(dim), 1, False, dim) for dim in emit.dims(value)]
     taken = emit.size_of(emit.compute("subtract", end, begin)) if count is None else count
     parts[axis] = _Taken(begin, end, step, False, taken)
-    return sliced(value, parts, emit)
+    return sliced(emit, value, parts)
 
 
-def _strided_slice(op: Operation, emit: Emit) -> Value:
+def _strided_slice(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
-    entries, layout = _entries(op, len(dims), emit)
+    entries, layout = _entries(emit, op, len(dims))
     if len(entries) != len(dims):
-        raise DeclinedError("it has more indices than its operand has dimensions")
+        raise Declined("it has more indices than its operand has dimensions")
     elements = emit.sizes.elements(op.results[0])
     if elements is not None and types.element_of(op.results[0].type) == types.I32 and len(dims) == 1:
         sizes = [each for each in elements if each >= 0 or emit.sizes.place(emit.block, each) is not None]
@@ -231,17 +232,17 @@ def _strided_slice(op: Operation, emit: Emit) -> Value:
     parts = []
     for axis, entry in enumerate(entries):
         if entry.is_gathered(dims[axis]):
-            value, entry = _stepped(value, axis, entry, emit), _Entry()
-        parts.append(_taken(entry, emit.dims(value)[axis], emit))
-    result = sliced(value, parts, emit)
+            value, entry = _stepped(emit, value, axis, entry), _Entry()
+        parts.append(_taken(emit, entry, emit.dims(value)[axis]))
+    result = sliced(emit, value, parts)
     return emit.reshape(result, [1 if axis < 0 else parts[axis].size for axis in layout])
 
 
-def _slice(op: Operation, emit: Emit) -> Value:
+def _slice(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     parts = []
     for axis, dim in enumerate(emit.dims(value)):
-        begin, size = (_bound(op.operands[index], axis, emit) for index in (1, 2))
+        begin, size = (_bound(emit, op.operands[index], axis) for index in (1, 2))
         if begin == 0 and size in (-1, dim):
             parts.append(_Taken(0, emit.size(dim), 1, False, dim))
             continue
@@ -254,49 +255,49 @@ def _slice(op: Operation, emit: Emit) -> Value:
                 limit = emit.select(whole, emit.value(emit.size(dim)), emit.value(limit))
             rest = emit.compute("subtract", limit, begin)
             length = rest if isinstance(rest, int) else emit.sizes.fresh(rest)
-        require_within(begin, limit, dim, "the slice must lie within its operand", emit)
+        require_within(emit, begin, limit, dim, "the slice must lie within its operand")
         parts.append(_Taken(begin, limit, 1, False, length))
-    return sliced(value, parts, emit)
+    return sliced(emit, value, parts)
 
 
-def _reverse(op: Operation, emit: Emit) -> Value:
+def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     properties = {"dimensions": axes_of(op, 1, len(dims))}
     return emit.one("reverse", (value,), types.element_of(value.type), dims, properties)
 
 
-def _cut(op: Operation, emit: Emit) -> Value:
+def _cut(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts a slice of constant sizes at indices, which StableHLO clamps as this op does."""
     value = op.operands[0]
     sizes = ints(op, 2, "the sizes")
-    starts = [pick(op.operands[1], axis, emit) for axis in range(len(sizes))]
+    starts = [pick(emit, op.operands[1], axis) for axis in range(len(sizes))]
     element = types.element_of(value.type)
     return emit.one("dynamic_slice", (value, *starts), element, sizes, {"slice_sizes": sizes})
 
 
-def _strided_update(op: Operation, emit: Emit) -> Value:
+def _strided_update(op: Operation, emit: StableHLOBuilder) -> Value:
     """Writes a tensor over the elements that a slice takes."""
     value, update = op.operands[0], op.operands[-1]
     dims = emit.dims(value)
-    entries, _ = _entries(op, len(dims), emit)
+    entries, _ = _entries(emit, op, len(dims))
     if any(entry.is_gathered(dim) for entry, dim in zip(entries, dims, strict=True)):
-        raise DeclinedError("it goes backwards, or in strides that are not constant")
-    parts = [_taken(entry, dim, emit) for entry, dim in zip(entries, dims, strict=True)]
-    sizes = [part.size for part in parts]
+        raise Declined("it goes backwards, or in strides that are not constant")
+    parts = [_taken(emit, entry, dim) for entry, dim in zip(entries, dims, strict=True)]
+    sizes = [each.size for each in parts]
     columns = []
-    for axis, part in enumerate(parts):
-        start, step = part.start, part.step
-        if part.reverses:
+    for axis, each in enumerate(parts):
+        start, step = each.start, each.step
+        if each.reverses:
             start = emit.compute(
-                "add", start, emit.compute("multiply", emit.compute("add", emit.size(part.size), -1), step)
+                "add", start, emit.compute("multiply", emit.compute("add", emit.size(each.size), -1), step)
             )
             step = -step
         places = emit.binary("multiply", emit.iota(sizes, axis, types.I32), step)
         columns.append(emit.reshape(emit.binary("add", places, emit.value(start)), (*sizes, 1)))
-    indices = concatenate(columns, len(sizes), emit)
+    indices = concatenate(emit, columns, len(sizes))
     wide = emit.broadcast(update, _shrunk(entries, sizes))
-    return scatter("", indices, emit.reshape(wide, sizes), value, emit)
+    return scatter(emit, "", indices, emit.reshape(wide, sizes), value)
 
 
 def _shrunk(entries: Sequence[_Entry], sizes: Sequence[int]) -> list[int]:
@@ -304,15 +305,15 @@ def _shrunk(entries: Sequence[_Entry], sizes: Sequence[int]) -> list[int]:
     return [size for entry, size in zip(entries, sizes, strict=True) if not entry.shrinks]
 
 
-def _update(op: Operation, emit: Emit) -> Value:
+def _update(op: Operation, emit: StableHLOBuilder) -> Value:
     """Inserts an update at indices, which StableHLO clamps as this op does."""
     value, update, indices = op.operands
     dims = emit.dims(value)
-    starts = [pick(indices, axis, emit) for axis in range(len(dims))]
+    starts = [pick(emit, indices, axis) for axis in range(len(dims))]
     return emit.one("dynamic_update_slice", (value, update, *starts), types.element_of(value.type), dims)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+SLICES: Mapping[str, Rewrite] = {
     "ReverseV2": _reverse,
     "Slice": _slice,
     "StridedSlice": _strided_slice,
@@ -320,3 +321,69 @@ LOWERINGS: Mapping[str, Lowering] = {
     "XlaDynamicSlice": _cut,
     "XlaDynamicUpdateSlice": _update,
 }
+
+
+def _parts(emit: StableHLOBuilder, value: Value, axis: int, sizes: Sequence[Value | int]) -> list[Value]:
+    """Emits parts of sizes, one after the other; the sizes add up to that of the axis."""
+    found = []
+    begin: Value | int = 0
+    is_known = emit.dims(value)[axis] >= 0
+    for size in sizes:
+        end = emit.compute("add", begin, size)
+        if is_known and isinstance(begin, int) and isinstance(end, int):
+            found.append(part(emit, value, axis, begin, end))
+        else:
+            found.append(from_to(emit, value, axis, begin, end, count=emit.size_of(size)))
+        begin = end
+    return found
+
+
+def _split(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    value, count = op.operands[1], len(op.results)
+    dims = emit.dims(value)
+    axis = axis_of(ints(op, 0, "the axis")[0], len(dims))
+    size = emit.compute("divide", emit.size(dims[axis]), count)
+    if dims[axis] < 0 and count > 1:
+        whole = emit.value(emit.compute("multiply", size, count))
+        holds = emit.compare("EQ", whole, emit.value(emit.size(dims[axis])))
+        require(emit, holds, f"the size that is split must be a multiple of {count}")
+    return _parts(emit, value, axis, [size] * count)
+
+
+def _split_by_sizes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    value = op.operands[0]
+    dims = emit.dims(value)
+    axis = axis_of(ints(op, 2, "the axis")[0], len(dims))
+    whole = emit.size(dims[axis])
+    known = constant_ints(op.operands[1])
+    if known is None:
+        sizes = _computed_sizes(emit, op.operands[1], len(op.results), whole)
+    elif -1 in known:
+        rest = emit.compute("subtract", whole, sum(known) + 1)
+        sizes = [rest if size < 0 else size for size in known]
+    else:
+        require_equal(emit, dims[axis], sum(known), "the sizes of the parts must add up to the size that is split")
+        sizes = list(known)
+    return _parts(emit, value, axis, sizes)
+
+
+def _computed_sizes(emit: StableHLOBuilder, vector: Value, count: int, whole: Value | int) -> list[Value | int]:
+    """Returns sizes of which any may turn out to be -1 at run time."""
+    asked = [emit.convert(pick(emit, vector, at), types.I32) for at in range(count)]
+    total: Value | int = 0
+    for size in asked:
+        total = emit.compute("add", total, size)
+    rest = emit.value(emit.compute("subtract", whole, emit.compute("add", total, 1)))
+    return [emit.select(emit.compare("LT", size, 0), rest, size) for size in asked]
+
+
+def _unpack(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    value, count = op.operands[0], len(op.results)
+    dims = emit.dims(value)
+    axis = axis_of(tf.get(op, "axis", 0), len(dims))
+    require_equal(emit, dims[axis], count, f"what is taken apart must have {count} slices")
+    left = [*dims[:axis], *dims[axis + 1 :]]
+    return [emit.reshape(each, left) for each in _parts(emit, value, axis, [1] * count)]
+
+
+SPLITS: Mapping[str, Rewrite] = {"Split": _split, "SplitV": _split_by_sizes, "Unpack": _unpack}

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_number
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import part, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _top_k(op: Operation, emit: Emit) -> Sequence[Value]:
+def _top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value = op.operands[0]
     *outer, last = emit.dims(value)
-    count = requested_size(op.operands[1], emit) if len(op.operands) > 1 else int(attribute(op, "k"))
+    count = requested_size(emit, op.operands[1]) if len(op.operands) > 1 else int(tf.get(op, "k"))
     element = types.element_of(value.type)
     if count >= 0:
         dims = (*outer, count)
@@ -28,13 +28,13 @@ def _top_k(op: Operation, emit: Emit) -> Sequence[Value]:
             emit.sizes.note(result, dims)
     else:
         places = emit.iota((*outer, last), len(outer), types.I32)
-        found = sort((value, places), len(outer), "GT", emit)
+        found = sort(emit, (value, places), len(outer), "GT")
         if count != last:
-            found = [first(each, len(outer), count, emit) for each in found]
+            found = [first(emit, each, len(outer), count) for each in found]
     return found[0], emit.convert(found[1], types.element_of(op.results[1].type))
 
 
-def first(value: Value, axis: int, count: int, emit: Emit) -> Value:
+def first(emit: StableHLOBuilder, value: Value, axis: int, count: int) -> Value:
     """Emits a slice of the first elements along an axis, as many as a size says."""
     dims = list(emit.dims(value))
     dims[axis] = count
@@ -42,39 +42,39 @@ def first(value: Value, axis: int, count: int, emit: Emit) -> Value:
     return emit.one("real_dynamic_slice", operands, types.element_of(value.type), dims)
 
 
-def _approximate_top_k(op: Operation, emit: Emit) -> Sequence[Value]:
+def _approximate_top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits exact results, which approximate ones may be."""
     value = op.operands[0]
     dims = emit.dims(value)
-    axis = int(attribute(op, "reduction_dimension", -1)) % len(dims)
+    axis = int(tf.get(op, "reduction_dimension", -1)) % len(dims)
     order = [*(at for at in range(len(dims)) if at != axis), axis]
     moved = emit.transpose(value, order)
-    direction = "GT" if attribute(op, "is_max_k", True) else "LT"
+    direction = "GT" if tf.get(op, "is_max_k", True) else "LT"
     places = emit.iota(emit.dims(moved), len(dims) - 1, types.I32)
-    found = sort((moved, places), len(dims) - 1, direction, emit)
+    found = sort(emit, (moved, places), len(dims) - 1, direction)
     back = [order.index(at) for at in range(len(dims))]
-    count = int(attribute(op, "k"))
-    return [emit.transpose(part(each, len(dims) - 1, 0, count, emit), back) for each in found]
+    count = int(tf.get(op, "k"))
+    return [emit.transpose(part(emit, each, len(dims) - 1, 0, count), back) for each in found]
 
 
-def _nth_element(op: Operation, emit: Emit) -> Value:
+def _nth_element(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
     last = len(dims) - 1
-    direction = "GT" if attribute(op, "reverse", False) else "LT"
-    (ordered,) = sort((value,), last, direction, emit)
+    direction = "GT" if tf.get(op, "reverse", False) else "LT"
+    (ordered,) = sort(emit, (value,), last, direction)
     index = constant_number(op.operands[1])
     if index is not None:
-        return emit.reshape(part(ordered, last, int(index), int(index) + 1, emit), dims[:last])
+        return emit.reshape(part(emit, ordered, last, int(index), int(index) + 1), dims[:last])
     is_it = emit.compare("EQ", emit.iota(dims, last, types.I32), emit.convert(op.operands[1], types.I32))
     return emit.reduce("add", emit.select(is_it, ordered, 0), (last,), 0)
 
 
-def _in_top_k(op: Operation, emit: Emit) -> Value:
+def _in_top_k(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits whether fewer than k predictions are above the target's, all of them finite."""
     predictions, targets = op.operands[:2]
     dims, index = emit.dims(predictions), types.element_of(targets.type)
-    count = op.operands[2] if len(op.operands) > 2 else emit.scalar(int(attribute(op, "k")), index)
+    count = op.operands[2] if len(op.operands) > 2 else emit.scalar(int(tf.get(op, "k")), index)
     is_target = emit.compare("EQ", emit.iota(dims, 1, index), emit.broadcast(targets, dims, (0,)))
     of_target = emit.reduce("add", emit.select(is_target, predictions, 0), (1,), 0)
     is_above = emit.compare("GT", predictions, emit.broadcast(of_target, dims, (0,)))
@@ -84,10 +84,10 @@ def _in_top_k(op: Operation, emit: Emit) -> Value:
     return emit.binary("and", known, emit.compare("LT", above, count))
 
 
-def _bound(direction: str) -> Lowering:
+def _bound(direction: str) -> Rewrite:
     """Returns a lowering that counts, for each value, the sorted numbers that are below it."""
 
-    def lower(op: Operation, emit: Emit) -> Value:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         numbers, values = op.operands
         rows, size = emit.dims(numbers)
         count = emit.dims(values)[1]
@@ -99,10 +99,10 @@ def _bound(direction: str) -> Lowering:
     return lower
 
 
-def _bucketize(op: Operation, emit: Emit) -> Value:
+def _bucketize(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     dims, element = emit.dims(value), types.element_of(value.type)
-    boundaries = [float(each) for each in attribute(op, "boundaries", ())]
+    boundaries = [float(each) for each in tf.get(op, "boundaries", ())]
     if not boundaries:
         return emit.broadcast(emit.scalar(0, types.I32), dims)
     # Integers are compared as floats: boundaries need not be integers.
@@ -114,7 +114,7 @@ def _bucketize(op: Operation, emit: Emit) -> Value:
     return emit.reduce("add", emit.convert(is_reached, types.I32), (len(dims),), 0)
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "ApproxTopK": _approximate_top_k,
     "Bucketize": _bucketize,
     "InTopK": _in_top_k,

@@ -16,11 +16,11 @@ import numpy as np
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import change_signature
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, update_function_type
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.resource_ops.initial_values import ASSIGN, HANDLE, variable_name
 from tfconvert.schema.dialects.call_interfaces import LOOPS
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -66,9 +66,7 @@ class StateCarrier:
     def __init__(self, module: ModuleOp, kinds: Mapping[str, TensorType]) -> None:
         self._kinds = kinds
         self._calls = Calls(module)
-        self._order = [
-            each for each in symbol_table.callees_first(symbol_table.functions_of(module)) if each.body.blocks
-        ]
+        self._order = [each for each in symbol_table.callees_first(functions_of(module)) if each.body.blocks]
         own: dict[Block, _Uses] = {}
         self._of_op: dict[Operation, _Uses] = {}
         for function in self._order:
@@ -154,11 +152,11 @@ class StateCarrier:
             value = op.operands[1]
             if value.type != self._kinds[name]:
                 # Its shape is the variable's, but not known to be: values that are carried have one type.
-                insert = Builder(op)
+                insert = TFBuilder(op)
                 value = insert.tf("Reshape", (value, insert.ints(self._kinds[name].shape)), self._kinds[name])
             held[name] = value
         else:
-            op.results[0].replace_all_uses_with(Builder(op).constant(np.array(True)))
+            op.results[0].replace_all_uses_with(TFBuilder(op).constant(np.array(True)))
         erase(op)
 
 

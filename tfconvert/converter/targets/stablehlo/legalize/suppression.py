@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.emit import Emit, least
-from tfconvert.converter.targets.stablehlo.legalize.entry import Lowering, attribute, number
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop, sort
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.sorting import first
-from tfconvert.schema.dialects import types
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-Overlap = Callable[[Value, Emit], Value]
+Overlap = Callable[[StableHLOBuilder, Value], Value]
 """Emits how much the chosen box overlaps each one, from a mask with one true element in each row."""
 
 
@@ -47,7 +47,7 @@ class _Chosen(NamedTuple):
     scores: Value
 
 
-def _choose(scores: Value, overlap: Overlap, room: int, terms: _Terms, emit: Emit) -> _Chosen:
+def _choose(emit: StableHLOBuilder, scores: Value, overlap: Overlap, room: int, terms: _Terms) -> _Chosen:
     """Emits the loop; all dimensions of the scores but the last are apart from each other."""
     dims = emit.dims(scores)
     outer, last = dims[:-1], len(dims) - 1
@@ -60,11 +60,11 @@ def _choose(scores: Value, overlap: Overlap, room: int, terms: _Terms, emit: Emi
     found = emit.broadcast(nothing, wide, ())
     most = emit.size(room)
 
-    def condition(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def condition(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         is_left = inner.reduce("or", inner.compare("GT", args[1], terms.score), range(len(dims)), 0)
         return (inner.binary("and", inner.compare("LT", args[0], inner.value(most)), is_left),)
 
-    def body(inner: Emit, args: Sequence[Value]) -> Sequence[Value]:
+    def body(inner: StableHLOBuilder, args: Sequence[Value]) -> Sequence[Value]:
         step, left, places, best = args
         highest = inner.reduce("maximum", left, (last,), -math.inf)
         counted = inner.iota(dims, last, types.I32)
@@ -72,23 +72,23 @@ def _choose(scores: Value, overlap: Overlap, room: int, terms: _Terms, emit: Emi
         size = inner.value(inner.size(dims[-1]))
         place = inner.reduce("minimum", inner.select(is_highest, counted, size), (last,), (1 << 31) - 1)
         is_it = inner.compare("EQ", counted, inner.broadcast(place, dims, range(last)))
-        lowered = _lowered(left, overlap(is_it, inner), terms, inner)
+        lowered = _lowered(inner, left, overlap(inner, is_it), terms)
         return (
             inner.binary("add", step, 1),
             inner.select(is_it, nothing, lowered),
-            _written(places, place, step, inner),
-            _written(best, highest, step, inner),
+            _written(inner, places, place, step),
+            _written(inner, best, highest, step),
         )
 
     carried = (emit.scalar(0, types.I32), scores, indices, found)
-    steps, _, places, best = loop(carried, condition, body, emit)
+    steps, _, places, best = loop(emit, carried, condition, body)
     return _Chosen(steps, places, best)
 
 
-def _written(room: Value, column: Value, step: Value, emit: Emit) -> Value:
+def _written(emit: StableHLOBuilder, room: Value, column: Value, step: Value) -> Value:
     """Emits an update of one element of each row.
 
-    The room is small: chosen from anew it costs little, and there is no slice that could reach out of it.
+    The room is small: to choose from it again costs little, and there is no slice that could reach out of it.
     """
     dims = emit.dims(room)
     last = len(dims) - 1
@@ -96,7 +96,7 @@ def _written(room: Value, column: Value, step: Value, emit: Emit) -> Value:
     return emit.select(is_there, emit.broadcast(column, dims, range(last)), room)
 
 
-def _lowered(scores: Value, overlaps: Value, terms: _Terms, emit: Emit) -> Value:
+def _lowered(emit: StableHLOBuilder, scores: Value, overlaps: Value, terms: _Terms) -> Value:
     """Emits the scores after a box was chosen; those that are too low by now are not heard of again."""
     is_much = emit.compare("GT", overlaps, terms.overlap)
     nothing = emit.scalar(-math.inf, types.element_of(scores.type))
@@ -114,7 +114,7 @@ def _lowered(scores: Value, overlaps: Value, terms: _Terms, emit: Emit) -> Value
     return soft if known is not None else emit.select(emit.compare("GT", terms.sigma, 0), soft, hard)
 
 
-def _of_corners(corners: Sequence[Value], emit: Emit) -> Overlap:
+def _of_corners(emit: StableHLOBuilder, corners: Sequence[Value]) -> Overlap:
     """Returns how boxes overlap, as parts of their unions; any two opposite corners make a box."""
     top, left, bottom, right = corners
     near = emit.binary("minimum", top, bottom), emit.binary("minimum", left, right)
@@ -123,7 +123,7 @@ def _of_corners(corners: Sequence[Value], emit: Emit) -> Overlap:
     area = emit.binary("multiply", *sides)
     last = len(emit.dims(area)) - 1
 
-    def overlap(is_it: Value, inner: Emit) -> Value:
+    def overlap(inner: StableHLOBuilder, is_it: Value) -> Value:
         dims = inner.dims(is_it)
 
         def own(value: Value) -> Value:
@@ -144,56 +144,56 @@ def _of_corners(corners: Sequence[Value], emit: Emit) -> Overlap:
     return overlap
 
 
-def _corners(boxes: Value, emit: Emit) -> list[Value]:
+def _corners(emit: StableHLOBuilder, boxes: Value) -> list[Value]:
     """Returns the four numbers of each box."""
     dims = emit.dims(boxes)
-    return [emit.reshape(part(boxes, len(dims) - 1, at, at + 1, emit), dims[:-1]) for at in range(4)]
+    return [emit.reshape(part(emit, boxes, len(dims) - 1, at, at + 1), dims[:-1]) for at in range(4)]
 
 
 def _of_table(table: Value) -> Overlap:
-    def overlap(is_it: Value, emit: Emit) -> Value:
+    def overlap(emit: StableHLOBuilder, is_it: Value) -> Value:
         row = emit.broadcast(is_it, emit.dims(table), (0,))
         return emit.reduce("add", emit.select(row, table, 0), (0,), 0)
 
     return overlap
 
 
-def _terms(op: Operation, emit: Emit) -> _Terms:
+def _terms(op: Operation, emit: StableHLOBuilder) -> _Terms:
     """Returns the terms; thresholds that an op doesn't have let everything pass."""
     element = types.element_of(op.operands[1].type)
     numbers = [emit.convert(emit.reshape(each, ()), element) for each in op.operands[3:]]
     if not numbers:
         numbers = [emit.scalar(float(getattr(op.properties.get("iou_threshold"), "value", 0.5)), element)]
     if len(numbers) == 1:
-        numbers.append(emit.scalar(least(element), element))
+        numbers.append(emit.scalar(types.lowest_finite(element), element))
     return _Terms(*numbers[:3])
 
 
-def _suppress(op: Operation, emit: Emit) -> Sequence[Value]:
+def _suppress(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     boxes, scores = op.operands[:2]
-    wanted = requested_size(op.operands[2], emit)
-    is_padded = bool(attribute(op, "pad_to_max_output_size", False))
+    wanted = requested_size(emit, op.operands[2])
+    is_padded = bool(tf.get(op, "pad_to_max_output_size", False))
     (size,) = emit.dims(scores)
     own = emit.dims(boxes)
-    require_equal(own[0], size, "there must be as many scores as boxes", emit)
+    require_equal(emit, own[0], size, "there must be as many scores as boxes")
     room = wanted if is_padded else emit.size_of(emit.compute("minimum", emit.size(wanted), emit.size(size)))
     if op.name == "tf.NonMaxSuppressionWithOverlaps":
-        require_equal(own[1], size, "there must be as many scores as boxes", emit)
+        require_equal(emit, own[1], size, "there must be as many scores as boxes")
         overlap = _of_table(emit.reshape(boxes, (size, size)))
     else:
-        overlap = _of_corners(_corners(emit.reshape(boxes, (size, 4)), emit), emit)
-    found = _choose(scores, overlap, room, _terms(op, emit), emit)
+        overlap = _of_corners(emit, _corners(emit, emit.reshape(boxes, (size, 4))))
+    found = _choose(emit, scores, overlap, room, _terms(op, emit))
     is_taken = emit.compare("LT", emit.iota((room,), 0, types.I32), found.steps)
     results = [found.indices]
     if op.name == "tf.NonMaxSuppressionV5":
         results.append(emit.select(is_taken, found.scores, 0))
     if not is_padded:
         count = emit.sizes.fresh(found.steps)
-        results = [first(each, 0, count, emit) for each in results]
+        results = [first(emit, each, 0, count) for each in results]
     return [*results, found.steps][: len(op.results)]
 
 
-def _combined(op: Operation, emit: Emit) -> Sequence[Value]:
+def _combined(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the choice for each class of each image, of which the best are taken together."""
     boxes, scores = op.operands[:2]
     each, total = (int(number(op, at, "the number of boxes")) for at in (2, 3))
@@ -202,32 +202,32 @@ def _combined(op: Operation, emit: Emit) -> Sequence[Value]:
     dims = (batch, classes, size)
     turned = emit.transpose(boxes, (3, 0, 2, 1))
     corners = [
-        emit.broadcast(emit.reshape(part(turned, 0, at, at + 1, emit), (batch, emit.dims(boxes)[2], size)), dims)
+        emit.broadcast(emit.reshape(part(emit, turned, 0, at, at + 1), (batch, emit.dims(boxes)[2], size)), dims)
         for at in range(4)
     ]
-    chosen = _choose(emit.transpose(scores, (0, 2, 1)), _of_corners(corners, emit), each, terms, emit)
+    chosen = _choose(emit, emit.transpose(scores, (0, 2, 1)), _of_corners(emit, corners), each, terms)
     count = emit.size_of(emit.compute("multiply", emit.size(classes), each))
     # Of what is chosen, each class's places come one after the other.
-    places = [gather(edge, chosen.indices, 2, 2, emit) for edge in corners]
+    places = [gather(emit, edge, chosen.indices, 2, 2) for edge in corners]
     numbers = emit.convert(emit.iota((batch, classes, each), 1, types.I32), types.F32)
     flat = [emit.reshape(value, (batch, count)) for value in (chosen.scores, numbers, *places)]
-    room = min(total, count) if attribute(op, "pad_per_class", False) and count >= 0 else total
+    room = min(total, count) if tf.get(op, "pad_per_class", False) and count >= 0 else total
     if count < 0 or room > count:
         flat = [
-            padded(value, (0, 0), (0, room), emit.scalar(fill, types.F32), emit)
+            padded(emit, value, (0, 0), (0, room), emit.scalar(fill, types.F32))
             for value, fill in zip(flat, (-math.inf, *[0.0] * 5), strict=True)
         ]
-    best, *others = (part(value, 1, 0, room, emit) for value in sort(flat, 1, "GT", emit))
+    best, *others = (part(emit, value, 1, 0, room) for value in sort(emit, flat, 1, "GT"))
     is_there = emit.compare("GT", best, terms.score)
     best, number_of, *edges = (emit.select(is_there, value, 0) for value in (best, *others))
-    if attribute(op, "clip_boxes", True):
+    if tf.get(op, "clip_boxes", True):
         edges = [emit.binary("minimum", emit.binary("maximum", edge, 0), 1) for edge in edges]
     taken = emit.reduce("add", emit.convert(is_there, types.I32), (1,), 0)
     columns = [emit.reshape(edge, (*emit.dims(edge), 1)) for edge in edges]
-    return concatenate(columns, 2, emit), best, number_of, taken
+    return concatenate(emit, columns, 2), best, number_of, taken
 
 
-LOWERINGS: Mapping[str, Lowering] = {
+LOWERINGS: Mapping[str, Rewrite] = {
     "CombinedNonMaxSuppression": _combined,
     **{f"NonMaxSuppression{version}": _suppress for version in ("", "V2", "V3", "V4", "V5", "WithOverlaps")},
 }

@@ -32,10 +32,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.formulas.analysis import Formulas
-from tfconvert.converter.targets.stablehlo.formulas.functions import SUFFIX, shape_function
+from tfconvert.converter.targets.stablehlo.shape_functions import SUFFIX, Formulas, shape_function
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -48,7 +47,7 @@ class AddShapeFunctions:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Adds a function for each one that has none; returns how many."""
-        functions = symbol_table.defined_functions(module)
+        functions = defined_functions(module)
         counts = Counter[str]()
         for name, function in functions.items():
             if name.endswith(SUFFIX) or f"{name}{SUFFIX}" in functions:

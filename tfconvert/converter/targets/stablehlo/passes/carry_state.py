@@ -45,7 +45,6 @@ from itertools import chain, count
 from typing import ClassVar, NamedTuple
 
 from tfconvert.converter.control_flow.constructs import inline_body
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, erase_dead, update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.resource_ops import initial_values
@@ -54,9 +53,8 @@ from tfconvert.converter.targets.stablehlo.legalize.state import Carried, StateC
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types
-from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.func import INITIAL, INITIALIZE, INITIALIZER, STATE, FuncOp, functions_of
 from tfconvert.schema.dialects.locations import found_at, node_of
-from tfconvert.schema.dialects.mlir_ports import INITIAL, INITIALIZE, INITIALIZER, STATE
 from tfconvert.schema.dialects.tf_saved_model import INDEX_PATH, GlobalTensorOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import TRUE, UNIT, ArrayAttr, DictionaryAttr
@@ -117,7 +115,7 @@ class CarryState:
 def _initializer(module: ModuleOp) -> FuncOp | None:
     """Returns the function that does what is left of the initializers, public from here on; `None` if nothing is."""
     names = initial_values.take_initializers(module)
-    functions = symbol_table.functions_of(module)
+    functions = functions_of(module)
     tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
     found = [functions[name] for name in dict.fromkeys(names) if name in functions and functions[name].body.blocks]
     initial_values.take_values(module, found, tensors)
@@ -154,7 +152,7 @@ def _variables(module: ModuleOp, initializer: FuncOp | None) -> dict[str, _Varia
     """Returns the variables that functions use."""
     tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
     handles: dict[str, list[Operation]] = {}
-    for function in symbol_table.functions_of(module).values():
+    for function in functions_of(module).values():
         for op in function.body.walk():
             if op.name == HANDLE:
                 handles.setdefault(variable_name(op), []).append(op)
@@ -169,7 +167,7 @@ def _variables(module: ModuleOp, initializer: FuncOp | None) -> dict[str, _Varia
     )
     found: dict[str, _Variable] = {}
     problems: list[Diagnostic] = []
-    taken = set(symbol_table.functions_of(module))
+    taken = set(functions_of(module))
     for name, ops in handles.items():
         tensor = tensors.get(name)
         value = None if tensor is None else tensor.properties.get("value")

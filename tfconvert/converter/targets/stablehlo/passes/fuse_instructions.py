@@ -49,10 +49,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.fusion.groups import groups
-from tfconvert.converter.targets.stablehlo.fusion.outline import FUSION, outline
+from tfconvert.converter.targets.stablehlo.buffers.host import FUSION
+from tfconvert.converter.targets.stablehlo.instruction_fusion import groups, outline
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -67,7 +67,7 @@ class FuseInstructions:
     def apply(self, module: ModuleOp) -> PassResult:
         """Outlines every group of two ops or more; returns how many of each kind."""
         counts = Counter[str]()
-        for name, function in symbol_table.defined_functions(module).items():
+        for name, function in defined_functions(module).items():
             if FUSION in function.attributes:
                 continue
             for number, group in enumerate(groups(function.body.block)):

@@ -52,7 +52,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.buffers.lowering import Lowering
+from tfconvert.converter.targets.stablehlo.buffers.lowering import BufferLowering
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -65,6 +65,6 @@ class LegalizeToBuffers:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many buffers are allocated, and how many written over."""
-        lowering = Lowering(module)
+        lowering = BufferLowering(module)
         lowering.run()
         return PassResult.of(lowering.counts)

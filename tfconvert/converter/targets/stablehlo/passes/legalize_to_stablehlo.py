@@ -43,8 +43,7 @@ from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.legalization import Legalization
 from tfconvert.schema.diagnostics import INEXACT, NOTE, Diagnostic
-from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.mlir_ports import INITIALIZER
+from tfconvert.schema.dialects.func import INITIALIZER, FuncOp, defined_functions
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
 from tfconvert.schema.ir.attributes import TRUE, ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -85,7 +84,7 @@ class LegalizeToStablehlo:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many ops of each name were replaced."""
         legalization = Legalization(module, checks_indices=self.check_indices and self.target == "iree")
-        functions = symbol_table.defined_functions(module)
+        functions = defined_functions(module)
         legalization.run(functions)
         for op in tuple(module.ops):
             is_kept = op.body.blocks if isinstance(op, FuncOp) else op.name == _GLOBAL

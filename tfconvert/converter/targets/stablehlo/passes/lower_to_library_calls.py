@@ -37,13 +37,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.targets.stablehlo.buffers.host import constant_of
 from tfconvert.converter.targets.stablehlo.buffers.library import Routine, routine_of
-from tfconvert.converter.targets.stablehlo.buffers.scalars import constant_of
 from tfconvert.schema.dialects import memref
-from tfconvert.schema.dialects.func import CallOp, FuncOp
+from tfconvert.schema.dialects.func import CallOp, FuncOp, functions_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.builder import OpBuilder
@@ -61,7 +59,7 @@ class LowerToLibraryCalls:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Replaces calls of kernels, and erases those kernels; returns how many calls of each routine there are."""
-        functions = symbol_table.functions_of(module)
+        functions = functions_of(module)
         found = {
             name: routine
             for name, function in functions.items()
@@ -69,7 +67,7 @@ class LowerToLibraryCalls:
         }
         elements = {name: _element(functions[name]) for name in found}
         counts: Counter[str] = Counter()
-        for op in walk(module):
+        for op in list(module.walk()):
             if isinstance(op, CallOp) and op.callee in found:
                 routine = found[op.callee]
                 _call(op, routine, elements[op.callee])

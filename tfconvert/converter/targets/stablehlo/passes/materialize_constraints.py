@@ -42,13 +42,12 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase, walk
+from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.targets.stablehlo.legalize.constraints import is_assertion
 from tfconvert.schema.dialects import stablehlo
-from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.dialects.func import FuncOp, defined_functions
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -102,8 +101,8 @@ class MaterializeConstraints:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many assertions there are, and how many were left out."""
         counts: Counter[str] = Counter()
-        for function in symbol_table.defined_functions(module).values():
-            asserts = [op for op in walk(function) if is_assertion(op)]
+        for function in defined_functions(module).values():
+            asserts = [op for op in function.walk() if is_assertion(op)]
             if asserts:
                 entry = _Entry(function)
                 for op in asserts:
@@ -211,8 +210,8 @@ def _is_size_of_argument(op: Operation, block: Block) -> bool:
 
 
 def _erase_dead(function: FuncOp) -> None:
-    for op in reversed(walk(function)[1:]):
+    for op in reversed(list(function.body.walk())):
         if op.results and all(result.is_unused for result in op.results) and not stablehlo.has_side_effects(op):
-            inner = [each for each in walk(op)[1:] if stablehlo.has_side_effects(each)] if op.regions else []
+            inner = [each for each in list(op.walk())[1:] if stablehlo.has_side_effects(each)] if op.regions else []
             if not inner:
                 op.erase()

@@ -36,9 +36,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.fusion.places import place
+from tfconvert.converter.targets.stablehlo.places import place
+from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -52,6 +52,6 @@ class PlaceShapeValues:
     def apply(self, module: ModuleOp) -> PassResult:
         """Marks every op of every function; returns how many are placed where."""
         counts = Counter[str]()
-        for function in symbol_table.defined_functions(module).values():
+        for function in defined_functions(module).values():
             counts += place(function)
         return PassResult(counts)

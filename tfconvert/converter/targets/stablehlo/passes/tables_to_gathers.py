@@ -50,8 +50,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.lookup_tables.tables import Contents, lower_tables
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import types
@@ -87,7 +87,7 @@ def _lower(contents: Contents, finds: Sequence[Operation]) -> Callable[[Operatio
 def _found(op: Operation, keys: Array, values: Array) -> Value:
     """Inserts the values of keys, and the default for keys that the table doesn't have."""
     wanted, default = op.operands[1:]
-    insert = Builder(op)
+    insert = TFBuilder(op)
     shape, result = types.shape_of(wanted.type), types.element_of(op.results[0].type)
     if not len(keys):
         return insert.tf("Fill", (insert.shape(wanted), default), types.tensor(result, shape))

@@ -1,0 +1,144 @@
+"""The table of legalizations as a whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.converter.targets.litert.legalize import (
+    test_binning,
+    test_control_flow,
+    test_elementwise,
+    test_embeddings,
+    test_fake_quant,
+    test_images,
+    test_neural,
+    test_older_ops,
+    test_open_images,
+    test_random,
+    test_segments,
+    test_shapes,
+    test_strings,
+)
+from tests.models import test_state
+from tests.support.run_text import parse
+from tfconvert.converter.targets.litert.legalize import legalizations
+from tfconvert.converter.targets.litert.legalize.entry import Lowering
+from tfconvert.converter.targets.litert.passes.legalize import Legalize
+from tfconvert.ops import index
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tflite import operators
+
+RARE = [module for module in legalizations.TABLE.modules if module.ops]
+
+
+def test_every_op_is_tested() -> None:
+    cases = (
+        *test_binning.CASES,
+        *test_elementwise.CASES,
+        *test_fake_quant.CASES,
+        *test_images.CASES,
+        *test_neural.CASES,
+        *test_older_ops.CASES,
+        *test_open_images.CASES,
+        *test_random.CASES,
+        *test_segments.CASES,
+        *test_shapes.CASES,
+    )
+    tested = {case.op for case in cases} | {first.op for first, _ in test_neural.FIRST}
+    tested |= (
+        test_control_flow.OPS
+        | set(test_embeddings.OPS)
+        | set(test_state.OPS)
+        | set(test_strings.OPS)
+        | test_older_ops.OPS
+    )
+    # A constant is part of nearly every case; TensorFlow runs no graph with XLA's op, which lists that become tensors
+    # are full of, and the oldest of its kind only in graphs of its first years.
+    untested = {"Const", "QuantizeAndDequantize", "XlaDynamicUpdateSlice"}
+    assert {op for _, op, *_ in legalizations.entries()} - tested == untested
+
+
+def test_every_op_is_one_of_tensorflows() -> None:
+    assert not [op for _, op, *_ in legalizations.entries() if op_defs.lookup(op) is None]
+
+
+def test_every_target_exists() -> None:
+    targets = {name for _, _, becomes, *_ in legalizations.entries() for name in becomes.split()}
+    ours = {name for name in targets if name[0].islower()}
+    assert not [name for name in ours - {"pseudo_const", "nothing"} if operators.lookup(name) is None]
+    assert not [name for name in targets - ours if op_defs.lookup(name) is None]
+
+
+def test_what_an_op_is_lowered_to_is_legalized_itself() -> None:
+    known = {op for _, op, *_ in legalizations.entries()}
+    emitted = {name for _, _, becomes, *_ in legalizations.entries() for name in becomes.split() if name[0].isupper()}
+    assert emitted <= known
+
+
+def test_patterns_are_made_once() -> None:
+    assert legalizations.phases_for({"tf.Relu", "tf.NoSuchOp"}) is legalizations.common() is legalizations.common()
+    assert (
+        legalizations.phases_for(legalizations.TABLE.by_op) is legalizations.everything() is legalizations.everything()
+    )
+    assert legalizations.phases_for({"tf.Relu", "tf.While"}) is legalizations.phases_for({"tf.If"})
+    assert legalizations.phases_for({"tf.While"}) is not legalizations.everything()
+
+
+def test_the_table_of_modules_names_the_ops_of_their_files() -> None:
+    for module in RARE:
+        (file,) = legalizations.TABLE.load(frozenset((module,)))
+        entries, patterns = getattr(file, "ENTRIES", ()), getattr(file, "PATTERNS", ())
+        roots = {entry.op for entry in entries} | {pattern.root.removeprefix("tf.") for pattern in patterns}
+        assert module.ops.split() == sorted(roots), module.name
+    names = [module.name for module in legalizations.TABLE.modules]
+    assert len(names) == len(set(names))
+
+
+def test_what_most_networks_need_is_never_rare() -> None:
+    """Neither at once nor after something was lowered."""
+    titles = {module.title for module in RARE}
+    rare_ops = {name.removeprefix("tf.") for name in legalizations.TABLE.by_op}
+    common = [row for row in legalizations.entries() if row.topic not in titles]
+    assert not rare_ops & {op for _, op, *_ in common}
+    assert not rare_ops & {name for _, _, becomes, *_ in common for name in becomes.split()}
+
+
+def test_topics_are_loaded_alone() -> None:
+    script = (
+        "import sys; from tfconvert.converter.targets.litert.legalize import legalizations\n"
+        "from tfconvert.ops.registry import kernel\n"
+        "legalizations.phases_for({'tf.Relu', 'tf.NoSuchOp'}); kernel('NoSuchOp')\n"
+        "print(*sys.modules); legalizations.phases_for({'tf.Roll'}); kernel('RGBToHSV'); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    before, after = map(str.split, done.stdout.splitlines())
+    topics = {f"tfconvert.converter.targets.litert.legalize.{module.name}" for module in RARE}
+    assert not topics & set(before)
+    families = {f"tfconvert.ops.{module}" for module in index.MODULES}
+    assert (topics | families) & set(after) - set(before) == {
+        "tfconvert.converter.targets.litert.legalize.roll",
+        "tfconvert.ops.colors",
+    }
+
+
+def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
+    text = """
+    func.func @main(%x: tensor<5x2xf32>, %i: tensor<3x1xi32>, %u: tensor<3x2xf32>) -> tensor<5x2xf32> {
+      %0 = "tf.TensorScatterMax"(%x, %i, %u)
+        : (tensor<5x2xf32>, tensor<3x1xi32>, tensor<3x2xf32>) -> tensor<5x2xf32>
+      func.return %0 : tensor<5x2xf32>
+    }
+    """
+    assert not legalizations.phases_for({"tf.TensorScatterMax"})[1].for_root("tf.UnsortedSegmentMax")
+    counts = Legalize().apply(parse(text)).counts
+    assert counts["UnsortedSegmentMax-to-unsorted_segment_max"] == 1
+
+
+def test_rare_legalizations_are_told_too() -> None:
+    entries = [entry for file in legalizations.TABLE.load(frozenset(RARE)) for entry in getattr(file, "ENTRIES", ())]
+    noted = [entry for entry in entries if isinstance(entry, Lowering) and entry.note]
+    assert noted
+    for entry in noted:
+        (note,) = legalizations.everything()[-1].notes({entry.pattern_name: 3, "Relu-to-relu": 1})
+        assert note.message == f"{entry.op}: {entry.note} (3 of them)"

@@ -1,0 +1,50 @@
+"""Fourier transforms against TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
+from tfconvert.schema.diagnostics import ConversionError
+
+Agree = Callable[..., None]
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "length"),
+    [
+        ("RFFT", "8", [8]),
+        ("RFFT", "3,10", [8]),
+        ("RFFT", "2,3,5", [5]),
+        ("RFFT2D", "8,8", [8, 8]),
+        ("RFFT2D", "2,9,12", [8, 7]),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_real_transforms(agree: Agree, op: str, shape: str, length: list[int], dtype: str) -> None:
+    attributes = {"Tcomplex": np.dtype(f"complex{2 * int(dtype[1:])}")}
+    agree(op, (f"{dtype}[{shape}]", length), attributes, tolerance=2e-5 if dtype == "f32" else 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "length"),
+    [("IRFFT", "5", [8]), ("IRFFT", "2,5", [7]), ("IRFFT2D", "2,4,3", [4, 5]), ("IRFFT2D", "8,5", [3, 1])],
+)
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_inverse_transforms(agree: Agree, op: str, shape: str, length: list[int], dtype: str) -> None:
+    attributes = {"Treal": np.dtype(f"float{int(dtype[1:]) // 2}")}
+    agree(op, (f"{dtype}[{shape}]", length), attributes, tolerance=2e-5 if dtype == "c64" else 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("op", "length"),
+    [("IRFFT", [0]), ("IRFFT", [9]), ("IRFFT2D", [4, 4]), ("RFFT", [0]), ("RFFT", [5]), ("RFFT2D", [4, 4])],
+)
+def test_lengths_that_make_no_transform(op: str, length: list[int]) -> None:
+    with pytest.raises(ConversionError) as caught:
+        evaluate(Call(op, (np.ones(4, np.float32), np.array(length, np.int32)), {}))
+    assert caught.value.code == "bad-operand"

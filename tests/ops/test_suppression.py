@@ -1,0 +1,45 @@
+"""Non-maximum suppression against TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
+from tfconvert.schema.diagnostics import ConversionError
+
+Agree = Callable[..., None]
+
+_RANDOM = np.random.default_rng(5)
+_CORNERS = _RANDOM.uniform(0, 6, (40, 2)).astype(np.float32)
+BOXES = np.concatenate([_CORNERS, _CORNERS + _RANDOM.uniform(-0.5, 3, (40, 2))], axis=1).astype(np.float32)
+BOXES[7] = BOXES[3]
+SCORES = np.round(_RANDOM.uniform(0, 1, 40), 1).astype(np.float32)
+"""Scores with ties, boxes with corners in any order, one box twice."""
+
+
+@pytest.mark.parametrize("most", [0, 5, 60])
+@pytest.mark.parametrize("overlap", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+def test_overlapping_boxes_are_dropped(agree: Agree, version: int, overlap: float, most: int) -> None:
+    count = {2: 1, 5: 3}.get(version, 2)
+    settings = [np.float32(value) for value in (overlap, 0.2, 0.0)[:count]]
+    attributes = {"pad_to_max_output_size": True} if version > 3 else {}
+    agree(f"NonMaxSuppressionV{version}", (BOXES, SCORES, np.int32(most), *settings), attributes)
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("threshold", [0.0, 0.4])
+def test_overlaps_lower_scores(agree: Agree, sigma: float, threshold: float) -> None:
+    settings = [np.float32(value) for value in (0.5, threshold, sigma)]
+    agree("NonMaxSuppressionV5", (BOXES, SCORES, np.int32(30), *settings), tolerance=1e-5)
+
+
+def test_boxes_and_scores_must_match() -> None:
+    operands = (BOXES, SCORES[:3], np.array(3, np.int32), np.array(0.5, np.float32))
+    with pytest.raises(ConversionError) as caught:
+        evaluate(Call("NonMaxSuppressionV2", operands, {}))
+    assert caught.value.code == "bad-operand"

@@ -1,0 +1,73 @@
+"""Tasks: conversions as plain data, which are sent to other processes and machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class TaskLimits(NamedTuple):
+    """The limits of a task; 0 means no limit.
+
+    Attributes:
+        seconds: Wall time.
+        memory: Bytes of memory that it allocates; files that are mapped don't count.
+        files: Files that are open at once.
+        output: Bytes of any file that it writes.
+    """
+
+    seconds: float = 600.0
+    memory: int = 8 << 30
+    files: int = 256
+    output: int = 8 << 30
+
+
+class Task(NamedTuple):
+    """A conversion to a file.
+
+    Attributes:
+        model: The path of the model.
+        output: The path of the result, which is written atomically.
+        settings: Keywords of `tfconvert.convert`, as in `settings.SETTINGS`.
+        report: The path of the report as JSON, empty for none.
+        page: The path of the report as a page, empty for none.
+        log: The path of the log of what the process prints, empty for none.
+        directory: The working directory, which relative paths start from; empty for that of the pool.
+    """
+
+    model: str
+    output: str
+    settings: Mapping[str, Any] = {}
+    report: str = ""
+    page: str = ""
+    log: str = ""
+    directory: str = ""
+
+
+class Outcome(NamedTuple):
+    """How a task ended.
+
+    Attributes:
+        problem: The error, as `ConversionError.to_dict` returns it, or `None`.
+        summary: The size of the result, its operators and how long the conversion took, and the endings of the files
+            beside it (`beside`); empty after a failure.
+        seconds: Wall time, including the overhead.
+        peak: The peak memory of the process, in bytes; 0 if unknown.
+        is_lost: Whether the process ended without an answer: a retry may help.
+    """
+
+    problem: Mapping[str, Any] | None
+    summary: Mapping[str, Any] = {}
+    seconds: float = 0.0
+    peak: int = 0
+    is_lost: bool = False
+
+    @property
+    def code(self) -> str:
+        """The code of the error; empty if there is none."""
+        return str(self.problem["errors"][0]["code"]) if self.problem is not None else ""
+
+    @property
+    def message(self) -> str:
+        """The message of the error; empty if there is none."""
+        return str(self.problem["errors"][0]["message"]) if self.problem is not None else ""

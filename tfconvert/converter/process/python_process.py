@@ -1,0 +1,32 @@
+"""Further Python processes: how to start one, and how it ends with the process that has started it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+# Linux: the option for the signal that a process gets when its parent ends.
+_PR_SET_PDEATHSIG = 1
+
+
+def python_command(module: str, function: str) -> list[str]:
+    """Returns a command that calls a function in another process, whose first argument is the ID of this one.
+
+    The process finds modules where this one does, and never in a working directory that holds files of others.
+    """
+    code = f"import sys; sys.path[:] = sys.argv[2:]; from {module} import {function}; {function}()"
+    return [sys.executable, "-P", "-c", code, str(os.getpid()), *sys.path]
+
+
+def die_with(parent: int) -> None:
+    """Makes this process end with its parent, whatever it is doing; on Linux only.
+
+    Args:
+        parent: The process ID of the parent: if it has already ended, so does this process.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit()

@@ -1,0 +1,166 @@
+"""Inserts ops of MLIR's own dialects: numbers of type `index`, loop nests, and StableHLO beside them.
+
+An `Index` is a number where it is known, else a value of type `index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import HLOBuilder
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import stablehlo, tensor_data, types
+from tfconvert.schema.dialects.arith import INTEGER_OPS, ConstantOp
+from tfconvert.schema.dialects.upstream import AffineMapAttr, IteratorAttr
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr, FloatAttr, IntegerAttr
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.dim import COMPARISONS, simplified
+from tfconvert.schema.ir.types import INDEX, FloatType
+from tfconvert.schema.ir.values import OpResult, Value
+
+Index = Value | int
+
+DYNAMIC = -(1 << 63)
+"""The placeholder of an operand among the numbers of an attribute."""
+
+Map = Sequence[int | str]
+"""Which element a loop nest reads or writes: numbers of loops, or expressions of them."""
+
+
+class LinalgBuilder(HLOBuilder):
+    """Inserts ops before one."""
+
+    __slots__ = ()
+
+    def one(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        result_type: Attribute,
+        properties: Mapping[str, attrs.Value] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> Value:
+        """Inserts an op with one result, and returns that."""
+        return self.op(name, operands, (result_type,), properties, regions).results[0]
+
+    # Numbers.
+
+    def index(self, number: Index) -> Value:
+        """Returns a number as a value."""
+        if isinstance(number, Value):
+            return number
+        return self.create(ConstantOp, properties={"value": IntegerAttr.get(number, INDEX)}).results[0]
+
+    def real(self, number: float, element: FloatType) -> Value:
+        return self.create(ConstantOp, properties={"value": FloatAttr.get(number, element)}).results[0]
+
+    def scalar(self, number: float, element: Attribute) -> Value:
+        array = np.array(number).astype(types.numpy_dtype(element))
+        return self.insert(stablehlo.constant(tensor_data.of_array(array, element))).results[0]
+
+    def vector(self, numbers: Sequence[Index]) -> Value:
+        """Inserts a vector of numbers."""
+        return self.one(
+            "tensor.from_elements", [self.index(each) for each in numbers], types.tensor(INDEX, (len(numbers),))
+        )
+
+    def element(self, tensor: Value, *places: Index) -> Value:
+        """Inserts a read of an element."""
+        places_ = [self.index(place) for place in places]
+        return self.one("tensor.extract", (tensor, *places_), types.element_of(tensor.type))
+
+    def compute(self, name: str, one: Index, other: Index) -> Index:
+        """Returns the result of an operation of the algebra of sizes on two numbers."""
+        found = simplified(name, one, other)
+        return self.one(INTEGER_OPS[name], (self.index(one), self.index(other)), INDEX) if found is None else found
+
+    def clamped(self, number: Index, least: Index, most: Index) -> Index:
+        """Returns a number that is moved into a range."""
+        return self.compute("minimum", self.compute("maximum", number, least), most)
+
+    def is_(self, name: str, one: Value, other: Value) -> Value:
+        """Inserts a comparison of two integers: `EQ`, `LT`."""
+        return self.one(INTEGER_OPS[name], (one, other), types.I1, {"predicate": COMPARISONS.index(name)})
+
+    def choose(self, condition: Value, one: Value, other: Value) -> Value:
+        """Inserts a choice of a number."""
+        return self.one("arith.select", (condition, one, other), one.type)
+
+    # Tensors.
+
+    def empty(self, element: Attribute, sizes: Sequence[Index], shape: types.Shape) -> Value:
+        """Inserts a tensor of no particular contents."""
+        kind = types.tensor(element, shape)
+        open_ = [self.index(size) for size, dim in zip(sizes, shape, strict=True) if dim < 0]
+        return self.one("tensor.empty", open_, kind)
+
+    def filled(self, number: Value, element: Attribute, sizes: Sequence[Index], shape: types.Shape) -> Value:
+        """Inserts a tensor of equal elements, that of a scalar tensor."""
+        into = self.empty(element, sizes, shape)
+        block = Block(arg_types=(element, element))
+        inside = LinalgBuilder.at_block_end(block, self.location)
+        inside.op("linalg.yield", block.args[:1], ())
+        properties = {"operandSegmentSizes": segments(1, 1)}
+        return self.one("linalg.fill", (self.element(number), into), into.type, properties, (Region(block),))
+
+    def loops(self, inputs: Sequence[tuple[Value, Map]], into: tuple[Value, Map], iterators: str, body: Body) -> Value:
+        """Inserts a loop nest.
+
+        Args:
+            inputs: What is read, and where.
+            into: What is written, and where.
+            iterators: A letter for each loop, `p` for parallel ones, `r` for those of reductions.
+            body: Inserts what computes an element of the result; takes the elements that were read, that of the
+                result so far last.
+        """
+        operands = [*[value for value, _ in inputs], into[0]]
+        maps = [AffineMapAttr.of(len(iterators), each) for _, each in (*inputs, into)]
+        block = Block(arg_types=[types.element_of(value.type) for value in operands])
+        inside = LinalgBuilder.at_block_end(block, self.location)
+        inside.op("linalg.yield", (body(inside, block.args),), ())
+        properties: dict[str, attrs.Value] = {
+            "indexing_maps": ArrayAttr.get(maps),
+            "iterator_types": ArrayAttr.get(
+                [IteratorAttr.get("parallel" if each == "p" else "reduction") for each in iterators]
+            ),
+            "operandSegmentSizes": segments(len(inputs), 1),
+        }
+        return self.one("linalg.generic", operands, into[0].type, properties, (Region(block),))
+
+    def loop(self, number: int) -> Value:
+        """Inserts the number of a loop's step."""
+        return self.one("linalg.index", (), INDEX, {"dim": number})
+
+
+Body = Callable[[LinalgBuilder, Sequence[Value]], Value]
+"""Inserts what computes an element of the result of a loop nest, from those that are read."""
+
+
+def segments(*counts: int) -> DenseArrayAttr:
+    """Returns how many operands of each kind an op has."""
+    return DenseArrayAttr.get(types.I32, counts)
+
+
+def split(numbers: Sequence[Index]) -> tuple[tuple[int, ...], list[Value]]:
+    """Returns numbers as an attribute and operands."""
+    known = tuple([DYNAMIC if isinstance(each, Value) else each for each in numbers])
+    return known, [each for each in numbers if isinstance(each, Value)]
+
+
+def arithmetic(element: Attribute, name: str) -> str:
+    """Returns the op of `arith` for a type of elements: `add`, `mul`."""
+    return f"arith.{name}{'f' if isinstance(element, FloatType) else 'i'}"
+
+
+def constant_ints(value: Value) -> list[int] | None:
+    """Returns the elements of a small constant of integers, row by row."""
+    if not isinstance(value, OpResult) or value.op.name != "stablehlo.constant":
+        return None
+    constant = value.op.properties.get("value")
+    if not tensor_data.is_constant(constant) or not tensor_data.is_small(constant):
+        return None
+    array = tensor_data.to_array(constant)
+    return [int(each) for each in array.ravel()] if array.dtype.kind in "iu" else None

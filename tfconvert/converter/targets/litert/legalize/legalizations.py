@@ -1,0 +1,152 @@
+"""All legalizations. The modules of ops that few networks have are loaded when one of their ops is met.
+
+The ops that an op is lowered to may be of another module, which is loaded in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow
+
+# A module has `ENTRIES`, or `PATTERNS` that recognise groups of ops; its ops are those that these start at.
+_MODULES = (
+    LazyModule("gelu"),
+    LazyModule("fake_quant_layout"),
+    LazyModule("elementwise", title="elementwise"),
+    LazyModule("bitwise", title="bitwise"),
+    LazyModule("activation", title="activation"),
+    LazyModule("math", title="composed"),
+    LazyModule("convolution", title="convolution"),
+    LazyModule("pooling", title="pooling"),
+    LazyModule("matmul", title="matmul"),
+    LazyModule("normalization", title="normalization"),
+    LazyModule("reduction", title="reduction"),
+    LazyModule("shape", title="shape"),
+    LazyModule("rearrange", title="rearrange"),
+    LazyModule("indexing", title="indexing"),
+    LazyModule("strided_slice", title="strided slice"),
+    LazyModule("state", title="state and control flow"),
+    LazyModule("strings", title="strings"),
+    LazyModule("channels_first", title="channels first"),
+    LazyModule("narrow_types", title="narrow types"),
+    LazyModule(
+        "image",
+        "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 ResizeBilinear "
+        "ResizeNearestNeighbor",
+        "image",
+    ),
+    LazyModule("einsum", "Einsum", "einsum"),
+    LazyModule("cross_entropy", "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", "losses"),
+    LazyModule("roll", "Roll", "rolling"),
+    LazyModule(
+        "scatter",
+        "ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean "
+        "SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum "
+        "SparseSegmentSumWithNumSegments TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
+        "TensorScatterUpdate UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
+        "scatters and segments",
+    ),
+    LazyModule("partition", "DynamicPartition DynamicStitch InvertPermutation ParallelDynamicStitch", "partitions"),
+    LazyModule("sharded_tables", "DynamicStitch ParallelDynamicStitch", "partitions"),
+    LazyModule(
+        "diagonals",
+        "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
+        "MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3",
+        "diagonals",
+    ),
+    LazyModule(
+        "sparse",
+        "RaggedTensorToSparse RaggedTensorToTensor SparseFillEmptyRows SparseReorder SparseReshape "
+        "SparseTensorDenseMatMul SparseToDense",
+        "sparse and ragged tensors",
+    ),
+    LazyModule("strided_update", "TensorStridedSliceUpdate", "strided update"),
+    LazyModule("colors", "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV", "colours"),
+    LazyModule("signal", "IRFFT IRFFT2D RFFT RFFT2D", "signal"),
+    LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
+    LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
+    LazyModule("resample", "ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"),
+    LazyModule("crops", "CropAndResize", "resampling"),
+    LazyModule(
+        "fake_quant",
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
+        "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
+        "fake quantization",
+    ),
+    LazyModule("patches", "ExtractImagePatches", "resampling"),
+    LazyModule(
+        "legacy",
+        "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag "
+        "BatchNormWithGlobalNormalization BatchToSpace Reverse SpaceToBatch SparseMatMul TopK",
+        "older ops",
+    ),
+    LazyModule(
+        "ranking",
+        "ApproxTopK InTopK InTopKV2 ListDiff LowerBound NthElement Unique UniqueV2 UniqueWithCounts "
+        "UniqueWithCountsV2 UnravelIndex UpperBound",
+        "ranking and sets",
+    ),
+    LazyModule("gradients", "EluGrad LeakyReluGrad SeluGrad SoftplusGrad SoftsignGrad", "gradients"),
+    LazyModule("bessel", "BesselI0e", "Bessel functions"),
+)
+
+TABLE = LazyTable("tfconvert.converter.targets.litert.legalize", "tf.", _MODULES)
+
+Phases = tuple[PatternSet, PatternSet]
+"""Patterns that recognise what one op can replace, and those that legalize the remaining ops."""
+
+
+def common() -> Phases:
+    """Returns the patterns of the ops that most networks consist of."""
+    return phases_for(())
+
+
+def everything() -> Phases:
+    """Returns all patterns."""
+    return _phases(frozenset(TABLE.modules))
+
+
+def phases_for(names: Iterable[str]) -> Phases:
+    """Returns the patterns that a module with ops of some names needs."""
+    return _phases(TABLE.needed(names))
+
+
+@cache
+def _phases(modules: frozenset[LazyModule]) -> Phases:
+    loaded = TABLE.load(modules)
+    return PatternSet(pattern for file in loaded for pattern in getattr(file, "PATTERNS", ())), PatternSet(
+        entry.pattern() for file in loaded for entry in getattr(file, "ENTRIES", ())
+    )
+
+
+class EntryInfo(NamedTuple):
+    """An entry, as the table of support has it.
+
+    Attributes:
+        topic: The topic's title.
+        op: TensorFlow's op.
+        becomes: Its replacement: names of `tfl` ops, or of `tf` ops that are legalized next.
+        types: The element types that it takes; empty for any.
+        note: The note for the user where it is applied, or empty.
+    """
+
+    topic: str
+    op: str
+    becomes: str
+    types: str
+    note: str
+
+
+def entries() -> Iterator[EntryInfo]:
+    """Yields all entries, topic by topic, for the table of support."""
+    for module, file in zip(TABLE.modules, TABLE.load(frozenset(TABLE.modules)), strict=True):
+        for entry in getattr(file, "ENTRIES", ()):
+            if isinstance(entry, BuiltinRow):
+                yield EntryInfo(module.title, entry.op, entry.target, entry.types, "")
+            else:
+                yield EntryInfo(module.title, entry.op, entry.becomes, entry.types, entry.note)

@@ -1,0 +1,480 @@
+"""Folds arithmetic and reshapes before and after a weighted op into its weights and bias.
+
+Additions after a convolution or a matrix product go into its bias.
+
+    add(conv(x, w, b), c)  ->  conv(x, w, b + c)
+
+The constant has one value a channel, or one for all, and nothing else uses the product.
+
+Multiplications after a convolution or a matrix product go into its filter and bias.
+
+    mul(conv(x, w, b), c)  ->  conv(x, w * c, b * c)
+
+The constant has one value an output channel, or one for all. The filter isn't read: the product is a deferred
+expression that the exporter computes while it writes the filter out. The ranges of a fake-quantized filter are scaled
+with it, so that each number is rounded as before:
+
+    mul(conv(x, fake_quant(w), b), c)  ->  conv(x, fake_quant'(w * c), b * c)
+
+Scales and shifts of the input of a convolution or a matrix product go into its filter and bias.
+
+    conv(mul(x, c), w, b)       ->  conv(x, w * c, b)
+    conv(add(x, c), w, b)       ->  conv(x, w, b + sum(w * c))            where no padding is involved
+    conv(pad(mul(x, c)), w, b)  ->  conv(pad(x), w * c, b)                zeros stay zeros
+    conv(pad(add(mul(x, a), c)), w, b)  ->  conv(pad(add(x, c / a)), w * a, b)
+
+The last one is how image nets normalize their input; one multiplication less at full resolution.
+
+A grouped convolution with one input channel a group is a depthwise convolution, which has a kernel of its own.
+
+conv_2d(x : NxHxWxC, w : OxKxLx1)  ->  depthwise_conv_2d{depth_multiplier = O / C}(x, w : 1xKxLxO)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import check, computed, constant, op, rest, tfl
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert import fake_quant
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import attributes, tensor_data, types
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+class Weighted(NamedTuple):
+    """The layout of one op.
+
+    Attributes:
+        data: Index of the operand that is filtered.
+        filter: Index of the filter.
+        bias: Index of the bias, which may be absent.
+        rank: The filter's rank.
+        out_axis: The filter's dimension of output channels.
+        in_axis: The filter's dimension of input channels, `None` where it isn't one whole dimension.
+    """
+
+    data: int
+    filter: int
+    bias: int
+    rank: int
+    out_axis: int
+    in_axis: int | None
+
+
+OPS: Mapping[str, Weighted] = {
+    "tfl.conv_2d": Weighted(0, 1, 2, 4, 0, 3),
+    "tfl.depthwise_conv_2d": Weighted(0, 1, 2, 4, 3, None),
+    "tfl.fully_connected": Weighted(0, 1, 2, 2, 0, 1),
+    "tfl.transpose_conv": Weighted(2, 1, 3, 4, 0, 3),
+    "tfl.conv_3d": Weighted(0, 1, 2, 5, 4, 3),
+}
+
+NAMES = frozenset(OPS)
+
+
+def filter_shape(op: Operation) -> types.Shape | None:
+    """Returns the shape of a weighted op's filter, `None` if it is unknown or not the shape of such a filter."""
+    layout = OPS[op.name]
+    dims = matching.shape(op.operands[layout.filter])
+    return dims if dims is not None and len(dims) == layout.rank else None
+
+
+def channels(op: Operation) -> int | None:
+    """Returns how many output channels a weighted op has, `None` if unknown."""
+    dims = filter_shape(op)
+    length = -1 if dims is None else dims[OPS[op.name].out_axis]
+    return None if length < 0 else length
+
+
+def float_filter(op: Operation) -> Constant | None:
+    """Returns a weighted op's constant filter of 32-bit floats, `None` if it is computed or holds anything else."""
+    value = op.operands[OPS[op.name].filter]
+    return tensor_data.constant_of(value) if matching.is_float(value) else None
+
+
+def bias_of(op: Operation) -> Constant | Failure | None:
+    """Returns a weighted op's constant bias, `None` if it has none, a failure if it is not one value a channel."""
+    layout = OPS[op.name]
+    if len(op.operands) <= layout.bias:
+        return None
+    bias = op.operands[layout.bias]
+    if dialect.is_absent(bias):
+        return None
+    constant = tensor_data.constant_of(bias)
+    if constant is None or matching.dims_of(constant) != (channels(op),):
+        return Failure("the bias is computed, or not one value a channel")
+    return constant
+
+
+def is_zero(constant: Constant) -> bool:
+    """Returns whether a constant is known to hold zeros only; one that would have to be read from a file is not."""
+    if isinstance(constant, tensor_data.DenseElementsAttr) and not constant.data.strip(b"\0"):
+        return True
+    if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
+        return False
+    return not tensor_data.to_array(constant).any()
+
+
+def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
+    """Returns the bias plus a vector of `length` elements or of one."""
+    if bias is None or is_zero(bias):
+        if matching.size_of(vector) == length:
+            return vector
+        bias = tensor_data.of_array(np.zeros(length, np.float32))
+    return tensor_data.defer("add", (bias, vector), (length,))
+
+
+def _vector(source: Operation, c: Constant) -> Constant | Failure:
+    """Returns a constant that is combined with the result of a weighted op, as a vector: a value a channel, or one."""
+    dims, length = matching.shape(source.results[0]), channels(source)
+    if not dims or length is None or dims[-1] != length:
+        return Failure("the number of channels is unknown")
+    return matching.as_vector(c, length, len(dims))
+
+
+SOURCE = op(tuple(OPS), rest("operands"), **matching.PLAIN).element(np.float32).once().named("source")
+"""A weighted op whose result alone is added to or multiplied by a constant `c`."""
+
+VECTOR = computed(_vector, "vector")
+"""The constant `c` as a vector of the source's channels, or of one element."""
+
+
+def with_operands(op: Operation, changed: Mapping[int, Value], rewriter: Rewriter) -> list[Value]:
+    """Returns an op's operands with some replaced; an absent bias is filled in."""
+    operands = list(op.operands)
+    while len(operands) <= max(changed):
+        operands.append(rewriter.insert(dialect.no_value()).results[0])
+    for index, value in changed.items():
+        operands[index] = value
+    return operands
+
+
+def _bias(source: Operation, vector: Constant) -> Constant | Failure:
+    bias, length = bias_of(source), channels(source)
+    if isinstance(bias, Failure):
+        return bias
+    assert length is not None, "the vector's length comes from it"
+    return sum_of(bias, vector, length)
+
+
+def _add_to_bias(rewriter: Rewriter, root: Operation, source: Operation, bias: Constant) -> None:
+    index = OPS[source.name].bias
+    addend = next(value for value in root.operands if value.owner is not source)
+    old = [value for value in source.operands[index : index + 1] if tensor_data.constant_of(value) is not None]
+    value = matching.insert_constant(rewriter, bias, *old, addend)
+    operands = with_operands(source, {index: value}, rewriter)
+    # The addition's own activation stays.
+    options = {matching.ACTIVATION: root.properties.get(matching.ACTIVATION, matching.NONE)}
+    rewriter.replace(rewriter.insert(rebuild(source, operands, [root.results[0].type], options)))
+
+
+def _can_scale(source: Operation, vector: Constant) -> bool | Failure:
+    if float_filter(source) is None:
+        reason = _cannot_scale_ranges(source, vector)
+        if reason is not None:
+            return reason
+    bias = bias_of(source)
+    return bias if isinstance(bias, Failure) else True
+
+
+def _cannot_scale_ranges(source: Operation, vector: Constant) -> Failure | None:
+    """Returns why the filter isn't a fake-quantized constant with one range an output channel, or one for all."""
+    layout = OPS[source.name]
+    weights = source.operands[layout.filter]
+    if fake_quant.constant_behind(weights) is None:
+        return Failure("the filter is computed, or quantised")
+    axis = fake_quant.uniform_of(weights).axis
+    if matching.size_of(vector) > 1 and axis not in (None, layout.out_axis):
+        return Failure("the filter is quantized along another dimension")
+    return None
+
+
+def _scale(rewriter: Rewriter, root: Operation, source: Operation, vector: Constant) -> None:
+    layout = OPS[source.name]
+    factor = next(value for value in root.operands if value.owner is not source)
+    weights = source.operands[layout.filter]
+    scaled = scale_filter(weights, vector, layout.out_axis)
+    if fake_quant.source_of(weights) is None:
+        value = matching.insert_constant(rewriter, scaled, weights, factor)
+    else:
+        factors = tensor_data.to_array(vector)
+        value = fake_quant.scaled(rewriter.insert, weights, scaled, factors, layout.out_axis, [weights, factor])
+    changed = {layout.filter: value}
+    bias = bias_of(source)
+    if bias is not None and not isinstance(bias, Failure) and not is_zero(bias):
+        old = source.operands[layout.bias]
+        product = tensor_data.defer("mul", (bias, vector), matching.dims_of(bias))
+        changed[layout.bias] = matching.insert_constant(rewriter, product, old, factor)
+    operands = with_operands(source, changed, rewriter)
+    options = {matching.ACTIVATION: root.properties.get(matching.ACTIVATION, matching.NONE)}
+    fused = rebuild(source, operands, [root.results[0].type], options)
+    rewriter.replace(rewriter.insert(fused))
+
+
+def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
+    """Returns a constant filter, or what is fake-quantized to it, times a vector along a dimension, or one number."""
+    constant = fake_quant.constant_behind(weights)
+    assert constant is not None, "checked by the match"
+    dims, size = matching.dims_of(constant), matching.size_of(scale)
+    aligned = tuple(size if index == axis else 1 for index in range(len(dims)))
+    factor = tensor_data.defer("reshape", (scale,), aligned, aligned)
+    return tensor_data.defer("mul", (constant, factor), dims)
+
+
+_ROOTS = ("tfl.conv_2d", "tfl.depthwise_conv_2d", "tfl.fully_connected")
+_PADS = frozenset({"tfl.pad"})
+
+_MAX_SHIFT = 1 << 13
+# A shift is moved before a scale only if it grows by less than this: 32-bit floats have no more digits to spare.
+_TAME = 1e6
+
+
+class _Scaled(NamedTuple):
+    """A multiplication found before a weighted op.
+
+    Attributes:
+        mul: The multiplication.
+        value: The scaled value.
+        factor: The constant as a vector, or one number.
+        between: Ops between it and the weighted op, from the multiplication on.
+        shift: The new addend of an addition in between.
+    """
+
+    mul: Operation
+    value: Value
+    factor: Constant
+    between: tuple[Operation, ...]
+    shift: Array | None = None
+
+
+def _match_scale(op: Operation) -> _Scaled | Failure:
+    layout = OPS[op.name]
+    source = op.operands[layout.data]
+    if float_filter(op) is None:
+        return Failure("the filter is computed, or quantised")
+    pad = matching.sole_producer(source, _PADS)
+    value = source if pad is None else pad.operands[0]
+    add = None if pad is None else matching.sole_producer(value, "tfl.add")
+    addend = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
+    if addend is not None:
+        if matching.shape(addend[0]) != matching.shape(value):
+            return Failure("the shift broadcasts its input")
+        value = addend[0]
+    mul = matching.sole_producer(value, "tfl.mul")
+    if mul is None or not matching.is_plain(mul) or not matching.is_float(value):
+        return Failure("the input isn't scaled, or used elsewhere too")
+    factor = _factor(op, mul)
+    if isinstance(factor, Failure):
+        return factor
+    between = tuple(each for each in (add if addend else None, pad) if each is not None)
+    split = matching.with_constant(mul)
+    assert split is not None, "checked by _factor"
+    if addend is None:
+        return _Scaled(mul, split[0], factor, between)
+    shift = _shift_before(factor, addend[1])
+    return shift if isinstance(shift, Failure) else _Scaled(mul, split[0], factor, between, shift)
+
+
+def _factor(op: Operation, mul: Operation) -> Constant | Failure:
+    """Returns the constant of a multiplication, if it can be folded into the filter of `op`."""
+    layout = OPS[op.name]
+    split = matching.with_constant(mul)
+    if split is None:
+        return Failure("the input isn't scaled by a constant")
+    value, constant = split
+    dims = matching.shape(value)
+    if dims is None or dims != matching.shape(mul.results[0]):
+        return Failure("the scaling broadcasts its input")
+    vector = matching.as_vector(constant, dims[-1], len(dims))
+    if isinstance(vector, Failure) or matching.size_of(vector) == 1:
+        return vector
+    weights = filter_shape(op)
+    axis = 3 if layout.in_axis is None else layout.in_axis
+    if weights is None or weights[axis] != dims[-1]:
+        return Failure("the filter's channels aren't the input's")
+    return vector
+
+
+def _shift_before(factor: Constant, addend: Constant) -> Array | Failure:
+    """Returns the addend before a scaling that replaces one after it."""
+    scale, shift = tensor_data.to_array(factor), tensor_data.to_array(addend)
+    size = np.abs(scale)
+    if shift.nbytes > _MAX_SHIFT or not (size * _TAME > 1).all() or not (size < _TAME).all():
+        return Failure("the shift is large, or the scale too small to divide by")
+    if scale.size == 1:
+        scale = scale.reshape(())
+    moved: Array = np.asarray(np.divide(shift, scale, dtype=np.float32))  # of scalars numpy returns a scalar
+    if moved.size > max(shift.size, scale.size):
+        return Failure("the shift and the scale broadcast against each other")
+    return moved
+
+
+def _rewrite_scale(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
+    layout = OPS[op.name]
+    axis = 3 if layout.in_axis is None else layout.in_axis
+    value = match.value
+    for each in match.between:
+        if each.name == "tfl.add":
+            assert match.shift is not None, "the addition's shift was computed by the match"
+            shift = matching.insert_constant(rewriter, match.shift, *matching.constants_of(each))
+            moved = rebuild(each, [value, shift], [value.type])
+            moved.location = each.location
+            value = rewriter.insert(moved).results[0]
+        else:
+            padded = rebuild(each, [value, *each.operands[1:]])
+            padded.location = each.location
+            value = rewriter.insert(padded).results[0]
+    weights = op.operands[layout.filter]
+    scaled = scale_filter(weights, match.factor, axis)
+    filter_value = matching.insert_constant(rewriter, scaled, weights, *matching.constants_of(match.mul))
+    operands = with_operands(op, {layout.data: value, layout.filter: filter_value}, rewriter)
+    rewriter.replace(rewriter.insert(rebuild(op, operands)))
+
+
+class _Shifted(NamedTuple):
+    """An addition found before a weighted op, and the bias that takes its place."""
+
+    add: Operation
+    value: Value
+    bias: Constant
+
+
+def _match_shift(op: Operation) -> _Shifted | Failure:
+    layout = OPS[op.name]
+    source = op.operands[layout.data]
+    add = matching.sole_producer(source, "tfl.add")
+    split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
+    if add is None or split is None:
+        return Failure("no constant is added to the input, or it is used elsewhere too")
+    weights, length = float_filter(op), channels(op)
+    if weights is None or length is None or not matching.is_float(source):
+        return Failure("the filter is computed, or not a tensor of 32-bit floats")
+    value, constant = split
+    dims = matching.shape(value)
+    if dims is None or dims != matching.shape(source):
+        return Failure("the addition broadcasts its input")
+    if not _is_unpadded(op):
+        return Failure("padding isn't shifted with the input")
+    vector = matching.as_vector(constant, dims[-1], len(dims))
+    if isinstance(vector, Failure):
+        return vector
+    bias = bias_of(op)
+    if isinstance(bias, Failure):
+        return bias
+    if matching.dims_of(weights)[-1] != dims[-1]:
+        return Failure("the filter's channels aren't the input's")
+    moved = tensor_data.of_array(_response(weights, vector, op.name == "tfl.depthwise_conv_2d"))
+    return _Shifted(add, value, sum_of(bias, moved, length))
+
+
+def _is_unpadded(op: Operation) -> bool:
+    """Returns whether no window of an op reaches over the border."""
+    padding = op.properties.get("padding")
+    if padding is None or padding == matching.VALID:
+        return True
+    weights = matching.shape(op.operands[OPS[op.name].filter])
+    return weights is not None and weights[1:3] == (1, 1)
+
+
+def _response(weights: Constant, vector: Constant, depthwise: bool) -> Array:
+    """Returns a filter's response to an input that is the same everywhere."""
+    array, shift = _view(weights), tensor_data.to_array(vector)
+    spatial = tuple(range(array.ndim - 1))[1:]
+    summed: Array = array.sum(axis=spatial) if any(array.shape[axis] > 1 for axis in spatial) else _squeezed(array)
+    shift = np.broadcast_to(shift, summed.shape[-1:])
+    # A product of matrices would be rounded as it is shared among cores; the file must not depend on their number.
+    response: Array = summed[0] * shift if depthwise else np.einsum("oi,i->o", summed, shift, dtype=np.float64)
+    if isinstance(weights, tensor_data.TensorData):
+        weights.source.release()
+    return response.astype(np.float32)
+
+
+def _squeezed(array: Array) -> Array:
+    return array.reshape(array.shape[0], array.shape[-1])
+
+
+def _view(constant: Constant) -> Array:
+    """Returns a constant's value; a transposed one as a view, since only its sums are read."""
+    if isinstance(constant, tensor_data.TensorData):
+        source = constant.source
+        if isinstance(source, tensor_data.Deferred) and source.function == "transpose":
+            assert isinstance(source.parameter, tuple), "a transpose's parameter is a permutation"
+            return source.arguments[0].array().transpose(*source.parameter)
+    return tensor_data.to_array(constant)
+
+
+def _rewrite_shift(op: Operation, match: _Shifted, rewriter: Rewriter) -> None:
+    layout = OPS[op.name]
+    old = op.operands[layout.bias : layout.bias + 1]
+    bias = matching.insert_constant(rewriter, match.bias, *old, *matching.constants_of(match.add))
+    operands = with_operands(op, {layout.bias: bias, layout.data: match.value}, rewriter)
+    rewriter.replace(rewriter.insert(rebuild(op, operands)))
+
+
+_ORDER = (3, 1, 2, 0)
+_OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", matching.ACTIVATION)
+
+
+def _match(op: Operation) -> int | Failure:
+    """Returns how many output channels an input channel has."""
+    dims, weights = matching.shape(op.operands[0]), matching.shape(op.operands[1])
+    if dims is None or weights is None or len(dims) != 4 or len(weights) != 4:
+        return Failure("the shapes aren't known")
+    if weights[3] != 1 or dims[3] < 2 or weights[0] % dims[3]:
+        return Failure("there isn't one input channel a group")
+    if fake_quant.constant_behind(op.operands[1]) is None:
+        return Failure("the filter is computed")
+    if dialect.attribute(op, "stride_h") != dialect.attribute(op, "stride_w"):
+        return Failure("not every depthwise kernel takes two different strides")
+    return weights[0] // dims[3]
+
+
+def _rewrite(op: Operation, match: int, rewriter: Rewriter) -> None:
+    data, weights, *rest = op.operands
+    constant = tensor_data.constant_of(weights)
+    if constant is None:
+        moved = fake_quant.transposed(rewriter.insert, weights, _ORDER)
+        assert moved is not None, "checked by the match"
+    else:
+        moved = matching.insert_constant(rewriter, matching.transposed_constant(constant, _ORDER), weights)
+    options = {name: value for name, value in op.properties.items() if name in _OPTIONS}
+    operands = [data, moved, *rest]
+    properties = {**options, "depth_multiplier": attributes.int32(match)}
+    rewriter.replace(rewriter.insert(dialect.build("depthwise_conv_2d", operands, [op.results[0].type], properties)))
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    rule(
+        "fold-add-into-bias",
+        tfl.add(SOURCE, constant("c")).commutative(),
+        _add_to_bias,
+        where=[VECTOR, computed(_bias, "bias")],
+        benefit=20,
+    ),
+    rule(
+        "fold-mul-into-filter",
+        tfl.mul(SOURCE, constant("c")).commutative(),
+        _scale,
+        where=[VECTOR, check("the filter can't be scaled", _can_scale)],
+        benefit=20,
+    ),
+    *(
+        Pattern(f"fold-mul-before-{root[4:]}", root, _match_scale, _rewrite_scale, benefit=5, depth=4)
+        for root in _ROOTS
+    ),
+    *(
+        Pattern(f"fold-add-before-{root[4:]}", root, _match_shift, _rewrite_shift, benefit=4, depth=2)
+        for root in _ROOTS
+    ),
+    Pattern("grouped-to-depthwise", "tfl.conv_2d", _match, _rewrite, benefit=3),
+)

@@ -1,0 +1,213 @@
+"""Moves ops over reshapes that don't affect them, where that leaves one reshape less.
+
+    reshape(tanh(reshape(x, s)), t)  ->  reshape(tanh(x), t)        other elementwise ops as well, several in a row, too
+    mean(tanh(reshape(x, s)), a)     ->  mean(tanh(x), b)           where s leaves dimensions of one element out
+
+One-dimensional convolutions are those of images one pixel high: there are reshapes before and after each of them.
+
+Activations and per-channel constants move before a reshape, where the op before it can absorb them.
+
+    relu(reshape(conv(x), s))    ->  reshape(relu(conv(x)), s)
+    add(reshape(conv(x), s), c)  ->  reshape(add(conv(x), c), s)     where the last dimension stays; mul as well
+    add(reshape(conv(x), s), c)  ->  reshape(add(conv(x), d), s)     where s cuts the last dimension into those of c
+
+One-dimensional convolutions are written like this: a reshape is between the convolution and its bias.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import Op, computed, constant, op, rest, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.targets.litert.optimize import activations, fold_into_weights, matching
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant | Failure:
+    """Returns a constant as the vector of channels that it is before the reshape."""
+    before, after = matching.shape(reshape.operands[0]), matching.shape(reshape.results[0])
+    if not before or not after or before[-1] < 0 or after != matching.shape(root.results[0]):
+        return Failure("the shape is unknown or changes")
+    flat = c if before[-1] == after[-1] else _flat(c, before[-1], after)
+    return flat if isinstance(flat, Failure) else matching.as_vector(flat, before[-1], len(after))
+
+
+def _flat(constant: Constant, length: int, after: types.Shape) -> Constant | Failure:
+    """Returns a constant as a vector, if it has a value for each channel of a last dimension that is cut into several.
+
+    Args:
+        constant: The constant.
+        length: The number of channels.
+        after: The shape whose last dimensions are the channels.
+    """
+    dims = matching.dims_of(constant)
+    while dims and dims[0] == 1:
+        dims = dims[1:]
+    if math.prod(dims) == length and dims and dims == after[-len(dims) :]:
+        return tensor_data.defer("reshape", (constant,), (length,), (length,))
+    return constant if math.prod(dims) == 1 else Failure("the last dimension changes, or may change")
+
+
+_DIMS = value("dims")
+_VECTOR = computed(_vector, "vector")
+
+
+def _before_reshape(root: str, sources: tuple[str, ...], *, has_constant: bool = False) -> Pattern[Any]:
+    """Returns the pattern of an op that moves before a reshape, where one of some ops can absorb it."""
+    source = op(sources, rest("operands"), **matching.PLAIN).once()
+    reshape = tfl.reshape(source, _DIMS).element(np.float32).once().named("reshape")
+    matched: Op = op(root, reshape, constant("c")).commutative() if has_constant else op(root, reshape)
+    moved = matched.rebuilt(source, *([_VECTOR] if has_constant else [])).like(source)
+    where = [_VECTOR] if has_constant else []
+    return rule(f"{root[4:]}-before-reshape", matched, reshape.rebuilt(moved, _DIMS), where=where, benefit=1)
+
+
+# Ops of one operand whose kernels take any rank.
+_ELEMENTWISE = frozenset(
+    {
+        "tfl.abs",
+        "tfl.ceil",
+        "tfl.cos",
+        "tfl.elu",
+        "tfl.exp",
+        "tfl.floor",
+        "tfl.gelu",
+        "tfl.hard_swish",
+        "tfl.leaky_relu",
+        "tfl.log",
+        "tfl.logical_not",
+        "tfl.logistic",
+        "tfl.neg",
+        "tfl.relu",
+        "tfl.relu6",
+        "tfl.relu_0_to_1",
+        "tfl.relu_n1_to_1",
+        "tfl.round",
+        "tfl.rsqrt",
+        "tfl.sign",
+        "tfl.sin",
+        "tfl.sqrt",
+        "tfl.square",
+        "tfl.tanh",
+    }
+)
+
+_REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
+
+# Of a row of elementwise ops.
+_LONGEST = 3
+
+
+class _Passed(NamedTuple):
+    """A reshape that ops pass over.
+
+    Attributes:
+        reshape: The reshape.
+        ops: The elementwise ops, in order.
+        axes: The axes that are reduced before the reshape.
+    """
+
+    reshape: Operation
+    ops: Sequence[Operation]
+    axes: tuple[int, ...] = ()
+
+
+def _passed(value: Value) -> _Passed | Failure:
+    """Returns the reshape that elementwise ops have between them and an op's operand."""
+    ops: list[Operation] = []
+    while len(ops) < _LONGEST and (source := matching.sole_producer(value, _ELEMENTWISE)) is not None:
+        ops.append(source)
+        value = source.operands[0]
+    reshape = matching.sole_producer(value, "tfl.reshape")
+    if reshape is None or matching.shape(reshape.operands[0]) is None:
+        return Failure("no reshape comes before, or it is used elsewhere too")
+    return _Passed(reshape, ops[::-1])
+
+
+def _match_reshape(op: Operation) -> _Passed | Failure:
+    found = _passed(op.operands[0])
+    if isinstance(found, _Passed) and not found.ops:
+        return Failure("nothing is between the reshapes")
+    return found
+
+
+def _match_reduction(op: Operation) -> _Passed | Failure:
+    found = _passed(op.operands[0])
+    if isinstance(found, Failure):
+        return found
+    if dialect.attribute(op, "keep_dims"):
+        return Failure("the reduced dimensions are kept")
+    before, after = matching.shape(found.reshape.operands[0]), matching.shape(op.operands[0])
+    reduced = matching.axes(op.operands[1], after)
+    kept = _kept(before or (), after or ())
+    if reduced is None or kept is None:
+        return Failure("the axes are computed, or the reshape does more than to leave out dimensions of one element")
+    left_out = set(range(len(before or ()))) - set(kept)
+    return found._replace(axes=tuple(sorted(left_out | {kept[axis] for axis in reduced})))
+
+
+def _kept(before: types.Shape, after: types.Shape) -> list[int] | None:
+    """Returns which dimensions a reshape keeps, `None` if it doesn't leave out all others for having one element."""
+    kept: list[int] = []
+    for index, dim in enumerate(before):
+        if len(kept) < len(after) and dim == after[len(kept)]:
+            kept.append(index)
+        elif dim != 1:
+            return None
+    return kept if len(kept) == len(after) and before.count(-1) <= 1 else None
+
+
+def _moved(match: _Passed, rewriter: Rewriter) -> Value:
+    """Inserts the elementwise ops on what the reshape takes."""
+    moved = match.reshape.operands[0]
+    for each in match.ops:
+        result = types.tensor(types.element_of(each.results[0].type), matching.shape(moved))
+        moved = rewriter.insert(rebuild(each, [moved], [result], location=each.location)).results[0]
+    return moved
+
+
+def _rewrite_reshape(op: Operation, match: _Passed, rewriter: Rewriter) -> None:
+    rewriter.replace(rewriter.insert(rebuild(op, [_moved(match, rewriter), op.operands[1]])))
+
+
+def _rewrite_reduction(op: Operation, match: _Passed, rewriter: Rewriter) -> None:
+    axes = matching.insert_constant(rewriter, np.array(match.axes, np.int32), op.operands[1])
+    rewriter.replace(rewriter.insert(rebuild(op, [_moved(match, rewriter), axes])))
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(_before_reshape(root, tuple(fold_into_weights.OPS), has_constant=True) for root in ("tfl.add", "tfl.mul")),
+    *(_before_reshape(root, activations.CLAMPING) for root in activations.ACTIVATIONS),
+    Pattern(
+        "reshape-over-elementwise",
+        "tfl.reshape",
+        _match_reshape,
+        _rewrite_reshape,
+        benefit=3,
+        depth=_LONGEST + 1,
+        producers={0: _ELEMENTWISE},
+    ),
+    *(
+        Pattern(
+            f"{name}-over-reshape",
+            f"tfl.{name}",
+            _match_reduction,
+            _rewrite_reduction,
+            depth=_LONGEST + 1,
+            producers={0: {*_ELEMENTWISE, "tfl.reshape"}},
+        )
+        for name in _REDUCTIONS
+    ),
+)

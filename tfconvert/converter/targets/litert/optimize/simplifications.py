@@ -1,0 +1,163 @@
+"""Arithmetic in fewer ops, with the same result for every operand.
+
+neg(neg(x))                        ->  x
+x + neg(y), x - neg(y)             ->  x - y, x + y
+1 / sqrt(x)                        ->  rsqrt(x)
+square(x - y)                      ->  squared_difference(x, y)
+relu(square(x)), relu(abs(x)) ...  ->  square(x), abs(x)          where no element is negative
+pow(x, 0)                          ->  1
+x - x, of integers                 ->  0
+x - 0, x / 1, of integers          ->  x
+
+Softmax and its relatives, written out in other ops, become single ops.
+
+    exp(x) / sum(exp(x), -1)                        ->  softmax(x)
+    softmax(x - reduce_max(x, -1))                  ->  softmax(x)        log_softmax as well
+    x - log(sum(exp(x), -1))                        ->  log_softmax(x)
+    1 / (1 + exp(-x))                               ->  logistic(x)
+    arg_max(softmax(x), -1)                         ->  arg_max(x, -1)    log_softmax as well
+
+The kernels subtract the maximum themselves. Where the ops would overflow, the single op does not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import Op, array, attr, check, computed, number, op, rest, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.targets.litert.optimize import matching
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+X, Y = value("x").element(np.float32), value("y")
+_AXES = array("axes")
+
+
+def _is_last(x: Value, axes: Array) -> bool:
+    dims = matching.shape(x)
+    return bool(dims) and axes.ravel().tolist() in ([-1], [len(dims or ()) - 1])
+
+
+_LAST = check("it goes over more than the last dimension, or the rank is unknown", _is_last)
+
+_EXP = tfl.exp(X)
+_SUM = tfl.sum(_EXP, _AXES, keep_dims=True).once()
+_MAX = tfl.reduce_max(X, _AXES, keep_dims=True)
+_CENTERED = tfl.sub(X, _MAX, **matching.PLAIN)
+
+
+def _sigmoid(name: str, negative: Op) -> Pattern[Any]:
+    divisor = tfl.add(tfl.exp(negative), 1.0, **matching.PLAIN).commutative().once()
+    return rule(
+        name, tfl.div(1.0, divisor, **matching.PLAIN), tfl.logistic(X), where=[matching.KEEPS_SHAPE], benefit=15
+    )
+
+
+def _keeps_order(softmax: Operation) -> bool:
+    return softmax.name == "tfl.log_softmax" or dialect.attribute(softmax, "beta") > 0
+
+
+_ORDERED = value("x")
+_SEARCH = tfl.arg_max(op(("tfl.softmax", "tfl.log_softmax"), _ORDERED).named("softmax"), _AXES)
+
+
+_NOT_NEGATIVE = (
+    "tfl.abs",
+    "tfl.exp",
+    "tfl.logistic",
+    "tfl.softmax",
+    "tfl.sqrt",
+    "tfl.square",
+    "tfl.squared_difference",
+)
+
+# The kernel of squared differences broadcasts tensors of this rank.
+_MAX_RANK = 4
+
+
+def _filled(op: Operation, number: float) -> Array | Failure:
+    """Returns the result of an op whose elements are all one number."""
+    dims, row = matching.static_shape(op.results[0]), types.from_mlir(types.element_of(op.results[0].type))
+    if dims is None or row is None or math.prod(dims) * row.dtype.itemsize > tensor_data.MAX_READ_BYTES:
+        return Failure("the result's shape is unknown, or it would be large")
+    return np.full(dims, number, row.dtype)
+
+
+_ANY, C = value("any"), number("c")
+_CLAMPED = {matching.ACTIVATION: attr("activation")}
+_INTEGERS = value("x").element(np.int32, np.int64)
+_SOURCE = op(_NOT_NEGATIVE, rest("operands")).element(np.float32).named("source")
+_ZEROS = computed(lambda root: _filled(root, 0), "zeros")
+_ONES = computed(lambda root: _filled(root, 1), "ones")
+_LOW = check(
+    "the rank is unknown or too high", lambda root: len(matching.shape(root.results[0]) or [0] * 9) <= _MAX_RANK
+)
+_IS_ZERO = check("the number isn't zero", lambda c: c == 0)
+_IS_ONE = check("the number isn't one", lambda c: c == 1)
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    rule("softmax", tfl.div(_EXP, _SUM, **matching.PLAIN), tfl.softmax(X, beta=1.0), where=[_LAST], benefit=15),
+    rule(
+        "log-softmax", tfl.sub(X, tfl.log(_SUM).once(), **matching.PLAIN), tfl.log_softmax(X), where=[_LAST], benefit=15
+    ),
+    rule(
+        "centered-softmax",
+        tfl.softmax(_CENTERED, beta=attr("beta")),
+        tfl.softmax(X, beta=attr("beta")),
+        where=[_LAST, check("beta is negative", lambda beta: beta > 0)],
+        benefit=15,
+    ),
+    rule("centered-log-softmax", tfl.log_softmax(_CENTERED), tfl.log_softmax(X), where=[_LAST], benefit=15),
+    _sigmoid("logistic", tfl.neg(X)),
+    _sigmoid("logistic-of-product", tfl.mul(X, -1.0, **matching.PLAIN).commutative()),
+    rule(
+        "order-before-softmax",
+        _SEARCH,
+        _SEARCH.rebuilt(_ORDERED, _AXES),
+        where=[_LAST, check("the softmax turns the order around", _keeps_order)],
+        benefit=5,
+    ),
+    rule("twice-negated", tfl.neg(tfl.neg(_ANY)), _ANY, benefit=20),
+    rule("plus-negated", tfl.add(X, tfl.neg(Y), **_CLAMPED).commutative(), tfl.sub(X, Y, **_CLAMPED), benefit=2),
+    rule("minus-negated", tfl.sub(X, tfl.neg(Y), **_CLAMPED), tfl.add(X, Y, **_CLAMPED), benefit=2),
+    rule(
+        "reciprocal-root",
+        tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN),
+        tfl.rsqrt(X),
+        where=[matching.KEEPS_SHAPE],
+        benefit=2,
+    ),
+    rule(
+        "squared-difference",
+        tfl.square(tfl.sub(X, Y, **matching.PLAIN).once()),
+        tfl.squared_difference(X, Y),
+        where=[_LOW],
+        benefit=0,
+    ),
+    rule(
+        "rectified",
+        tfl.relu(_SOURCE),
+        _SOURCE,
+        benefit=3,
+        where=[check("the type changes", lambda source, root: source.results[0].type == root.results[0].type)],
+    ),
+    rule("power-of-zero", tfl.pow(_ANY, C), _ONES, where=[_IS_ZERO, _ONES], benefit=2),
+    rule("minus-itself", tfl.sub(_INTEGERS, _INTEGERS, **matching.PLAIN), _ZEROS, where=[_ZEROS], benefit=12),
+    *(
+        rule(f"neutral-{matched.names[0][4:]}", matched, _INTEGERS, where=[is_neutral, matching.KEEPS_TYPE], benefit=12)
+        for matched, is_neutral in (
+            (tfl.sub(_INTEGERS, C, **matching.PLAIN), _IS_ZERO),
+            (tfl.div(_INTEGERS, C, **matching.PLAIN), _IS_ONE),
+            (tfl.floor_div(_INTEGERS, C), _IS_ONE),
+        )
+    ),
+)

@@ -1,0 +1,121 @@
+"""The ops of each module, separated by spaces. Made by `python -m tfconvert.ops.generate`; don't edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+MODULES: Mapping[str, str] = {
+    "binning": "Bincount Bucketize DenseBincount HistogramFixedWidth",
+    "blocks": "BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth",
+    "colors": "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
+    "control_flow": (
+        "Case CollectiveReduce CrossReplicaSum NcclAllReduce StatelessCase TPUExecuteAndUpdateVariables "
+        "TPUPartitionedInputV2"
+    ),
+    "convolution": (
+        "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropInputV2 DepthwiseConv2dNative "
+        "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Dilation2D"
+    ),
+    "creation": (
+        "Empty Fill LinSpace Multinomial OnesLike ParameterizedTruncatedNormal RandomStandardNormal RandomUniform "
+        "RandomUniformInt Range StatelessRandomNormal StatelessRandomNormalV2 StatelessRandomUniform "
+        "StatelessRandomUniformFullInt StatelessRandomUniformInt StatelessRandomUniformV2 StatelessTruncatedNormal "
+        "TruncatedNormal ZerosLike"
+    ),
+    "diagonals": (
+        "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Diag DiagPart MatrixBandPart "
+        "MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 MatrixSetDiag "
+        "MatrixSetDiagV2 MatrixSetDiagV3"
+    ),
+    "elementwise": (
+        "Abs AccumulateNV2 Add AddN AddV2 Angle ApproximateEqual Atan2 BitwiseAnd BitwiseOr BitwiseXor Cast Ceil "
+        "CheckNumerics CheckNumericsV2 ClipByValue Complex ComplexAbs Conj Div DivNoNan Equal Floor FloorDiv FloorMod "
+        "Greater GreaterEqual Imag Inv Invert IsFinite IsInf IsNan LeftShift Less LessEqual LogicalAnd LogicalNot "
+        "LogicalOr Maximum Minimum Mod Mul MulNoNan Neg NextAfter NotEqual PopulationCount Pow Real RealDiv Reciprocal "
+        "Relu Relu6 RightShift Rint Round Select SelectV2 Sign Square SquaredDifference Sub ToBool TruncateDiv "
+        "TruncateMod Xdivy Xlog1py Xlogy"
+    ),
+    "fake_quant": (
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
+        "FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 "
+        "QuantizeAndDequantizeV4"
+    ),
+    "gradients": (
+        "BiasAddGrad EluGrad InvGrad LeakyReluGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad SigmoidGrad "
+        "SoftplusGrad SoftsignGrad SqrtGrad TanhGrad"
+    ),
+    "identity": (
+        "Assert Const DebugIdentity DeepCopy HashTableV2 Identity IdentityN MergeSummary NoOp PlaceholderWithDefault "
+        "PreventGradient ReadVariableOp Snapshot StopGradient Timestamp VarHandleOp VarIsInitializedOp VariableShape "
+        "_UnaryOpsComposition"
+    ),
+    "image": "CropAndResize ExtractImagePatches ImageProjectiveTransformV2 ImageProjectiveTransformV3",
+    "indexing": (
+        "DynamicPartition DynamicStitch Gather GatherNd GatherV2 InplaceAdd InplaceSub InplaceUpdate InvertPermutation "
+        "LowerBound OneHot ParallelDynamicStitch ScatterNd ScatterNdNonAliasingAdd SparseToDense TensorScatterAdd "
+        "TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate UnravelIndex UpperBound Where"
+    ),
+    "joining": "Concat ConcatOffset ConcatV2 Pack Split SplitV Unpack",
+    "layout": (
+        "Bitcast BroadcastTo ConjugateTranspose DataFormatDimMap DataFormatVecPermute MirrorPad MirrorPadGrad Pad "
+        "PadV2 RandomShuffle Reverse ReverseSequence ReverseV2 Roll Tile Transpose"
+    ),
+    "matmul": (
+        "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cholesky Cross Einsum MatMul MatrixDeterminant "
+        "MatrixExponential MatrixInverse MatrixLogarithm MatrixSolve MatrixSquareRoot MatrixTriangularSolve Qr "
+        "SparseMatMul Svd"
+    ),
+    "normalization": (
+        "BatchNormWithGlobalNormalization FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 LRN LogSoftmax Softmax "
+        "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"
+    ),
+    "pooling": "AvgPool AvgPool3D AvgPoolGrad MaxPool MaxPool3D MaxPoolGrad MaxPoolV2 MaxPoolWithArgmax",
+    "ragged": "RaggedTensorToSparse RaggedTensorToTensor",
+    "ranking": (
+        "ApproxTopK InTopK InTopKV2 ListDiff NthElement TopK TopKV2 Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2"
+    ),
+    "recurrent": "tfl.unidirectional_sequence_lstm tfl.unidirectional_sequence_rnn",
+    "reduction": (
+        "All Any ArgMax ArgMin Cumprod Cumsum CumulativeLogsumexp EuclideanNorm L2Loss Max Mean Min Prod ReduceJoin Sum"
+    ),
+    "resampling": (
+        "ResizeArea ResizeBicubic ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad "
+        "ScaleAndTranslate"
+    ),
+    "segments": (
+        "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanWithNumSegments "
+        "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
+        "UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum"
+    ),
+    "shape": "BroadcastArgs BroadcastGradientArgs EnsureShape ExpandDims Rank Reshape Shape ShapeN Size Squeeze",
+    "signal": "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D",
+    "slicing": "Slice StridedSlice StridedSliceGrad TensorStridedSliceUpdate XlaDynamicSlice XlaDynamicUpdateSlice",
+    "sparse": "SparseFillEmptyRows SparseReorder SparseReshape SparseTensorDenseMatMul",
+    "special_functions": (
+        "Acos Acosh Asin Asinh Atan Atanh BesselI0 BesselI0e BesselI1 BesselI1e Betainc Cos Cosh Digamma Elu Erf Erfc "
+        "Erfinv Exp Expm1 Igamma IgammaGradA Igammac LeakyRelu Lgamma Log Log1p Ndtri Polygamma RandomGammaGrad Rsqrt "
+        "Selu Sigmoid Sin Sinh Softplus Softsign Sqrt Tan Tanh Zeta"
+    ),
+    "strings": (
+        "AsString RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace StringLength StringLower "
+        "StringStrip StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringToNumber StringUpper"
+    ),
+    "suppression": (
+        "CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 "
+        "NonMaxSuppressionV5"
+    ),
+    "tensor_lists": (
+        "EmptyTensorList StackCloseV2 StackPopV2 StackPushV2 StackV2 TensorArrayCloseV3 TensorArrayConcatV3 "
+        "TensorArrayGatherV3 TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 TensorArraySplitV3 TensorArrayV3 "
+        "TensorArrayWriteV3 TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListElementShape "
+        "TensorListFromTensor TensorListGather TensorListGetItem TensorListLength TensorListPopBack TensorListPushBack "
+        "TensorListPushBackBatch TensorListReserve TensorListResize TensorListScatter "
+        "TensorListScatterIntoExistingList TensorListScatterV2 TensorListSetItem TensorListSplit TensorListStack"
+    ),
+    "xla": (
+        "UniformDequantize UniformQuantize UniformQuantizedAdd UniformQuantizedClipByValue UniformQuantizedConvolution "
+        "UniformQuantizedConvolutionHybrid UniformQuantizedDot UniformQuantizedDotHybrid UniformRequantize "
+        "XlaBroadcastHelper XlaConvV2 XlaReduceWindow XlaSelectAndScatter XlaSetDynamicDimensionSize XlaSharding "
+        "XlaVariadicReduceV2 XlaVariadicSort"
+    ),
+}

@@ -1,0 +1,193 @@
+"""Sums, products, extremes and means over axes; running sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from tfconvert.ops.call import Array, Call, Function, Results, highest, ints, is_integer, lowest, scalar, typed, wide
+from tfconvert.ops.declaration import OpDeclaration, op
+from tfconvert.ops.operands import Operands, Partials, ValueFunction
+from tfconvert.ops.shape_functions import Shapes, same_with_axes, scalars
+from tfconvert.schema.dialects.dims import (
+    UNKNOWN,
+    Partial,
+    add_elements,
+    axis_of,
+    multiply_elements,
+    with_rank_at_least,
+)
+from tfconvert.schema.dialects.relations.rules import constant_axis_of, is_scalar, rank_at_most
+
+
+def _reduce_shape(operands: Operands) -> Shapes:
+    shape, keep = operands.shape(0), operands.attribute("keep_dims", False)
+    if shape is None:
+        return (None,)
+    axes = operands.ints(1)
+    if axes is None:
+        places = operands.shape(1)
+        if keep:
+            return ((-1,) * len(shape),)
+        # Unknown axes may be repeated, so only a single axis determines the rank.
+        is_single = places is not None and (len(places) == 0 or places == (1,))
+        return ((-1,) * (len(shape) - 1) if is_single and shape else None,)
+    reduced = {axis_of(axis, len(shape)) for axis in axes}
+    if keep:
+        return (tuple([1 if index in reduced else dim for index, dim in enumerate(shape)]),)
+    return (tuple([dim for index, dim in enumerate(shape) if index not in reduced]),)
+
+
+def _arg_shape(operands: Operands) -> Shapes:
+    shape, axis = operands.shape(0), operands.scalar(1)
+    if shape is None:
+        return (None,)
+    with_rank_at_least(shape, 1)
+    if axis is None:
+        return ((-1,) * (len(shape) - 1),)
+    place = axis_of(axis, len(shape))
+    return (shape[:place] + shape[place + 1 :],)
+
+
+def _product_elements(elements: Partial) -> int:
+    return reduce(multiply_elements, elements, 1)
+
+
+def _reduced_elements(operation: Callable[[Partial], int], operands: Operands) -> Partials:
+    found, axes = operands.partial(0), operands.ints(1)
+    if found is None or axes is None:
+        return [None]
+    if operands.shape(0) == () or not axes:
+        return [found]
+    axis_of(axes[0], 1)
+    return [(operation(found),)]
+
+
+def _sum_elements(elements: Partial) -> int:
+    return reduce(add_elements, elements, 0)
+
+
+def _extreme(function: Callable[[Partial], int], elements: Partial) -> int:
+    return function(elements) if elements and all(element > UNKNOWN for element in elements) else UNKNOWN
+
+
+def _axes(call: Call, rank: int) -> tuple[int, ...]:
+    """Returns the reduced axes, from 0, each once."""
+    axes = ints(call.inputs[1])
+    if any(not -rank <= axis < rank for axis in axes):
+        raise call.bad(f"axes {list(axes)} don't exist in a tensor of rank {rank}")
+    return tuple(sorted({axis % rank for axis in axes}))
+
+
+def _reduce(function: Function, call: Call) -> Results:
+    x = call.inputs[0]
+    result = function(wide(x), _axes(call, x.ndim), call.flag("keep_dims"))
+    return (typed(result, x.dtype),)
+
+
+def _sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.asarray(np.sum(x, axis=axes, keepdims=keep, dtype=x.dtype))
+
+
+def _product(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.asarray(np.prod(x, axis=axes, keepdims=keep, dtype=x.dtype))
+
+
+def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+    if is_integer(x.dtype):
+        # Summed up in 64 bits, and rounded towards zero, as C++ divides.
+        total = np.sum(x, axis=axes, keepdims=keep, dtype=np.uint64 if x.dtype.kind == "u" else np.int64)
+        return np.asarray((np.sign(total) * (np.abs(total) // max(count, 1))).astype(x.dtype))
+    return np.asarray(_sum(x, axes, keep) / typed(count, x.dtype))
+
+
+def _max(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.asarray(np.max(x, axis=axes, keepdims=keep, initial=lowest(x.dtype)))
+
+
+def _min(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.asarray(np.min(x, axis=axes, keepdims=keep, initial=highest(x.dtype)))
+
+
+def _norm(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.sqrt(_sum(np.square(np.abs(x)), axes, keep))
+
+
+def _all(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.asarray(np.all(x, axis=axes, keepdims=keep))
+
+
+def _any(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.asarray(np.any(x, axis=axes, keepdims=keep))
+
+
+def _arg(function: Function, default: type, call: Call) -> Results:
+    x, axis = call.inputs
+    return (np.asarray(function(wide(x), axis=scalar(axis))).astype(call.dtype("output_type", default)),)
+
+
+def _cumulative(function: Function, neutral: int, call: Call) -> Results:
+    x, axis = call.inputs
+    at = scalar(axis)
+    values = np.moveaxis(wide(x), at, 0)
+    if call.flag("reverse"):
+        values = values[::-1]
+    result = function(values, axis=0, dtype=values.dtype)
+    if call.flag("exclusive") and len(values):
+        result = np.concatenate([np.full_like(values[:1], neutral), result[:-1]])
+    if call.flag("reverse"):
+        result = result[::-1]
+    return (typed(np.ascontiguousarray(np.moveaxis(result, 0, at)), x.dtype),)
+
+
+def _half_square_sum(call: Call) -> Results:
+    (x,) = call.inputs
+    values = wide(x)
+    return (typed(np.sum(values * values, dtype=values.dtype) / 2, x.dtype),)
+
+
+def _reduction(name: str, function: Function, **more: Any) -> OpDeclaration:
+    """Declares a reduction, computed in float32 where the dtype is narrower."""
+    return op(name, shape=_reduce_shape, compute=partial(_reduce, function), **more)
+
+
+def _elements(operation: Callable[[Partial], int]) -> ValueFunction:
+    """Returns the value function of a reduction."""
+    return partial(_reduced_elements, operation)
+
+
+_AXES = (rank_at_most("reduction_indices", 1), constant_axis_of("reduction_indices", "input"))
+
+OPS = (
+    _reduction("All", _all, relations=_AXES),
+    _reduction("Any", _any, relations=_AXES),
+    op("ArgMax", shape=_arg_shape, compute=partial(_arg, np.argmax, np.int64)),
+    op("ArgMin", shape=_arg_shape, compute=partial(_arg, np.argmin, np.int64)),
+    op("CumulativeLogsumexp", shape=same_with_axes, relations=(is_scalar("axis"),), verified=True),
+    op(
+        "Cumprod",
+        shape=same_with_axes,
+        compute=partial(_cumulative, np.cumprod, 1),
+        relations=(is_scalar("axis"),),
+        verified=True,
+    ),
+    op(
+        "Cumsum",
+        shape=same_with_axes,
+        compute=partial(_cumulative, np.cumsum, 0),
+        relations=(is_scalar("axis"),),
+        verified=True,
+    ),
+    _reduction("EuclideanNorm", _norm),
+    op("L2Loss", shape=scalars, compute=_half_square_sum),
+    _reduction("Max", _max, values=_elements(partial(_extreme, max))),
+    _reduction("Mean", _mean),
+    _reduction("Min", _min, values=_elements(partial(_extreme, min))),
+    _reduction("Prod", _product, values=_elements(_product_elements)),
+    op("ReduceJoin", shape=_reduce_shape),
+    _reduction("Sum", _sum, values=_elements(_sum_elements)),
+)

@@ -1,1 +1,0 @@
-"""Shape and value functions of ops, by topic."""

@@ -1,0 +1,148 @@
+"""Non-maximum suppression: of boxes that overlap, those with the best scores are chosen.
+
+A candidate is compared with the boxes chosen before it. Without a sigma, overlapping one by more than the threshold
+drops it; with one, overlaps lower its score and it queues up again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.ops.call import Array, Call, Results, scalar, typed, wide
+from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.operands import Operands
+from tfconvert.ops.shape_functions import Shapes
+from tfconvert.schema.dialects.dims import dim_of_element, merge, with_rank
+
+
+def _suppression_shape(operands: Operands) -> Shapes:
+    """`NonMaxSuppressionV3` keeps as many boxes as it finds."""
+    _check_boxes(operands)
+    return ((-1,),)
+
+
+def _check_boxes(operands: Operands) -> None:
+    boxes = with_rank(operands.shape(0), 2, "the boxes")
+    merge(boxes[:1], with_rank(operands.shape(1), 1, "the scores"))
+    merge(boxes[1:], (4,))
+
+
+def _padded_length(operands: Operands) -> int:
+    found = operands.partial(2)
+    return dim_of_element(found[0]) if found and operands.attribute("pad_to_max_output_size", False) else -1
+
+
+def _suppression_v4_shape(operands: Operands) -> Shapes:
+    _check_boxes(operands)
+    return ((_padded_length(operands),), ())
+
+
+def _suppression_v5_shape(operands: Operands) -> Shapes:
+    _check_boxes(operands)
+    length = _padded_length(operands)
+    return ((length,), (length,), ())
+
+
+def _combined_suppression_shape(operands: Operands) -> Shapes:
+    boxes = with_rank(operands.shape(0), 4, "the boxes")
+    per_class, total = operands.scalar(2), operands.scalar(3)
+    scores = with_rank(operands.shape(1), 3, "the scores")
+    if total is None:
+        length = -1
+    elif not operands.attribute("pad_per_class", False):
+        length = total
+    elif per_class is None or scores[2] < 0:
+        length = -1
+    else:
+        length = min(total, per_class * scores[2])
+    batch = boxes[0]
+    return ((batch, length, 4), (batch, length), (batch, length), (batch,))
+
+
+class _Terms(NamedTuple):
+    """When a box is chosen.
+
+    Attributes:
+        overlap: More than this much of the union drops a box, unless there is a sigma.
+        score: Only boxes with better scores are chosen.
+        sigma: How much overlaps lower scores; 0 if they don't.
+    """
+
+    overlap: np.float32
+    score: np.float32
+    sigma: np.float32
+
+
+def overlaps_of(boxes: Array, areas: Array, box: int, others: list[int]) -> Array:
+    """Returns how much of their union a box and each of some others have in common; 0 for boxes without an area."""
+    near = np.maximum(boxes[box, :2], boxes[others, :2])
+    far = np.minimum(boxes[box, 2:], boxes[others, 2:])
+    common = np.prod(np.maximum(far - near, 0), axis=1)
+    union = areas[box] + areas[others] - common
+    empty = (areas[box] <= 0) | (areas[others] <= 0)
+    return np.where(empty, np.float32(0), common / union)
+
+
+def _lowered(score: np.float32, overlaps: Array, terms: _Terms) -> np.float32 | None:
+    """Returns a candidate's score after the chosen boxes it has not met yet, the latest first; `None` if dropped."""
+    if not terms.sigma:
+        return None if (overlaps > terms.overlap).any() else score
+    for overlap in overlaps[::-1]:
+        score = np.float32(score * np.exp(np.float32(-0.5) / terms.sigma * overlap * overlap))
+        if score <= terms.score:
+            return None
+    return score
+
+
+def _choose(call: Call, boxes: Array, scores: Array, limit: int, terms: _Terms) -> tuple[list[int], list[np.float32]]:
+    """Returns the chosen boxes, best first, and the scores that they were chosen with."""
+    if boxes.shape != (len(scores), 4) or scores.ndim != 1:
+        raise call.bad(f"{len(scores)} scores don't fit boxes of the shape {boxes.shape}")
+    corners = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], axis=1)
+    areas = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
+    queue = [(-score, box, 0) for box, score in enumerate(scores) if score > terms.score]
+    heapq.heapify(queue)
+    chosen: list[int] = []
+    chosen_scores: list[np.float32] = []
+    while queue and len(chosen) < limit:
+        negative, box, met = heapq.heappop(queue)
+        score = _lowered(-negative, overlaps_of(corners, areas, box, chosen[met:]), terms)
+        if score == -negative:
+            chosen.append(box)
+            chosen_scores.append(score)
+        elif score is not None:
+            heapq.heappush(queue, (-score, box, len(chosen)))
+    return chosen, chosen_scores
+
+
+def _suppress(call: Call) -> Results:
+    boxes, scores, most, overlap, *rest = call.inputs
+    numbers = [np.float32(value.reshape(-1)[0]) for value in (overlap, *rest)] + [np.float32(0)]
+    lowest = np.finfo(np.float32).min
+    terms = _Terms(numbers[0], numbers[1] if rest else lowest, numbers[2] if len(rest) > 1 else np.float32(0))
+    limit = scalar(most)
+    if limit < 0:
+        raise call.bad("the number of boxes to choose is negative")
+    chosen, chosen_scores = _choose(call, wide(boxes), wide(scores), limit, terms)
+    count = np.array(len(chosen), np.int32)
+    if call.flag("pad_to_max_output_size"):
+        chosen += [0] * (limit - len(chosen))
+        chosen_scores += [np.float32(0)] * (limit - len(chosen_scores))
+    indices = np.array(chosen, np.int32)
+    found = {
+        "NonMaxSuppressionV4": (indices, count),
+        "NonMaxSuppressionV5": (indices, typed(chosen_scores, scores.dtype), count),
+    }
+    return found.get(call.op, (indices,))
+
+
+OPS = (
+    op("CombinedNonMaxSuppression", shape=_combined_suppression_shape),
+    op("NonMaxSuppression", shape=_suppression_shape),
+    *ops_like("NonMaxSuppressionV2 NonMaxSuppressionV3", shape=_suppression_shape, compute=_suppress),
+    op("NonMaxSuppressionV4", shape=_suppression_v4_shape, compute=_suppress),
+    op("NonMaxSuppressionV5", shape=_suppression_v5_shape, compute=_suppress),
+)

@@ -1,0 +1,166 @@
+"""Where the windows of convolutions and poolings lie: strides, dilations, padding and data formats in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.ops.call import Array, Call
+from tfconvert.ops.operands import Operands
+from tfconvert.schema.dialects.dims import window
+from tfconvert.schema.dialects.types import Shape
+
+Index = tuple[Any, ...]
+
+
+def channels_first(data_format: str) -> bool:
+    """Returns whether the channels come before the spatial dimensions."""
+    return data_format.startswith("NC")
+
+
+def to_channels_last(x: Array, data_format: str) -> Array:
+    """Returns a batch as N, spatial dimensions, C."""
+    return np.moveaxis(x, 1, -1) if channels_first(data_format) else x
+
+
+def from_channels_last(x: Array, data_format: str) -> Array:
+    """Returns a batch of N, spatial dimensions, C in its data format."""
+    return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if channels_first(data_format) else x
+
+
+def spatial(values: Sequence[Any], data_format: str) -> tuple[Any, ...]:
+    """Returns the entries of the spatial dimensions from a list of one entry a dimension."""
+    return tuple(values[2:] if channels_first(data_format) else values[1:-1])
+
+
+def image_shape(batch: int, space: Sequence[int], channels: int, data_format: str) -> Shape:
+    """Returns the shape of a batch of images."""
+    return (batch, channels, *space) if channels_first(data_format) else (batch, *space, channels)
+
+
+def explicit_pads(operands: Operands, rank: int, data_format: str) -> Sequence[tuple[int, int]]:
+    """Returns what `EXPLICIT` padding adds before and after each spatial dimension; zeros for any other padding."""
+    if operands.text("padding") != "EXPLICIT":
+        return ((0, 0),) * (rank - 2)
+    flat = operands.integers("explicit_paddings", 2 * rank)
+    return spatial(list(zip(flat[::2], flat[1::2], strict=True)), data_format)
+
+
+def window_counts(operands: Operands, space: Sequence[int], kernel: Sequence[int], data_format: str) -> Shape:
+    """Returns how many windows of an op there are along each spatial dimension."""
+    rank = len(space) + 2
+    padding = operands.text("padding")
+    # Absent or empty lists mean ones.
+    strides, dilations = (
+        spatial(operands.integers(name, rank), data_format) if operands.attribute(name, ()) else (1,) * (rank - 2)
+        for name in ("strides", "dilations")
+    )
+    pads = explicit_pads(operands, rank, data_format)
+    return tuple(
+        window(size, length, stride, padding, dilation, pad)
+        for size, length, stride, dilation, pad in zip(space, kernel, strides, dilations, pads, strict=True)
+    )
+
+
+class Windows(NamedTuple):
+    """The windows over the spatial dimensions.
+
+    Attributes:
+        size: Elements of a window.
+        strides: Steps between windows.
+        dilations: Steps between the elements of a window.
+        pads: Elements added before and after each dimension.
+        inputs: The dimensions that the windows move over, without padding.
+        outputs: Number of windows.
+    """
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def padded(self) -> tuple[int, ...]:
+        """The dimensions with padding, and at least as large as the windows reach."""
+        return tuple(
+            max(dim + sum(pad), (out - 1) * stride + (size - 1) * dilation + 1)
+            for dim, pad, out, stride, size, dilation in zip(
+                self.inputs, self.pads, self.outputs, self.strides, self.size, self.dilations, strict=True
+            )
+        )
+
+    @property
+    def interior(self) -> Index:
+        """The index of the inputs among the padded dimensions, between N and C."""
+        spans = (slice(pad[0], pad[0] + dim) for pad, dim in zip(self.pads, self.inputs, strict=True))
+        return (slice(None), *spans, slice(None))
+
+    def taps(self) -> list[tuple[tuple[int, ...], Index]]:
+        """Returns each element of a window with the index of all windows' such elements in a padded batch."""
+        result = []
+        for tap in product(*map(range, self.size)):
+            spans = (
+                slice(at * dilation, at * dilation + (out - 1) * stride + 1, stride)
+                for at, dilation, out, stride in zip(tap, self.dilations, self.outputs, self.strides, strict=True)
+            )
+            result.append((tap, (slice(None), *spans, slice(None))))
+        return result
+
+    def pad(self, x: Array, fill: Any = 0) -> Array:
+        """Returns a batch (N, spatial dimensions, C) with its padding."""
+        if self.padded == self.inputs:
+            return x
+        result = np.full((x.shape[0], *self.padded, x.shape[-1]), fill, x.dtype)
+        result[self.interior] = x
+        return result
+
+    def view(self, x: Array) -> Array:
+        """Returns a padded batch as N, windows, C, elements of a window; a view."""
+        reach = tuple((size - 1) * dilation + 1 for size, dilation in zip(self.size, self.dilations, strict=True))
+        axes = tuple(range(1, x.ndim - 1))
+        every = np.lib.stride_tricks.sliding_window_view(x, reach, axes)
+        places = zip(self.outputs, self.strides, strict=True)
+        starts = tuple(slice(0, (out - 1) * step + 1, step) for out, step in places)
+        elements = tuple(slice(None, None, dilation) for dilation in self.dilations)
+        return every[(slice(None), *starts, slice(None), *elements)]
+
+
+def windows(
+    call: Call, inputs: Sequence[int], size: Sequence[int], data_format: str, strides: Sequence[int]
+) -> Windows:
+    """Returns the windows of an op with the attributes `padding`, `explicit_paddings` and `dilations`.
+
+    Args:
+        call: The op.
+        inputs: The spatial dimensions that the windows move over.
+        size: Elements of a window.
+        data_format: `NHWC`, `NCHW`, `NDHWC` or `NCDHW`; lists of attributes are in its order.
+        strides: The strides, one a dimension of the tensor.
+    """
+    steps = spatial(strides, data_format)
+    dilations = spatial(call.integers("dilations", (1,) * (len(size) + 2)), data_format)
+    reach = [(extent - 1) * dilation + 1 for extent, dilation in zip(size, dilations, strict=True)]
+    padding = call.text("padding")
+    pads: tuple[tuple[int, int], ...]
+    if padding == "SAME":
+        pads = tuple(map(_same, inputs, reach, steps))
+    elif padding == "EXPLICIT":
+        flat = call.integers("explicit_paddings")
+        pads = spatial([(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)], data_format)
+    else:
+        pads = ((0, 0),) * len(reach)
+    outputs = tuple(
+        max((dim + sum(pad) - extent) // step + 1, 0)
+        for dim, pad, extent, step in zip(inputs, pads, reach, steps, strict=True)
+    )
+    return Windows(tuple(size), steps, dilations, pads, tuple(inputs), outputs)
+
+
+def _same(dim: int, reach: int, stride: int) -> tuple[int, int]:
+    total = max((-(-dim // stride) - 1) * stride + reach - dim, 0)
+    return total // 2, total - total // 2

@@ -1,0 +1,283 @@
+"""Middleware: metrics, security headers, a guard against requests of other sites, and limits on bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.service.http.problems import to_response
+from tfconvert.service.http.service import Metrics
+
+REPORT_POLICY = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'"
+)
+"""The policy of a report: its scripts run without an origin, so that they can request nothing of the server."""
+
+_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+class SecurityHeaders:
+    """Adds headers; a route that has one of its own keeps it.
+
+    Args:
+        app: The application behind it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class MetricsMiddleware:
+    """Counts requests and measures their time.
+
+    Args:
+        app: The application behind it.
+        metrics: Where they are counted.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begin = time.perf_counter()
+
+        async def send_measured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # Only paths of routes: other paths, which clients choose, would each be a new series.
+                route = getattr(scope.get("route"), "path", "other")
+                self._metrics.answered(scope["method"], route, message["status"], time.perf_counter() - begin)
+            await send(message)
+
+        await self._app(scope, receive, send_measured)
+
+
+_LOCAL = ("127.0.0.1", "localhost", "[::1]")
+_SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+class ForeignRequestGuard:
+    """Refuses requests that a browser sends for others.
+
+    Args:
+        app: The application behind it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles a request."""
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            problem = _host_problem(headers) or _origin_problem(headers, scope["method"])
+            if problem is not None:
+                await to_response(problem, scope["path"])(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _host_problem(headers: Headers) -> ConversionError | None:
+    hosts = headers.getlist("host")
+    if len(hosts) == 1 and _name(hosts[0]) in _LOCAL:
+        return None
+    return error(
+        "foreign-request",
+        "the request is not for this machine by one of its own names",
+        hint="use http://localhost, or start the server with tokens",
+    )
+
+
+def _origin_problem(headers: Headers, method: str) -> ConversionError | None:
+    if method in _SAFE:
+        return None
+    origins = headers.getlist("origin")
+    site = headers.get("sec-fetch-site", "none")
+    is_own = all(origin == f"http://{headers['host']}" for origin in origins)
+    if is_own and (origins or site in ("none", "same-origin")):
+        return None
+    return error(
+        "foreign-request",
+        "the request comes from a page of another site",
+        hint="use the server's own page, or a program",
+    )
+
+
+def _name(host: str) -> str:
+    """Returns a host without its port."""
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdigit() and port.isascii() else host.lower()
+
+
+# Bytes of any body but that of a form.
+_MAX_SMALL_BODY = 1 << 16
+
+# Seconds between checks whether the server was asked to stop.
+_POLL_SECONDS = 0.5
+
+
+class BodyLimits:
+    """Refuses bodies that are too large, and cuts off clients that stop in the middle of one.
+
+    Args:
+        app: The application behind it.
+        max_size: Bytes of a form.
+        idle: Seconds that a client may be silent.
+        is_stopping: Returns whether the server was asked to stop: it doesn't wait for bodies then.
+        max_seconds: Seconds that any body may take: older files of uploads are removed.
+    """
+
+    def __init__(
+        self, app: ASGIApp, max_size: int, idle: float, is_stopping: Callable[[], bool], max_seconds: float = 3000.0
+    ) -> None:
+        self._app = app
+        self._max_size = max_size
+        self._idle = idle
+        self._is_stopping = is_stopping
+        self._max_seconds = max_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        is_form = headers.get("content-type", "").lower().startswith("multipart/form-data")
+        max_size = self._max_size if is_form else _MAX_SMALL_BODY
+        announced = headers.get("content-length", "0")
+        if announced.isascii() and announced.isdigit() and int(announced[:20]) > max_size:
+            await to_response(_too_large(max_size), scope["path"])(scope, receive, send)
+            return
+        body = _Body(receive, max_size, self._idle, self._is_stopping, self._max_seconds)
+        await self._app(scope, body, send)
+
+
+class _Body:
+    """A body as it comes in, with the limits of `BodyLimits`."""
+
+    __slots__ = ("_deadline", "_idle", "_is_complete", "_is_stopping", "_left", "_max_seconds", "_max_size", "_receive")
+
+    def __init__(
+        self, receive: Receive, max_size: int, idle: float, is_stopping: Callable[[], bool], max_seconds: float
+    ) -> None:
+        self._receive = receive
+        self._max_size = self._left = max_size
+        self._idle = idle
+        self._is_stopping = is_stopping
+        self._max_seconds = max_seconds
+        self._deadline = time.monotonic() + max_seconds
+        self._is_complete = False
+
+    async def __call__(self) -> Message:
+        """Returns the next message; once the body is complete, the next one may take any time."""
+        if self._is_complete:
+            return await self._receive()
+        message = await self._next()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise _too_large(self._max_size)
+        self._is_complete = not message.get("more_body", False)
+        return message
+
+    async def _next(self) -> Message:
+        """Returns the next message.
+
+        Raises:
+            ConversionError: It doesn't come (`request-timeout`), or the server is about to stop (`service-stopping`).
+        """
+        now = time.monotonic()
+        if now >= self._deadline:  # A client that sends byte by byte is never idle.
+            raise error("request-timeout", f"the request took more than {self._max_seconds:g} s to come in")
+        watch = _Watch(min(now + self._idle, self._deadline), self._is_stopping)
+        try:
+            return await self._receive()
+        except asyncio.CancelledError:
+            if watch.problem is None:
+                raise
+            watch.task.uncancel()
+            raise watch.problem from None
+        finally:
+            watch.timer.cancel()
+
+
+class _Watch:
+    """Watches a task that waits for a message, and interrupts it at a deadline or when the server stops.
+
+    A timer costs little, unlike a task that could be awaited with a timeout: a large body has hundreds of messages.
+
+    Args:
+        deadline: When to interrupt it, by the monotonic clock.
+        is_stopping: Returns whether the server was asked to stop.
+
+    Attributes:
+        task: The task.
+        timer: Ends the watch when it is cancelled.
+        problem: Why the task was interrupted.
+    """
+
+    __slots__ = ("_begin", "_deadline", "_is_stopping", "problem", "task", "timer")
+
+    def __init__(self, deadline: float, is_stopping: Callable[[], bool]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.task = task
+        self.problem: ConversionError | None = None
+        self._begin = time.monotonic()
+        self._deadline = deadline
+        self._is_stopping = is_stopping
+        self._set_timer(self._begin)
+
+    def _set_timer(self, now: float) -> None:
+        seconds = max(min(self._deadline - now, _POLL_SECONDS), 0)
+        self.timer = asyncio.get_running_loop().call_later(seconds, self._check)
+
+    def _check(self) -> None:
+        now = time.monotonic()
+        if now >= self._deadline:
+            seconds = round(now - self._begin)
+            self.problem = error("request-timeout", f"nothing came for {seconds} s in the middle of the request")
+        elif self._is_stopping():
+            self.problem = error("service-stopping", "the server is about to stop", hint="try again in a while")
+        if self.problem is None:
+            self._set_timer(now)
+        else:
+            self.task.cancel()
+
+
+def _too_large(max_size: int) -> ConversionError:
+    return error("upload-too-large", f"the request has more than {max_size} bytes")
