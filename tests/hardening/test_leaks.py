@@ -87,6 +87,8 @@ _ALLOWED = {
     ("converter.targets.litert.recurrent.speed", "TABLE.read_text"): _OURS,
     ("converter.targets.litert.model_metadata", "path.read_bytes"): _NAMED_BY_THE_USER,
     ("converter.pipeline.plugins", "point.load"): _OPENS_NO_FILE,
+    ("converter.targets.litert.legalize.legalizations", "TABLE.load"): _OPENS_NO_FILE,
+    ("converter.targets.litert.optimize.optimizations", "_TABLE.load"): _OPENS_NO_FILE,
     ("converter.targets.iree.compiler", "path.read_bytes"): "what the compiler has written, in a folder of its own",
     ("converter.targets.iree.compiler", "result.read_bytes"): "what the compiler has written, in a folder of its own",
     ("converter.targets.iree.compiler", "text.open"): "a new file, to write to",

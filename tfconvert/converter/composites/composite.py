@@ -61,6 +61,7 @@ class Composite:
 
     @property
     def function_name(self) -> str:
+        """The function's name."""
         return self.function.sym_name
 
     @property
@@ -90,6 +91,7 @@ class Composite:
         return types.element_of(self.arguments[index])
 
     def is_used(self, result: int) -> bool:
+        """Returns whether a result has uses."""
         return self.is_run_otherwise or any(call.results[result].first_use is not None for call in self.calls)
 
     def counts(self, arguments: int, results: int) -> str | None:
