@@ -1,4 +1,4 @@
-"""Passes by name: `fold-it` is the one class with a `name` in the file `fold_it.py`, loaded when it is needed."""
+"""Passes by name: `fold-it` is the class named so in `fold_it.py`, which is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PACKAGES = (
     "tfconvert.converter.targets.stablehlo.passes",
     "tfconvert.converter.targets.iree.passes",
 )
-"""The packages of passes: those of every target, and those of each one alone."""
+"""The packages of passes: the shared ones, and those of each target."""
 
 
 @cache
 def pass_names() -> tuple[str, ...]:
-    """Returns the names of all passes, sorted; none of them is loaded."""
+    """Returns the names of all passes, sorted, without importing them."""
     folders = [Path(folder) for package in PACKAGES for folder in import_module(package).__path__]
     files = {file.stem for folder in folders for file in folder.glob("*.py")} - {"__init__"}
     return tuple(sorted(file.replace("_", "-") for file in files))
@@ -30,7 +30,7 @@ def pass_names() -> tuple[str, ...]:
 
 @cache
 def pass_class(name: str) -> type[Pass]:
-    """Returns a pass by the name of its file, which is loaded.
+    """Imports a pass by its name.
 
     Raises:
         ConversionError: There is no such pass (`unknown-pass`).

@@ -1,4 +1,4 @@
-"""Which fusion a function gets: the user's, an installed package's, or one of ours."""
+"""Fusions of the user, of installed packages and of the target are found in this order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tfconvert
 from tests.converter.composites.modules import LSTM, LSTM_RESULTS, branching, keras, looped, mark, module, text
 from tests.support.run_text import parse
 from tfconvert.composites import Body, Composite, Fusion
-from tfconvert.converter.composites import registry
+from tfconvert.converter.composites import fusion_registry
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.targets.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 from tfconvert.ops.verification import verify
@@ -70,7 +70,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
         folder = tmp_path / "acme-1.0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-        (folder / "entry_points.txt").write_text(f"[{registry.ENTRY_POINTS}]\nacme = acme_fusions:{names}\n")
+        (folder / "entry_points.txt").write_text(f"[{fusion_registry.ENTRY_POINTS}]\nacme = acme_fusions:{names}\n")
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.delitem(sys.modules, "acme_fusions", raising=False)
 
@@ -110,7 +110,7 @@ def test_a_package_that_is_wrong_is_named(
 ) -> None:
     install(code, names)
     with pytest.raises(ConversionError, match=message):
-        registry.all_fusions()
+        fusion_registry.all_fusions()
 
 
 def test_an_insisting_fusion_makes_an_error() -> None:

@@ -1,4 +1,4 @@
-"""Which fusion is for a function: the user's, those of installed packages, and the target's."""
+"""The fusions of a conversion."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from functools import partial
 from importlib.metadata import entry_points
 from typing import Any
 
-from tfconvert.converter.composites.callbacks import CODE
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.composites.fusion import CODE, Fusion
 from tfconvert.converter.process.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
 
 ENTRY_POINTS = "tfconvert.composites"
-"""The group of entry points by which installed packages add fusions: each names a sequence of them."""
+"""The group of entry points for fusions of installed packages; each names a sequence of fusions."""
 
 
 def all_fusions(user: Sequence[Fusion] = (), own: Sequence[Fusion] = ()) -> tuple[Fusion, ...]:
-    """Returns the user's fusions, those of installed packages and the target's; the first that applies wins.
+    """Returns the user's fusions, those of installed packages, and the target's. The first that applies wins.
 
     Args:
         user: The user's.
         own: The target's.
 
     Raises:
-        ConversionError: Something is not a fusion (`wrong-option`), or a package's can't be loaded (`bad-fusion`).
+        ConversionError: An object is not a fusion (`wrong-option`), or a package's can't be loaded (`bad-fusion`).
     """
     fusions = list(checked(user, "composites"))
     for point in entry_points(group=ENTRY_POINTS):
@@ -41,7 +40,7 @@ def _unloaded(where: str, problem: str) -> ConversionError:
 
 
 def checked(fusions: Any, where: str) -> tuple[Fusion, ...]:
-    """Returns a sequence of fusions after checking it.
+    """Checks a sequence of fusions; returns it as a tuple.
 
     Raises:
         ConversionError: It is not a sequence of fusions (`wrong-option`).
@@ -56,5 +55,5 @@ def checked(fusions: Any, where: str) -> tuple[Fusion, ...]:
 
 
 def find(fusions: Sequence[Fusion], composite: Composite, mark: str) -> Fusion | None:
-    """Returns the fusion for a function that declares with a mark what it implements, `None` if there is none."""
+    """Returns the first fusion that applies to a marked function, or `None`."""
     return next((fusion for fusion in fusions if fusion.applies(composite, mark)), None)

@@ -1,7 +1,8 @@
-"""Variables: handles and what reads and writes through them, of TensorFlow 2 (resources) and of TensorFlow 1 (refs).
+"""Variables and lookup tables: handles, and the ops that read and write through them.
 
-A handle is a scalar object array that holds the `Variable`. A ref is the same; where an op needs a value, it represents
-the variable's value at that moment. What is written is a new array: values that were read before stay theirs.
+A handle is a scalar object array that holds the `Variable` or the `LookupTable`; handles of one name refer to one
+object. Refs of TensorFlow 1 are handles, too; where an op needs a value, a ref represents the variable's value at that
+moment. Writing replaces the array: values that were read before don't change.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.ops import registry
 from tfconvert.ops.call import Array, Call, Results, boxed, call_of
-from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.operation import Operation
 
@@ -35,23 +36,23 @@ class Variable:
 
 
 Simple = Callable[[Machine, Operation, Results], Results]
-"""Runs an op that needs no other body to run."""
+"""Runs an op without bodies."""
 
 
 def value_behind(op: Operation, operand: Array) -> Array:
-    """Returns what an op reads of an operand: a ref's value, all else as it is."""
+    """Returns the value of an operand; a ref is replaced by its variable's value."""
     if operand.dtype.kind != "O" or operand.shape != () or not isinstance(operand.item(), Variable):
         return operand
     return _value(op, operand)
 
 
 def _handle(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs `tf.VarHandleOp`, `tf.VariableV2`: handles of one name are of one variable."""
+    """Runs `tf.VarHandleOp` and `tf.VariableV2`; one name means one variable."""
     return (handle_of(machine, str(tf.get(op, "shared_name", "")) or node_of(op.location)),)
 
 
 def handle_of(machine: Machine, symbol: str) -> Array:
-    """Returns a handle of the variable of a name."""
+    """Returns a handle of the variable with a name."""
     variable = machine.variables.get(symbol)
     if variable is None:
         variable = machine.variables[symbol] = Variable(symbol, machine.initial_value(symbol))
@@ -93,7 +94,7 @@ def _update(compute: Callable[[Any, Any], Any], machine: Machine, op: Operation,
 
 
 def _scatter(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs an op that combines slices of the first dimension with updates, one after another; without, replaces."""
+    """Runs an op that combines slices of the first dimension with updates in order, or replaces them."""
     value, indices, updates = _value(op, inputs[0]).copy(), inputs[1], value_behind(op, inputs[2])
     if not value.ndim or np.any((indices < 0) | (indices >= value.shape[0])):
         raise bad(op, f"an index is not within the {value.shape[:1]} rows of the variable")
@@ -104,7 +105,7 @@ def _scatter(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: 
 
 
 def _scatter_nd(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs an op that combines what index vectors name with updates."""
+    """Runs an op that combines the elements at index vectors with updates, or replaces them."""
     value, indices, updates = _value(op, inputs[0]).copy(), inputs[1], value_behind(op, inputs[2])
     depth = indices.shape[-1]
     if np.any((indices < 0) | (indices >= np.array(value.shape[:depth]))):
@@ -146,6 +147,82 @@ _SCATTERS_ND: Mapping[str, np.ufunc | None] = {
     "Max": np.maximum,
 }
 
+
+def _variable(op: Operation, handle: Array) -> Variable:
+    variable: object = handle.item() if handle.shape == () else None
+    if isinstance(variable, Variable):
+        return variable
+    raise bad(op, "the operand is not a handle of a variable")
+
+
+def _value(op: Operation, handle: Array) -> Array:
+    variable = _variable(op, handle)
+    if variable.value is None:
+        raise bad(op, f"variable {variable.symbol!r} has no value", "uninitialized-variable")
+    return variable.value
+
+
+@dataclass(slots=True)
+class LookupTable:
+    """The object behind a handle.
+
+    Attributes:
+        name: The name that handles of the same table share.
+        entries: Values by key; `None` before initialization.
+    """
+
+    name: str
+    entries: dict[Any, Any] | None = None
+
+
+def _table_handle(machine: Machine, op: Operation, inputs: Results) -> Results:
+    name = str(tf.get(op, "shared_name", "")) or node_of(op.location)
+    return (boxed(machine.tables.setdefault(name, LookupTable(name))),)
+
+
+def _import_table(machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Fills a table unless it is filled already."""
+    table = _table(op, inputs[0])
+    if table.entries is None:
+        table.entries = dict(zip(inputs[1].reshape(-1).tolist(), inputs[2].reshape(-1).tolist(), strict=True))
+    return ()
+
+
+def _find_in_table(machine: Machine, op: Operation, inputs: Results) -> Results:
+    entries, keys, default = _entries(op, inputs[0]), inputs[1], inputs[2]
+    found = np.empty(keys.size, default.dtype)
+    found[:] = [entries.get(key, default.item()) for key in keys.reshape(-1).tolist()]
+    return (found.reshape(keys.shape),)
+
+
+def _table_size(machine: Machine, op: Operation, inputs: Results) -> Results:
+    return (np.array(len(_entries(op, inputs[0])), np.int64),)
+
+
+def _export_table(machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Returns all keys and values in order of insertion."""
+    entries = _entries(op, inputs[0])
+    both = (list(entries), list(entries.values()))
+    results = [np.empty(len(entries), types.numpy_dtype(types.element_of(result.type))) for result in op.results]
+    for result, column in zip(results, both, strict=True):
+        result[:] = column
+    return tuple(results)
+
+
+def _table(op: Operation, handle: Array) -> LookupTable:
+    table: object = handle.item() if handle.shape == () else None
+    if isinstance(table, LookupTable):
+        return table
+    raise bad(op, "the operand is not a handle of a table")
+
+
+def _entries(op: Operation, handle: Array) -> dict[Any, Any]:
+    table = _table(op, handle)
+    if table.entries is None:
+        raise bad(op, f"the table {table.name!r} is not initialized", "uninitialized-variable")
+    return table.entries
+
+
 OPS: Mapping[str, Simple] = {
     "tf.Assign": _assign,
     "tf.AssignAdd": partial(_update, np.add),
@@ -169,19 +246,11 @@ OPS: Mapping[str, Simple] = {
     **{f"tf.Scatter{name}": partial(_scatter, combine) for name, combine in _SCATTERS.items()},
     **{f"tf.ResourceScatterNd{name}": partial(_scatter_nd, combine) for name, combine in _SCATTERS_ND.items()},
     **{f"tf.ScatterNd{name}": partial(_scatter_nd, combine) for name, combine in _SCATTERS_ND.items()},
+    "tf.HashTableV2": _table_handle,
+    "tf.InitializeTableV2": _import_table,
+    "tf.LookupTableExportV2": _export_table,
+    "tf.LookupTableFindV2": _find_in_table,
+    "tf.LookupTableImportV2": _import_table,
+    "tf.LookupTableSizeV2": _table_size,
 }
-"""Op -> its handler, of ops that take or yield a handle."""
-
-
-def _variable(op: Operation, handle: Array) -> Variable:
-    variable: object = handle.item() if handle.shape == () else None
-    if isinstance(variable, Variable):
-        return variable
-    raise bad(op, "the operand is not a handle of a variable")
-
-
-def _value(op: Operation, handle: Array) -> Array:
-    variable = _variable(op, handle)
-    if variable.value is None:
-        raise bad(op, f"variable {variable.symbol!r} has no value", "uninitialized-variable")
-    return variable.value
+"""Op -> its handler, for ops with handles."""

@@ -1,4 +1,4 @@
-"""Which names a module has, and had."""
+"""A stage runs if the module has, or had, the names that it needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.support.run_text import parse
 from tests.support.work import calls
 from tfconvert import composites
-from tfconvert.converter.pipeline.op_names import OpNames, names_in
+from tfconvert.converter.pipeline.runner import OpNames, names_in
 from tfconvert.schema.ir.builtin import ModuleOp
 
 NESTED = """
