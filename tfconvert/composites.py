@@ -1,4 +1,4 @@
-"""Everything needed to write fusions for `convert(composites=[...])`; docs/composites.md teaches it."""
+"""Everything needed to write fusions for `LiteRT(composites=[...])`; docs/composites.md teaches it."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_a_function_is_found_by_its_name(
     folder, call = saved
     seen: list[Composite] = []
     fusion = _fusion(seen.append, _without_scale, function=pattern)
-    model = tfconvert.convert(folder, composites=[fusion])
+    model = tfconvert.convert(folder, target=tfconvert.LiteRT(composites=[fusion]))
     assert model.report.rewrites["prepare-composite-functions"] == {"by-name": 1}
     assert [composite.name for composite in seen] == ["attention_scores"]
     q, k = np.random.default_rng(0).normal(size=(2, 1, 5, 4)).astype(np.float32)
@@ -154,7 +154,7 @@ def test_a_function_is_found_by_its_name(
 
 def test_captured_variables_come_last(saved: tuple[Path, Any]) -> None:
     fusion = _fusion(lambda composite: composite.counts(1, 1), _without_scale, function="gate")
-    report = tfconvert.convert(saved[0], composites=[fusion]).report
+    report = tfconvert.convert(saved[0], target=tfconvert.LiteRT(composites=[fusion])).report
     (note,) = report.notes
     assert note.code == "composite-kept"
     assert "it has 2 arguments, not 1" in note.message
@@ -163,7 +163,7 @@ def test_captured_variables_come_last(saved: tuple[Path, Any]) -> None:
 @pytest.mark.parametrize("name", ["scores", "serving_default", "call"])
 def test_names_that_no_function_has_are_told(saved: tuple[Path, Any], name: str) -> None:
     fusion = _fusion(lambda composite: None, _without_scale, function=name)
-    (note,) = tfconvert.convert(saved[0], composites=[fusion]).report.notes
+    (note,) = tfconvert.convert(saved[0], target=tfconvert.LiteRT(composites=[fusion])).report.notes
     assert note.code == "unused-fusion"
     assert f"is named {name!r}" in note.message
     assert "attention_scores" in note.hint
@@ -176,6 +176,8 @@ def test_custom_operators_have_to_be_allowed(saved: tuple[Path, Any]) -> None:
 
     fusion = _fusion(lambda composite: None, rewrite, function="attention_*", is_custom=True)
     for allowed in (True, False):
-        report = tfconvert.convert(saved[0], composites=[fusion], allow_custom_ops=allowed).report
+        report = tfconvert.convert(
+            saved[0], target=tfconvert.LiteRT(composites=[fusion], allow_custom_ops=allowed)
+        ).report
         assert ("acme" in report.operators) == allowed
         assert [note.code for note in report.notes] == ["custom-operators" if allowed else "composite-kept"]

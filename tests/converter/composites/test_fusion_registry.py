@@ -125,14 +125,14 @@ def test_what_is_no_fusion_is_refused(tmp_path: Path, given: Any, message: str) 
     path = tmp_path / "model.mlir"
     path.write_text(SOURCE)
     with pytest.raises(ConversionError, match=message) as caught:
-        tfconvert.convert(path, composites=given)
+        tfconvert.convert(path, target=tfconvert.LiteRT(composites=given))
     assert caught.value.code == "wrong-option"
 
 
 def test_a_given_fusion_that_nothing_asks_for_is_told(tmp_path: Path) -> None:
     path = tmp_path / "model.mlir"
     path.write_text(SOURCE.replace('tf._implements = "embedding_matmul"', "").replace("tf.Mystery", "tf.Gather"))
-    notes = tfconvert.convert(path, composites=[OWN]).report.notes
+    notes = tfconvert.convert(path, target=tfconvert.LiteRT(composites=[OWN])).report.notes
     assert [note.code for note in notes] == ["unused-fusion"]
     assert "'embedding_*'" in notes[0].message
 

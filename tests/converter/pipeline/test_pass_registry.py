@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tfconvert.converter.pipeline import pass_registry
-from tfconvert.converter.target import PIPELINES
+from tfconvert.converter.pipelines import PIPELINES
 from tfconvert.schema.diagnostics import ConversionError
 
 

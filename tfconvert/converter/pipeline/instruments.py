@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tfconvert.converter.pipeline.runner import make_pass
@@ -36,7 +36,7 @@ def blamed(stage: Stage, before: ModuleOp, problem: ConversionError, options: Op
     def differs(patterns: Sequence[Pattern[Any]]) -> bool:
         after = before.clone()
         try:
-            make_pass(stage, options._replace(patterns=tuple(patterns))).apply(after)
+            make_pass(stage, replace(options, patterns=tuple(patterns))).apply(after)
             check(before, after, stage.run)
         except ConversionError:
             return True

@@ -79,7 +79,7 @@ def names_in(module: ModuleOp) -> set[str]:
 
 
 USER = ("composites", "patterns", "quantizes_activations")
-"""Fields of `Options` that stages may require: additions by the user."""
+"""Settings that stages may require: additions by the user."""
 
 
 class Applied(NamedTuple):
@@ -114,10 +114,10 @@ def run_stages(
         instruments: Hooks between the passes.
         on_stage: Called with each stage's name before its pass runs.
     """
-    others = [f"options.{name}" for name in USER if getattr(options, name)]
+    others = [f"options.{name}" for name in USER if setting(options, name)]
     names = OpNames(module, [*others, OPEN_SIZES] if has_open_sizes(module) else others)
     for stage in stages:
-        if (stage.only_with and not getattr(options, stage.only_with)) or not names.have(stage.needs):
+        if (stage.only_with and not setting(options, stage.only_with)) or not names.have(stage.needs):
             continue
         start = time.perf_counter()
         with InStage(stage.run):
@@ -132,13 +132,19 @@ def run_stages(
 def make_pass(stage: Stage, options: Options) -> Pass:
     """Returns the pass of a stage; options that are settings get their values."""
     values = {}
-    for path in stage.takes:
-        group, _, name = path.rpartition(".")
-        holder = getattr(options, group) if group else options
-        value = None if holder is None else getattr(holder, name)
+    for text in stage.takes:
+        name, _, path = text.rpartition("=")
+        value = setting(options, path)
         if value is not None:
-            values[name] = _frozen(value)
+            values[name or path.rpartition(".")[2]] = _frozen(value)
     return pass_class(stage.run)(**values)
+
+
+def setting(options: Options, path: str) -> Any:
+    """Returns a field of the settings, or of their target; `None` if this target doesn't have it."""
+    first, _, rest = path.partition(".")
+    value = getattr(options if hasattr(options, first) else options.target, first, None)
+    return getattr(value, rest, None) if rest else value
 
 
 def _frozen(value: Any) -> Any:

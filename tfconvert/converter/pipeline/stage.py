@@ -58,9 +58,10 @@ class Stage(NamedTuple):
         because: The reason for its position.
         needs: Groups of name prefixes. The pass is skipped, and not even imported, unless the module has had a name
             with one of the prefixes of each group. Names are those of ops, of attributes of functions, `OPEN_SIZES` for
-            models with such inputs, and `options.` followed by a field of `Options` that the user has set.
-        takes: Fields of `Options` that are options of the pass, or of a group of settings there: `quantize.mode`.
-        only_with: A field of `Options` that must be set for the pass to run; may be empty.
+            models with such inputs, and `options.` followed by a setting that the user has set.
+        takes: Settings that are options of the pass: fields of `Options` or of its target, as `allow_custom_ops`, or of
+            a field there, as `quantize.mode`; after the option's name if that differs, as `mlir_state=state`.
+        only_with: A setting that must be set for the pass to run; may be empty.
         forbids: Prefixes of op names that no op may have afterwards; later stages rely on that.
         keeps_results: Whether the model's results stay the same, so that the pass can be checked.
     """

@@ -31,6 +31,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.targets import LiteRT
 from tfconvert.settings.verify_options import Verify
 
 _FLOATS = before(STAGES, "prepare-quantize")
@@ -73,7 +74,9 @@ class Forms:
     """
 
     def __init__(self, source: Source, options: Options, quantize: Quantize) -> None:
-        self._options = options._replace(keep_graphs=False, check_passes=False)
+        self._options = replace(options, keep_graphs=False, check_passes=False)
+        assert isinstance(options.target, LiteRT), "only LiteRT's files are quantized"
+        self._target = options.target
         # The ranges are known from the conversion itself, if they were kept.
         samples = quantize.samples if quantize.calibration is None else None
         self._quantize = replace(quantize, samples=samples, progress=None)
@@ -101,7 +104,7 @@ class Forms:
         """Returns the model of floats."""
         module = self._module.clone({})
         with limited(self._options.limits):
-            for _ in run_stages(module, _REST, self._options._replace(quantize=None)):
+            for _ in run_stages(module, _REST, self._with(None)):
                 pass
             places: dict[Value, Place] = {}
             file = export(module, places=places, restate=True)
@@ -122,10 +125,14 @@ class Forms:
         quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))
         layers: list[LayerReport] = []
         with limited(self._options.limits):
-            for done in run_stages(module, _REST, self._options._replace(quantize=quantize)):
+            for done in run_stages(module, _REST, self._with(quantize)):
                 layers += done.result.layers
-            file = export_file(module, allow_custom_ops=self._options.allow_custom_ops, quantize=quantize)
+            file = export_file(module, LiteRT(allow_custom_ops=self._target.allow_custom_ops, quantize=quantize))
         return QuantizedForm(file, self.nodes(layers, exclude))
+
+    def _with(self, quantize: Quantize | None) -> Options:
+        """Returns the settings with those of another quantization."""
+        return replace(self._options, target=replace(self._target, quantize=quantize))
 
 
 def _readers(module: ModuleOp) -> dict[str, list[str]]:

@@ -22,12 +22,13 @@ from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.options import Options
+from tfconvert.settings.targets import StableHLO
 
 
 def stablehlo_of(text: str) -> ModuleOp:
     """Returns the module of StableHLO that a text of `tf` ops becomes."""
     module = IRParser(text).parse_module()
-    for _ in run_stages(module, STAGES, Options(target="stablehlo")):
+    for _ in run_stages(module, STAGES, Options(target=StableHLO())):
         pass
     return module
 

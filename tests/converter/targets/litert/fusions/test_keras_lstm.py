@@ -125,7 +125,7 @@ def test_why_a_layer_stays_a_loop_is_told_once(
 def test_a_layer_stays_a_loop_where_it_is_to(tf: ModuleType, layers: Any, tmp_path: Path) -> None:
     layer = layers.LSTM(UNITS)
     original = save_call(tf, tmp_path, layer, (None, None, FEATURES))
-    model = tfconvert.convert(tmp_path, recurrent="loop")
+    model = tfconvert.convert(tmp_path, target=tfconvert.LiteRT(recurrent="loop"))
     assert "UNIDIRECTIONAL_SEQUENCE_LSTM" not in model.report.operators
     assert not model.report.notes
     _compare(tf, model, original, [(3, 5, FEATURES)])

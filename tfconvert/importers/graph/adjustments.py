@@ -1,72 +1,32 @@
-"""The user's wishes for the inputs and outputs of a model: their order, names and batch."""
+"""Gives the inputs and outputs of a model the batch and the names that the user wants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape, tensor_of
+from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.cut import End
-from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 
-class Wishes(NamedTuple):
-    """The user's wishes.
-
-    Attributes:
-        sort_key: What the inputs and the outputs of a signature are sorted by; `None` for the order of the function's
-            arguments and results.
-        results: Names of outputs by signature, in the order of the function's results, where the graph doesn't tell.
-        batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
-        rename: New names of inputs and outputs.
-        follow_links: Whether links may lead out of the model's folder.
-        op_defs: Definitions of ops that neither the model nor TensorFlow's registry has; the model's own go before.
-        is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
-        inputs: Signatures: the tensors that become inputs instead of the signature's own; `None` leaves those.
-        outputs: Signatures: the tensors that become outputs.
-        label: Returns what TensorFlow's own converter calls an input or output of a signature.
-        tensors: The labels of outputs by signature and name, where they are others; inputs are then called by name.
-        second_names: Names that a function of a SavedModel has only if it isn't `serving_default`, too, or if they are
-            asked for; `None` for any.
-    """
-
-    sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
-    results: Mapping[str, Sequence[str]] = {}
-    batch: int | None = None
-    rename: Mapping[str, str] = {}
-    follow_links: bool = False
-    op_defs: Sequence[pb.OpDef] = ()
-    is_raw: bool = False
-    inputs: Sequence[str] | None = None
-    outputs: Sequence[str] | None = None
-    label: Callable[[GraphInput | GraphOutput], str] = tensor_of
-    tensors: Mapping[str, Mapping[str, str]] = {}
-    second_names: Container[str] | None = None
-
-
-AS_WRITTEN = Wishes()
-"""Nothing in particular."""
-
-
-def fitted(entries: Sequence[EntryPoint], wishes: Wishes) -> list[EntryPoint]:
+def adjusted(entries: Sequence[EntryPoint], selection: Selection) -> list[EntryPoint]:
     """Returns entry points with the batch and the names that the user wants.
 
     Args:
         entries: The entry points.
-        wishes: What the user wants.
+        selection: The batch and the names.
     """
-    result = list(entries)
-    if wishes.batch is not None:
-        check_batch(wishes.batch)
+    result, batch = list(entries), selection.batch
+    if batch is not None:
+        check_batch(batch)
         # What is cut has other inputs in the end.
-        result = [
-            each._replace(inputs=_batched(each.inputs, wishes.batch)) if each.cut is None else each for each in result
-        ]
-    if wishes.rename:
-        _check_names(result, wishes.rename)
-        result = [_renamed(each, wishes.rename) for each in result]
+        result = [each._replace(inputs=_batched(each.inputs, batch)) if each.cut is None else each for each in result]
+    if selection.rename:
+        _check_names(result, selection.rename)
+        result = [_renamed(each, selection.rename) for each in result]
     return result
 
 
@@ -74,10 +34,10 @@ def check_batch(batch: Any) -> None:
     """Checks that a batch is a number of examples.
 
     Raises:
-        ConversionError: It is none (`wrong-option`).
+        ConversionError: It is not (`wrong-option`).
     """
     if not isinstance(batch, int) or batch < 1:
-        raise error("wrong-option", f"the batch is {batch}", hint="give a number from 1 on")
+        raise error("wrong-option", f"invalid batch size {batch}", hint="it must be at least 1")
 
 
 def with_batch(name: str, tensor: types.AnyTensor, batch: int) -> types.AnyTensor:
