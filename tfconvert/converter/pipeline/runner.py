@@ -79,7 +79,7 @@ def names_in(module: ModuleOp) -> set[str]:
 
 
 USER = ("composites", "patterns", "quantizes_activations")
-"""Settings that stages may require: additions by the user."""
+"""Settings by which the user adds something to the conversion, so that stages may require it."""
 
 
 class Applied(NamedTuple):

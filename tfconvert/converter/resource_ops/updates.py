@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.ir.tf_builder import TFBuilder
+from tfconvert.ops.formula import Tensor
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -192,72 +194,6 @@ def can_be_written(op: Operation) -> bool:
     return not needs_shape or types.is_static(Access(op).held_shape())
 
 
-class UpdateTerm:
-    """A value in formulas. Numbers become constants of its element type.
-
-    Attributes:
-        access: Inserts ops.
-        value: The value.
-    """
-
-    __slots__ = ("access", "value")
-
-    def __init__(self, access: Access, value: Value) -> None:
-        self.access = access
-        self.value = value
-
-    def apply(self, name: str, *others: UpdateTerm | float) -> UpdateTerm:
-        """Returns the result of an elementwise op on this and others; all but one may be scalars."""
-        element = types.element_of(self.value.type)
-        values = (each.value if isinstance(each, UpdateTerm) else self.access.scalar(each, element) for each in others)
-        operands = [self.value, *values]
-        whole = next((each.type for each in operands if types.shape_of(each.type) != ()), self.value.type)
-        return UpdateTerm(self.access, self.access.tf(name, operands, whole))
-
-    def __add__(self, other: UpdateTerm | float) -> UpdateTerm:
-        return self.apply("AddV2", other)
-
-    def __sub__(self, other: UpdateTerm | float) -> UpdateTerm:
-        return self.apply("Sub", other)
-
-    def __rsub__(self, other: float) -> UpdateTerm:
-        element = types.element_of(self.value.type)
-        return UpdateTerm(self.access, self.access.scalar(other, element)).apply("Sub", self)
-
-    def __mul__(self, other: UpdateTerm | float) -> UpdateTerm:
-        return self.apply("Mul", other)
-
-    def __truediv__(self, other: UpdateTerm | float) -> UpdateTerm:
-        return self.apply("RealDiv", other)
-
-    def __abs__(self) -> UpdateTerm:
-        return self.apply("Abs")
-
-    def __neg__(self) -> UpdateTerm:
-        return self.apply("Neg")
-
-    def square(self) -> UpdateTerm:
-        return self.apply("Square")
-
-    def sqrt(self) -> UpdateTerm:
-        return self.apply("Sqrt")
-
-    def rsqrt(self) -> UpdateTerm:
-        return self.apply("Rsqrt")
-
-    def sign(self) -> UpdateTerm:
-        return self.apply("Sign")
-
-    def exp(self) -> UpdateTerm:
-        return self.apply("Exp")
-
-    def power(self, exponent: UpdateTerm) -> UpdateTerm:
-        return self.apply("Pow", exponent)
-
-    def maximum(self, other: UpdateTerm | float) -> UpdateTerm:
-        return self.apply("Maximum", other)
-
-
 class Training:
     """An op that trains a variable: its operands and variables as terms by TensorFlow's names, and its flags."""
 
@@ -268,17 +204,17 @@ class Training:
         self.names = [argument.name for argument in definition.input_arg]
         flags = (each for each in definition.attr if each.type == "bool")
         self.flags = {each.name: tf.get(access.op, each.name, each.default_value.b) for each in flags}
-        self.terms: dict[str, UpdateTerm] = {}
+        self.terms: dict[str, Tensor] = {}
         for position, (name, operand) in enumerate(zip(self.names, access.op.operands, strict=True)):
             is_handle = isinstance(types.element_of(operand.type), types.ResourceType)
-            self.terms[name] = UpdateTerm(access, access.read(position, element) if is_handle else operand)
+            self.terms[name] = EmittedTensor(access, access.read(position, element) if is_handle else operand)
 
-    def __getattr__(self, name: str) -> UpdateTerm:
+    def __getattr__(self, name: str) -> Tensor:
         return self.terms[name]
 
 
 # The new values of variables, by name.
-New = dict[str, UpdateTerm]
+New = dict[str, Tensor]
 Formula = Callable[[Training], New]
 
 
@@ -286,7 +222,7 @@ def _gradient_descent(op: Training) -> New:
     return {"var": op.var - op.delta * op.alpha}
 
 
-def _shrunk(op: Training, proximal: UpdateTerm, rate: UpdateTerm) -> UpdateTerm:
+def _shrunk(op: Training, proximal: Tensor, rate: Tensor) -> Tensor:
     """Returns a value shrunk towards zero by the penalties `l1` and `l2`."""
     return proximal.sign() * (abs(proximal) - rate * op.l1).maximum(0) / (rate * op.l2 + 1)
 
@@ -307,7 +243,7 @@ def _keras_momentum(op: Training) -> New:
     return {"var": op.var + step, "accum": accum}
 
 
-def _accumulated(op: Training) -> UpdateTerm:
+def _accumulated(op: Training) -> Tensor:
     return op.accum + op.grad.square() if op.flags["update_slots"] else op.accum
 
 
@@ -334,12 +270,12 @@ def _adadelta(op: Training) -> New:
     return {"var": var, "accum": accum, "accum_update": op.accum_update * op.rho + step.square() * (1 - op.rho)}
 
 
-def _moments(op: Training) -> tuple[UpdateTerm, UpdateTerm]:
+def _moments(op: Training) -> tuple[Tensor, Tensor]:
     m = op.m + (op.grad - op.m) * (1 - op.beta1)
     return m, op.v + (op.grad.square() - op.v) * (1 - op.beta2)
 
 
-def _rate(op: Training) -> UpdateTerm:
+def _rate(op: Training) -> Tensor:
     return op.lr * (1 - op.beta2_power).sqrt() / (1 - op.beta1_power)
 
 
@@ -385,7 +321,7 @@ def _ftrl(op: Training) -> New:
     return {"var": below / ((power if is_scaled else power / op.lr) + decay), "accum": accum, "linear": linear}
 
 
-def _mean(op: Training) -> UpdateTerm:
+def _mean(op: Training) -> Tensor:
     return op.m * op.beta + op.grad * (1 - op.beta)
 
 
@@ -403,7 +339,7 @@ def _train(formula: Formula, access: Access) -> None:
     """Computes a formula of an op's operands and assigns its results to the variables."""
     op = Training(access)
     for name, term in formula(op).items():
-        if term is not op.terms[name]:
+        if isinstance(term, EmittedTensor) and term is not op.terms[name]:
             access.assign(term.value, op.names.index(name))
 
 

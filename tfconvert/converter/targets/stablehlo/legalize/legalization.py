@@ -14,6 +14,7 @@ from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.targets.stablehlo.legalize import regions
+from tfconvert.converter.targets.stablehlo.legalize.decomposed import why_not
 from tfconvert.converter.targets.stablehlo.legalize.lowerings import LOWERINGS
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Sizes
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -148,7 +149,7 @@ class Legalization:
         if op.name in LOWERINGS:
             return LOWERINGS[op.name](op, emit), []
         values = (*op.operands, *op.results)
-        raise Declined(_NO_STRINGS if any(map(_holds_strings, values)) else _NO_FORM)
+        raise Declined(_NO_STRINGS if any(map(_holds_strings, values)) else why_not(op) or _NO_FORM)
 
     def _bodies(self, op: Operation) -> Sequence[FunctionCall]:
         calls = self._calls.of[op]
