@@ -1,4 +1,4 @@
-"""The fields of requests and responses, as the OpenAPI document describes them."""
+"""The fields of requests and responses for the OpenAPI document."""
 
 from __future__ import annotations
 

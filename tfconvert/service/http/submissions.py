@@ -1,4 +1,4 @@
-"""A request to convert: a form becomes files on the disk and a `Submission`."""
+"""Turns the form of a conversion request into files on disk and a `Submission`."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ FORM: dict[str, Any] = {
         },
     }
 }
-"""The body as OpenAPI describes it."""
+"""The OpenAPI description of the body."""
 
 
 async def receive(request: Request, service: Service, caller: Caller, key: str) -> Submission:
-    """Returns what a request asks for; its files are where jobs look for them.
+    """Returns the submission of a request, and stores its files.
 
     Args:
-        request: The request, whose body was not read.
+        request: The request, before its body is read.
         service: The server.
-        caller: Who asks.
-        key: By which the request is recognized, empty for none.
+        caller: The client.
+        key: The idempotency key, or empty.
     """
     service.check_open()
     with _slot(service, caller), ExitStack() as stack:
@@ -108,7 +108,7 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
 
 @contextmanager
 def _slot(service: Service, caller: Caller) -> Iterator[None]:
-    """A context in which an owner has an upload more in flight.
+    """A context manager that counts an upload in progress.
 
     Raises:
         ConversionError: There are too many (`too-many-jobs`).
