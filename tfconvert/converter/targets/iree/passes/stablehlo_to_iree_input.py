@@ -28,15 +28,11 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.iree.rewrites import carried
-from tfconvert.converter.targets.iree.rewrites.bounds import bound
-from tfconvert.converter.targets.iree.rewrites.checks import late, mixed_up
-from tfconvert.converter.targets.iree.rewrites.context import Context
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
-from tfconvert.converter.targets.iree.rewrites.numbers import Numbers
+from tfconvert.converter.targets.iree.rewrites.control_flow import bound_sizes, keep_carried, late, mixed_up
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder, without_sign
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, Numbers
 from tfconvert.converter.targets.iree.rewrites.rules import REFUSED, RULES
 from tfconvert.converter.targets.iree.rewrites.shapes import number
-from tfconvert.converter.targets.iree.rewrites.unsigned import without_sign
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, upstream
@@ -66,7 +62,7 @@ class StablehloToIreeInput:
         applied: Counter[str] = Counter()
         warnings: list[Diagnostic] = []
         for function in defined_functions(module).values():
-            is_bounded = bound(function)
+            is_bounded = bound_sizes(function)
             numbers = _rewrite(function, applied)
             _erase_dead(function)
             if not is_bounded or numbers.has_quotients:
@@ -107,7 +103,7 @@ def _message(op: Operation) -> str:
 def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
     """Rewrites a function; returns the numbers that it has."""
     for op in list(function.walk()):
-        if op.name == "stablehlo.while" and carried.keep(op):
+        if op.name == "stablehlo.while" and keep_carried(op):
             applied[op.name] += 1
     numbers = Numbers()
     gone: set[Operation] = set()

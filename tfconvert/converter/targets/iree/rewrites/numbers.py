@@ -1,25 +1,130 @@
 """Sizes and other small integers as numbers of type `index`, computed beside the program, not in tensors.
 
-What StableHLO computes with tensors of one number becomes arithmetic on numbers; equal sizes become the same value, so
-that it is known that they are equal.
+What StableHLO computes with tensors of one number becomes arithmetic on numbers. Equal sizes become the same value, so
+that IREE knows that they are equal.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, constant_ints
-from tfconvert.converter.targets.iree.rewrites.origins import carried_from, int_of, ints_of, product_of, source_of
-from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
-from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import (
+    Index,
+    LinalgBuilder,
+    bits,
+    constant_ints,
+    is_unsigned,
+)
+from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import DenseArrayAttr
+from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
-from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
+
+Source = Callable[[Operation, OpResult, int], tuple[Value, int] | None]
+
+_LOOP = "stablehlo.while"
+
+
+def source_of(value: OpResult, axis: int) -> tuple[Value, int] | None:
+    """Returns a value, and its axis, that has the same size as an axis of a result; `None` if none is known."""
+    op = value.op
+    definition = stablehlo.definitions().get(op.name)
+    if definition is not None and definition.types in ("same", "compare"):
+        return op.operands[0], axis
+    rule = _SOURCES.get(op.name)
+    return None if rule is None else rule(op, value, axis)
+
+
+def carried_from(value: Value, axis: int) -> tuple[Value, int] | None:
+    """Returns what a loop carries at first, for what it carries later, if each step leaves the size as it was."""
+    loop = value.op if isinstance(value, OpResult) else value.owner.parent_op()
+    if loop is None or loop.name != _LOOP:
+        return None
+    assert isinstance(value, OpResult | BlockArgument)
+    index = value.index
+    block = loop.regions[1].block
+    end = block.last_op
+    assert end is not None
+    value, place = end.operands[index], axis
+    while value is not block.args[index]:
+        source = source_of(value, place) if isinstance(value, OpResult) else None
+        if source is None:
+            return None
+        value, place = source
+    return (loop.operands[index], axis) if place == axis else None
+
+
+def product_of(value: Value, axis: int) -> tuple[Value, int] | None:
+    """Returns the operand, and its axis, that has the size of an axis of a product; `None` if it is not one."""
+    if not isinstance(value, OpResult) or value.op.name != "stablehlo.dot_general":
+        return None
+    numbers = value.op.properties["dot_dimension_numbers"]
+    assert isinstance(numbers, DotAttr)
+    lhs, rhs = value.op.operands
+    batch = numbers.of("lhs_batching_dimensions")
+    places = [(lhs, each) for each in batch]
+    for operand, name in ((lhs, "lhs"), (rhs, "rhs")):
+        shape = types.shape_of(operand.type)
+        assert shape is not None
+        gone = (*numbers.of(f"{name}_batching_dimensions"), *numbers.of(f"{name}_contracting_dimensions"))
+        places += [(operand, each) for each in range(len(shape)) if each not in gone]
+    return places[axis]
+
+
+def _reduced(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
+    gone = ints_of(op, "dimensions")
+    shape = types.shape_of(op.operands[0].type)
+    assert shape is not None
+    return op.operands[0], [each for each in range(len(shape)) if each not in gone][axis]
+
+
+def _concatenated(op: Operation, value: OpResult, axis: int) -> tuple[Value, int] | None:
+    return None if axis == int_of(op, "dimension") else (op.operands[0], axis)
+
+
+def _same(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
+    return op.operands[0], axis
+
+
+# Where the sizes of results come from.
+_SOURCES: Mapping[str, Source] = {
+    "stablehlo.bitcast_convert": _same,
+    "stablehlo.clamp": lambda op, value, axis: (op.operands[1], axis),
+    "stablehlo.compare": _same,
+    "stablehlo.concatenate": _concatenated,
+    "stablehlo.convert": _same,
+    "stablehlo.dynamic_update_slice": _same,
+    "stablehlo.is_finite": _same,
+    "stablehlo.reduce": _reduced,
+    "stablehlo.reverse": _same,
+    "stablehlo.scatter": _same,
+    "stablehlo.select": lambda op, value, axis: (op.operands[1], axis),
+    "stablehlo.sort": lambda op, value, axis: (op.operands[value.index], axis),
+    "stablehlo.transpose": lambda op, value, axis: (op.operands[0], ints_of(op, "permutation")[axis]),
+    "tensor.insert_slice": lambda op, value, axis: (op.operands[1], axis),
+    "linalg.generic": lambda op, value, axis: (op.operands[-1], axis),
+    "linalg.fill": lambda op, value, axis: (op.operands[1], axis),
+}
+
+
+def int_of(op: Operation, name: str) -> int:
+    """Returns a property that is an integer."""
+    value = op.properties[name]
+    assert isinstance(value, IntegerAttr)
+    return value.value
+
+
+def ints_of(op: Operation, name: str) -> tuple[int, ...]:
+    """Returns an array property, empty if it is absent."""
+    value = op.properties.get(name)
+    return tuple([int(each) for each in value.values]) if isinstance(value, DenseArrayAttr) else ()
+
 
 # The maximum length of a chain of computations that is followed.
 _MAX_DEPTH = 64
@@ -273,7 +378,7 @@ def _before_cast(number: Value) -> Value | None:
     return op.operands[0] if isinstance(op, Operation) and is_cast else None
 
 
-def is_number(value: Value) -> bool:
+def is_host_scalar(value: Value) -> bool:
     """Returns whether a scalar is a number that the host has: a constant, or one that was made a tensor."""
     op = value.owner
     if not isinstance(op, Operation):
@@ -323,15 +428,43 @@ def _is_narrow(kind: Attribute) -> bool:
     return not isinstance(kind, IntegerType) or kind.width < 32
 
 
-def _spread(op: Operation, at: int) -> tuple[Value, int] | None:
+def _scalar_source(op: Operation, at: int) -> tuple[Value, int] | None:
     return (op.operands[0], 0) if types.shape_of(op.operands[0].type) == () else None
 
 
 # Where the elements of small tensors come from.
 _ELEMENTS: Mapping[str, Callable[[Operation, int], tuple[Value, int] | None]] = {
-    "stablehlo.broadcast_in_dim": _spread,
+    "stablehlo.broadcast_in_dim": _scalar_source,
     "stablehlo.concatenate": _piece,
     "stablehlo.convert": _converted,
     "stablehlo.reshape": _reshaped,
     "stablehlo.slice": _part,
 }
+
+
+class Context(NamedTuple):
+    """The context of a rewrite.
+
+    Attributes:
+        emit: Inserts ops before the op that is rewritten.
+        numbers: The sizes that are known as numbers.
+    """
+
+    emit: LinalgBuilder
+    numbers: Numbers
+
+
+Rewrite = Callable[[Operation, Context], Value | Sequence[Value] | None]
+"""Returns what replaces an op's results; `None` if the op may stay as it is."""
+
+
+def shape_of(value: Value) -> types.Shape:
+    """Returns a shape, -1 for open sizes; StableHLO has no tensors of unknown rank."""
+    shape = types.shape_of(value.type)
+    assert shape is not None
+    return shape
+
+
+def is_open(*values: Value) -> bool:
+    """Returns whether one of the values has an open size."""
+    return any(-1 in shape_of(value) for value in values)

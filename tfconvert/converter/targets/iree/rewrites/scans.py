@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder, arithmetic, segments
-from tfconvert.converter.targets.iree.rewrites.products import is_number
-from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import (
+    LinalgBuilder,
+    arithmetic,
+    bits,
+    is_unsigned,
+    segments,
+)
+from tfconvert.converter.targets.iree.rewrites.loop_nests import is_computable
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, shape_of
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, ADD_POWERS, MULTIPLY, SCAN
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -58,7 +63,7 @@ def loop(op: Operation, context: Context) -> Sequence[Value] | None:
     # Sums and products of bits are those of unsigned integers.
     held = bits(emit, value) if is_unsigned(value) else value
     element = types.element_of(held.type)
-    if not is_number(element):
+    if not is_computable(element):
         return None
     found = scan(held, emit.scalar(initial, element), axis.value, combine, context)
     return count, found if held is value else emit.one("stablehlo.bitcast_convert", (found,), kind)
@@ -77,14 +82,14 @@ def _add_powers(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
     kind = arguments[0].type
     assert isinstance(kind, FloatType)
     most, least = (inside.one(f"arith.{name}", arguments, kind) for name in ("maximumf", "minimumf"))
-    is_same = inside.one("arith.cmpf", arguments, types.I1, {"predicate": _EQUAL})
+    is_same = inside.one("arith.cmpf", arguments, types.I1, {"predicate": EQUAL})
     distance = inside.one("arith.subf", (least, most), kind)
     power = inside.one("math.exp", (inside.choose(is_same, inside.real(0, kind), distance),), kind)
     return inside.one("arith.addf", (most, inside.one("math.log1p", (power,), kind)), kind)
 
 
 # The comparison of equal floats, by its number in `arith.cmpf`.
-_EQUAL = 1
+EQUAL = 1
 
 # How elements are combined, and what changes nothing.
 _COMBINES: Mapping[str, tuple[Combine, float]] = {

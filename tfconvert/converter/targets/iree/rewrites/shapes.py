@@ -1,4 +1,4 @@
-"""Reshapes: dimensions are joined and split where they are known; else the whole tensor is reshaped."""
+"""Reshapes and broadcasts to computed sizes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, segments, split
-from tfconvert.converter.targets.iree.rewrites.numbers import NUMERIC, after, is_number
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, segments, split
+from tfconvert.converter.targets.iree.rewrites.numbers import NUMERIC, Context, after, ints_of, is_host_scalar, shape_of
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.types import Shape
@@ -59,7 +58,7 @@ def number(op: Operation, context: Context) -> Value | None:
     result = op.results[0]
     if types.shape_of(result.type) != () or types.element_of(result.type) is not types.I32:
         return None
-    if op.name != "stablehlo.get_dimension_size" and not all(map(is_number, op.operands)):
+    if op.name != "stablehlo.get_dimension_size" and not all(map(is_host_scalar, op.operands)):
         return None
     found = context.numbers.element(result)
     # A number that is known earlier may be computed later: there its tensor is made.
@@ -175,3 +174,42 @@ def _parts(counts: Sequence[int]) -> Attribute:
         parts.append(list(range(start, start + count)))
         start += count
     return attrs.of(parts)
+
+
+UNEQUAL = "a size is neither 1 nor that which it is broadcast to"
+
+
+def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
+    """Returns a broadcast that reads element 0 of dimensions that turn out to be 1."""
+    value, shape = op.operands
+    places = ints_of(op, "broadcast_dimensions")
+    hinted = {*ints_of(op, "known_expanding_dimensions"), *ints_of(op, "known_nonexpanding_dimensions")}
+    own, result = shape_of(value), shape_of(op.results[0])
+    unknown = [axis for axis, dim in enumerate(own) if dim < 0 and axis not in hinted]
+    if not unknown:
+        return with_numbers(op, context)
+    emit, numbers = context.emit, context.numbers
+    sizes = numbers.elements(shape)
+    single: dict[int, Value] = {}
+    for axis in unknown:
+        size, wanted = numbers.size(value, axis), sizes[places[axis]]
+        if size is not wanted:
+            single[axis] = emit.is_("EQ", emit.index(size), emit.index(1))
+            is_equal = emit.is_("EQ", emit.index(size), emit.index(wanted))
+            fits = emit.one("arith.select", (single[axis], single[axis], is_equal), types.I1)
+            emit.op("cf.assert", (fits,), (), {"msg": UNEQUAL})
+
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
+        indices = []
+        for axis, dim in enumerate(own):
+            zero = inside.index(0)
+            if dim == 1 or axis in ints_of(op, "known_expanding_dimensions"):
+                indices.append(zero)
+                continue
+            index = inside.loop(places[axis])
+            indices.append(inside.choose(single[axis], zero, index) if axis in single else index)
+        return inside.element(value, *indices)
+
+    everything = list(range(len(result)))
+    into = emit.empty(types.element_of(value.type), sizes, result)
+    return emit.loops([], (into, everything), "p" * len(result), body)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
+from tfconvert.converter.targets.iree.rewrites.indexing import extract, within
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
-from tfconvert.converter.targets.iree.rewrites.slices import extract, within
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, is_open, shape_of
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute

@@ -1,4 +1,4 @@
-"""Fourier transforms, as products with matrices: IREE has those of one axis, of powers of two and known sizes alone."""
+"""Products, Fourier transforms and random integers as loop nests."""
 
 from __future__ import annotations
 
@@ -6,17 +6,74 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfconvert.converter.targets.iree.rewrites.broadcasts import axes
-from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.targets.iree.rewrites.products import multiply_add
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Body, Index, LinalgBuilder, arithmetic
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, ints_of, is_open, shape_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array
-from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
+from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import ComplexType
+from tfconvert.schema.ir.types import ComplexType, FloatType, IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
+
+
+def dot_general(op: Operation, context: Context) -> Value | None:
+    """Returns a product as one loop nest."""
+    lhs, rhs = op.operands
+    numbers = op.properties["dot_dimension_numbers"]
+    assert isinstance(numbers, DotAttr)
+    batch = numbers.of("lhs_batching_dimensions"), numbers.of("rhs_batching_dimensions")
+    summed = numbers.of("lhs_contracting_dimensions"), numbers.of("rhs_contracting_dimensions")
+    free = [
+        [axis for axis in range(len(shape_of(value))) if axis not in (*batch[side], *summed[side])]
+        for side, value in enumerate((lhs, rhs))
+    ]
+    element = types.element_of(op.results[0].type)
+    if not is_open(lhs, rhs) or (len(free[0]) == len(free[1]) == len(summed[0]) == 1) or not is_computable(element):
+        return None
+    emit, size = context.emit, context.numbers.size
+    places = [dict[int, int](), dict[int, int]()]
+    sizes: list[Index] = []
+    for side, value, dims in ((0, lhs, batch[0]), (0, lhs, free[0]), (1, rhs, free[1])):
+        for position, axis in enumerate(dims):
+            places[side][axis] = len(sizes)
+            if dims is batch[0]:
+                places[1][batch[1][position]] = len(sizes)
+            sizes.append(size(value, axis))
+    outer = len(sizes)
+    for position, axis in enumerate(summed[0]):
+        places[0][axis] = places[1][summed[1][position]] = outer + position
+    into = emit.filled(emit.scalar(0, element), element, sizes, shape_of(op.results[0]))
+    maps = [[places[side][axis] for axis in range(len(shape_of(value)))] for side, value in enumerate((lhs, rhs))]
+    iterators = "p" * outer + "r" * len(summed[0])
+    return emit.loops([(lhs, maps[0]), (rhs, maps[1])], (into, list(range(outer))), iterators, multiply_add(element))
+
+
+def is_computable(element: Attribute) -> bool:
+    """Returns whether an element type is one that loop nests compute with."""
+    return isinstance(element, FloatType) or (
+        isinstance(element, IntegerType) and element.signedness is Signedness.SIGNLESS and element.width > 1
+    )
+
+
+def multiply_add(element: Attribute) -> Body:
+    """Returns the body of a loop nest that adds a product to what is there."""
+
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
+        one, other, total = arguments
+        one, other = (_widened(inside, each, element) for each in (one, other))
+        product = inside.one(arithmetic(element, "mul"), (one, other), element)
+        return inside.one(arithmetic(element, "add"), (total, product), element)
+
+    return body
+
+
+def _widened(inside: LinalgBuilder, value: Value, element: Attribute) -> Value:
+    if value.type is element:
+        return value
+    return inside.one("arith.extf" if isinstance(element, FloatType) else "arith.extsi", (value,), element)
+
 
 # The longest transform that becomes a product: its matrices have as many rows and columns.
 _LONGEST = 4096
@@ -32,7 +89,7 @@ def fft(op: Operation, context: Context) -> Value | None:
         ConversionError: It is too long (`unsupported-op`).
     """
     (value,) = op.operands
-    kind, lengths = op.properties["fft_type"], axes(op, "fft_length")
+    kind, lengths = op.properties["fft_type"], ints_of(op, "fft_length")
     assert isinstance(kind, EnumeratorAttr)
     is_power = len(lengths) == 1 and lengths[0] & (lengths[0] - 1) == 0
     if is_power and not is_open(value) and kind.value in ("FFT", "RFFT"):
@@ -139,3 +196,29 @@ def _angles(rows: int, columns: int, length: int = 0) -> Array:
     """Returns the angles by which the numbers of a transform turn each other."""
     turns = np.outer(np.arange(rows), np.arange(columns)) % (length or rows)
     return np.asarray(turns * (2 * np.pi / (length or rows)))
+
+
+def rng(op: Operation, context: Context) -> Value | None:
+    """Returns integers below a bound, of floats between 0 and 1."""
+    low, high, sizes = op.operands
+    result, element = op.results[0], types.element_of(op.results[0].type)
+    if isinstance(element, FloatType) or not is_computable(element):
+        return None
+    emit, shape = context.emit, shape_of(result)
+    bounds = (emit.scalar(0, types.F32), emit.scalar(1, types.F32), sizes)
+    drawn = emit.one("stablehlo.rng", bounds, types.tensor(types.F32, shape), op.properties)
+    first = emit.element(low)
+    count = emit.one("arith.subi", (emit.element(high), first), element)
+    one = emit.element(emit.scalar(1, element))
+    last, wide = emit.one("arith.subi", (count, one), element), emit.one("arith.sitofp", (count,), types.F32)
+
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
+        part = inside.one("arith.mulf", (arguments[0], wide), types.F32)
+        number = inside.one("arith.fptosi", (part,), element)
+        # Rounding may bring the product of the greatest float up to the bound.
+        below = inside.one("arith.minsi", (number, last), element)
+        return inside.one("arith.addi", (below, first), element)
+
+    everything = list(range(len(shape)))
+    into = emit.empty(element, context.numbers.elements(sizes), shape)
+    return emit.loops([(drawn, everything)], (into, everything), "p" * len(shape), body)
