@@ -1,4 +1,4 @@
-"""IREE in a process of its own: it doesn't check sizes where the program doesn't, and may end the process."""
+"""Runs IREE in a child process: it doesn't check all sizes, and may crash."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = "model.vmfb"
 class Runtime:
     """IREE in another process, as validation runs files in LiteRT; a context manager.
 
-    Each run has a session of its own, so that variables start from their initial values, as the reference's do.
+    Each run has its own session, so that variables start from their initial values, as in the reference executor.
 
     Args:
         file: The program.
@@ -37,11 +37,7 @@ class Runtime:
         self._child = Child(budget().limits.run_seconds)
 
     def __enter__(self) -> Runtime:
-        """Writes the program and its weights to a temporary directory.
-
-        Raises:
-            ConversionError: IREE's runtime is not installed (`iree-missing`), or the program was not compiled.
-        """
+        """Writes the program and its weights to a temporary directory."""
         if not _is_installed():
             raise error(
                 "iree-missing",
@@ -69,7 +65,7 @@ class Runtime:
         """Runs the program.
 
         Args:
-            content: Ignored: the program is that of this object.
+            content: Ignored; this object has the program.
             key: The signature; empty for the only function, whose inputs and outputs are taken in order.
             inputs: The values, by input name.
             outputs: The names of the outputs.
@@ -91,7 +87,7 @@ class Runtime:
 
 def _run(path: str, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
     """Loads a program and runs it; called in the child process."""
-    # Here, so that IREE's runtime is not loaded into the parent.
+    # Imported here, so that the parent process does not import IREE's runtime.
     from tfconvert.converter.targets.iree.runtime import Program
 
     found = Program(path).run(inputs if key else list(inputs.values()), key)
@@ -99,5 +95,5 @@ def _run(path: str, key: str, inputs: Mapping[str, Array], outputs: Sequence[str
 
 
 def _is_installed() -> bool:
-    """Returns whether IREE's runtime is installed; it is not loaded into this process."""
+    """Returns whether IREE's runtime is installed, without importing it."""
     return find_spec("iree") is not None and find_spec("iree.runtime") is not None

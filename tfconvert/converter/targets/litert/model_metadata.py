@@ -24,14 +24,14 @@ _CONTENTS = ("image", "feature")
 
 
 def read_metadata(metadata: object) -> Card:
-    """Returns what is said about a model.
+    """Returns the description of a model.
 
     Args:
-        metadata: A mapping; the path of a JSON file of the same form, next to which its label files lie; or that of a
-            text file with the labels of the only output, one a line.
+        metadata: A mapping; the path of a JSON file of the same form, whose label files are in the same directory; or
+            the path of a text file with the labels of the only output, one per line.
 
     Raises:
-        ConversionError: It is not of this form, or a file can't be read (`bad-metadata`).
+        ConversionError: It is invalid, or a file can't be read (`bad-metadata`).
     """
     content, folder = _loaded(metadata)
     _known(content, {*_TEXTS, "inputs", "outputs"}, "metadata")
@@ -46,7 +46,7 @@ def read_metadata(metadata: object) -> Card:
 
 
 def metadata_files(metadata: object) -> list[Path]:
-    """Returns the files that hold what is said about a model."""
+    """Returns the files with a model's description."""
     content, folder = _loaded(metadata)
     files = [] if isinstance(metadata, Mapping) else [Path(os.fspath(metadata))]  # type: ignore[call-overload]
     for which in ("inputs", "outputs"):
@@ -59,7 +59,7 @@ def metadata_files(metadata: object) -> list[Path]:
 
 
 def _loaded(metadata: object) -> tuple[Mapping[str, Any], Path]:
-    """Returns metadata as a mapping, and the folder of the files that it names."""
+    """Returns metadata as a mapping, and the directory of its files."""
     if isinstance(metadata, Mapping):
         return metadata, Path()
     if not isinstance(metadata, str | os.PathLike):
@@ -121,7 +121,7 @@ def _numbers(value: object, where: str) -> tuple[float, ...]:
 
 
 def _labels(value: object, where: str, folder: Path) -> tuple[str, bytes]:
-    """Returns the name and the content of a file of labels, which may be there or be a list of texts."""
+    """Returns the name and the content of a label file, from a path or a list of strings."""
     if isinstance(value, str | os.PathLike):
         path = folder / value
         content = _read(path)
@@ -137,7 +137,7 @@ def _labels(value: object, where: str, folder: Path) -> tuple[str, bytes]:
 
 
 def describer(metadata: object) -> Describe:
-    """Returns what describes a file with metadata."""
+    """Returns a function that adds metadata to a file."""
     card = read_metadata(metadata)
 
     def describe(subgraphs: Sequence[Ports]) -> tuple[bytes, Callable[[int], bytes]]:
@@ -151,7 +151,7 @@ def describer(metadata: object) -> Describe:
 
 
 def _assigned(cards: Mapping[str, TensorCard], ports: Sequence[Port], what: str) -> dict[str, TensorCard]:
-    """Returns what is known by names of ports, each of which is there, and whose labels are as many as its scores."""
+    """Checks and returns the descriptions of ports by name; labels must be as many as scores."""
     names = list(dict.fromkeys(port.name for port in ports))
     found: dict[str, TensorCard] = {}
     for given, card in cards.items():

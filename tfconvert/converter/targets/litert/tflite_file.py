@@ -23,7 +23,7 @@ _OPTIMIZATIONS: Mapping[Mode, str] = {
     "int16": "PTQ_INT16",
 }
 
-# The modes in which the ranges that a model was trained with make integers of activations.
+# The modes that use trained ranges for integer activations.
 _OF_TRAINING = frozenset(("dynamic", "int8", "int16"))
 
 
@@ -47,12 +47,12 @@ def export_file(
         allow_custom_ops: Whether custom operators were allowed.
         quantize: How it was quantized.
         describe: Describes inputs and outputs in the file's metadata.
-        target_runtime: The release of the runtime that is to run the file; any if empty.
+        target_runtime: The runtime release to support; any if empty.
         allow_flex: Whether TensorFlow's own kernels were allowed.
-        origin: Fields of `Origin` that are known otherwise; `None` leaves the metadata on that out.
+        origin: Additional fields of `Origin`; `None` leaves out the metadata about the origin.
         was_trained: Whether the model was trained with quantization.
         is_sparse: Whether weights may be stored without their zeros.
-        official_names: Whether tensors are called as TensorFlow's own converter calls them.
+        official_names: Whether tensors have the names from TensorFlow's own converter.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
     found = (
@@ -71,14 +71,14 @@ def export_file(
 
 
 def _model_type(module: ModuleOp) -> str:
-    """Returns the enumerator of `ModelType` for what a module was imported from."""
+    """Returns the enumerator of `ModelType` for a module's source."""
     if tf_saved_model.SEMANTICS in module.attributes:
         return "TF_SAVED_MODEL"
     return "TF_GRAPH_DEF" if tf.VERSIONS in module.attributes else "NONE"
 
 
 def _optimizations(quantize: Quantize | None, was_trained: bool) -> Iterator[str]:
-    """Yields the enumerators of `ModelOptimizationMode`; there is none for weights that are only stored as integers."""
+    """Yields the enumerators of `ModelOptimizationMode`; weights that are only stored as integers have no enumerator."""
     if quantize is None:
         return
     is_of_training = was_trained and quantize.mode in _OF_TRAINING

@@ -1,7 +1,7 @@
-"""Pass `stablehlo-to-iree-input`: what IREE does not compile of StableHLO becomes `tensor` and `linalg`.
+"""Pass `stablehlo-to-iree-input`: rewrites the StableHLO ops that IREE does not compile to `tensor` and `linalg`.
 
-That concerns ops on open sizes. Sizes become numbers of type `index`, computed beside the program; what would read
-past the end of a tensor is checked. So are sizes that are too large for IREE, where there are branches or loops.
+These are ops on dynamic sizes. Sizes become numbers of type `index`, computed beside the program. Checks prevent reads
+past the end of a tensor and, in programs with branches or loops, sizes that are too large for IREE.
 
 Before:
 
@@ -46,7 +46,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class StablehloToIreeInput:
-    """Rewrites what IREE does not compile."""
+    """Rewrites the ops that IREE does not compile."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class StablehloToIreeInput:
         """Rewrites every function; returns how many ops of each name were replaced.
 
         Raises:
-            ConversionError: Some ops are not for IREE (`unsupported-op`).
+            ConversionError: IREE can't compile some of the ops (`unsupported-op`).
         """
         module.attributes.pop(POLYMORPHIC, None)
         applied: Counter[str] = Counter()
@@ -74,7 +74,7 @@ class StablehloToIreeInput:
         ]
         left += [
             Diagnostic(
-                "unsupported-op", f"a check in a loop is unreliable in IREE: {_message(op)}", op.name, hint=_PINNED
+                "unsupported-op", f"a check in a loop is unreliable in IREE: {_message(op)}", op.name, hint=_FIXED
             )
             for op in late(module)
         ]
@@ -83,13 +83,13 @@ class StablehloToIreeInput:
         return PassResult(applied, warnings)
 
 
-_OTHERS = "other engines may have it: write the text for them (--target stablehlo)"
-_VERIFIED = "compare the program with --verify, or pin the sizes that the loop works on (--input-shape, --batch)"
-_PINNED = "pin the sizes that the loop works on (--input-shape, --batch), so that there is nothing to check"
+_OTHERS = "another compiler may support it: write StableHLO for it (--target stablehlo)"
+_VERIFIED = "compare the program with --verify, or fix the sizes that the loop works on (--input-shape, --batch)"
+_FIXED = "fix the sizes that the loop works on (--input-shape, --batch), so that no check is needed"
 
 
 def _warning(loop: Operation) -> Diagnostic:
-    message = "the loop carries several tensors of open sizes, of which IREE 3.13 may take one for another"
+    message = "the loop carries several tensors of dynamic sizes; IREE 3.13 may mistake one for another"
     text, hint = told_at(loop.location, message), _VERIFIED
     return Diagnostic("iree-loop", text, loop.name, severity=WARNING, hint=hint)
 
@@ -101,7 +101,7 @@ def _message(op: Operation) -> str:
 
 
 def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
-    """Rewrites a function; returns the numbers that it has."""
+    """Rewrites a function; returns its numbers."""
     for op in list(function.walk()):
         if op.name == "stablehlo.while" and keep_carried(op):
             applied[op.name] += 1

@@ -1,4 +1,4 @@
-"""Workarounds for branches and loops: bounds of sizes, carried values, assertions.
+"""Workarounds for branches and loops: bounds of sizes, carried values, and assertions.
 
 Bounds: IREE 3.13 puts tensors into a common buffer, and tracks the offsets in it that a branch or a loop may get. If it
 can't rule out that the size of a tensor overflows 64 bits, it mistakes the offset of the next one for a constant, and
@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder, bits, is_unsigned
-from tfconvert.converter.targets.iree.rewrites.numbers import Context, is_open, shape_of
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, is_dynamic, shape_of
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.arith import ConstantOp
 from tfconvert.schema.dialects.func import FuncOp
@@ -30,44 +30,44 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 _HOLDERS = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while"})
 
-# The bits that the bytes of a tensor may take; some are left for the sum of several.
+# The maximum number of bits of a tensor's byte count; the remaining bits are for sums of several.
 _MAX_TENSOR_BITS = 58
 
-# The bits of the largest size that TensorFlow's own integers for sizes have.
+# The bits of the largest size: TensorFlow computes sizes as 32-bit integers.
 _MAX_SIZE_BITS = 31
 
-# The bits of the least bound: sizes of that many are common, so that nothing is bounded by less.
+# The bits of the smallest bound: larger sizes are common.
 _MIN_SIZE_BITS = 12
 
 
 def bound_sizes(function: FuncOp) -> bool:
-    """Lets a function check the sizes of its arguments, if it needs that; returns whether they are bounded then."""
+    """Makes a function check the sizes of its arguments if it needs to; returns whether they are bounded."""
     ops = list(function.walk())
-    if not any(op.name in _HOLDERS and is_open(*op.operands, *op.results) for op in ops):
+    if not any(op.name in _HOLDERS and is_dynamic(*op.operands, *op.results) for op in ops):
         return True
     block = function.regions[0].block
     values = [*block.args, *[result for op in ops for result in op.results]]
-    open_ = [value for value in values if _is_open_tensor(value)]
-    # A size may be the product of all others: a tensor of few open dimensions may be one of many that was reshaped.
-    width = (_MAX_TENSOR_BITS - max(map(_known_bits, open_))) // max([shape_of(value).count(-1) for value in open_])
+    dynamic = [value for value in values if _is_dynamic_tensor(value)]
+    # A size may be the product of all others, if a tensor of many dynamic dimensions was reshaped to few.
+    width = (_MAX_TENSOR_BITS - max(map(_known_bits, dynamic))) // max([shape_of(value).count(-1) for value in dynamic])
     width = min(width, _MAX_SIZE_BITS)
     if width < _MIN_SIZE_BITS:
         return False
     emit = LinalgBuilder(block.first_op)
     for argument in block.args:
-        if _is_open_tensor(argument):
+        if _is_dynamic_tensor(argument):
             _bound(emit, argument, (1 << width) - 1)
     return True
 
 
 def _known_bits(value: Value) -> int:
-    """Returns how many bits the bytes of a tensor have whose open sizes are 1."""
+    """Returns the bits of a tensor's byte count, if its dynamic sizes were 1."""
     count = math.prod([dim for dim in shape_of(value) if dim > 0])
     return int(count * types.numpy_dtype(types.element_of(value.type)).itemsize).bit_length()
 
 
 def _bound(emit: LinalgBuilder, argument: Value, most: int) -> None:
-    """Checks the open sizes of an argument, and says to IREE in which range they are."""
+    """Checks the dynamic sizes of an argument, and tells IREE their range."""
     uses = tuple(argument.uses)
     held = bits(emit, argument) if is_unsigned(argument) else argument
     sizes: list[Value] = []
@@ -83,13 +83,13 @@ def _bound(emit: LinalgBuilder, argument: Value, most: int) -> None:
         use.operation.set_operand(use.index, tied)
 
 
-def _is_open_tensor(value: Value) -> bool:
+def _is_dynamic_tensor(value: Value) -> bool:
     shape = types.shape_of(value.type)
     return shape is not None and -1 in shape
 
 
 def keep_carried(loop: Operation) -> int:
-    """Makes choices of the values that IREE would remove on one side only; returns how many there are."""
+    """Inserts choices for the values that IREE would remove on one side only; returns their number."""
     step = loop.regions[1].block
     end = step.last_op
     assert end is not None
@@ -99,7 +99,7 @@ def keep_carried(loop: Operation) -> int:
     if places or variables:
         before, inside = LinalgBuilder(loop), LinalgBuilder(end)
         true = before.create(ConstantOp, properties={"value": IntegerAttr.get(1, types.I1)}).results[0]
-        # A barrier for tensors would not do: programs of IREE 3.13 don't wait for what is behind one.
+        # Not a barrier for tensors: programs of IREE 3.13 don't wait for their values.
         hidden = before.one("util.optimization_barrier", (true,), types.I1)
         for number in places:
             end.set_operand(number, _chosen(inside, hidden, end.operands[number], step.args[number]))
@@ -112,11 +112,11 @@ def keep_carried(loop: Operation) -> int:
 
 
 def _is_variable(value: Value) -> bool:
-    return isinstance(value, OpResult) and value.op.name == "ml_program.global_load" and not is_open(value)
+    return isinstance(value, OpResult) and value.op.name == "ml_program.global_load" and not is_dynamic(value)
 
 
 def _removable(loop: Operation, step: Block, changed: Sequence[int], values: Sequence[Value]) -> list[int]:
-    """Returns which carried values IREE would remove from what goes into a step, or from what comes out."""
+    """Returns the carried values that IREE would remove from a step's inputs only, or from its results only."""
     varying = _varying(step, changed)
     found: list[int] = []
     seen: set[Value] = set()
@@ -129,12 +129,12 @@ def _removable(loop: Operation, step: Block, changed: Sequence[int], values: Seq
     return found
 
 
-# The op that reads no element; the size is often known from elsewhere.
+# An op that reads no element.
 _SIZE = "stablehlo.get_dimension_size"
 
 
 def _varying(step: Block, changed: Sequence[int]) -> set[Value]:
-    """Returns the values of a step that depend on what the step before has changed."""
+    """Returns the values of a step that depend on values that the previous step changed."""
     found: set[Value] = {step.args[number] for number in changed}
     for op in step.ops:
         if any(operand in found for inner in op.walk() for operand in inner.operands):
@@ -143,7 +143,7 @@ def _varying(step: Block, changed: Sequence[int]) -> set[Value]:
 
 
 def _chosen(emit: LinalgBuilder, condition: Value, new: Value, old: Value) -> Value:
-    """Inserts a choice of each element, the new one if the condition holds."""
+    """Chooses the new elements if the condition holds, else the old ones."""
     one, other = (bits(emit, each) if is_unsigned(each) else each for each in (old, new))
     everything = list(range(len(shape_of(new))))
 
@@ -163,7 +163,7 @@ def optimization_barrier(op: Operation, context: Context) -> Sequence[Value]:
 
 
 def custom_call(op: Operation, context: Context) -> Sequence[Value] | None:
-    """Replaces an assertion about sizes, which IREE would ignore, by one that it heeds."""
+    """Replaces an assertion about sizes, which IREE ignores, by `cf.assert`."""
     name = op.properties.get("call_target_name")
     if not isinstance(name, StringAttr) or name.data != _ASSERTION:
         return None
@@ -183,7 +183,7 @@ def _message(op: Operation) -> str:
 def late(module: ModuleOp) -> Iterator[Operation]:
     """Yields the checks in loops that come after work on tensors.
 
-    IREE 3.13 doesn't wait for those: what the loop carries is then something else, and nothing tells.
+    IREE 3.13 doesn't wait for those: the loop then silently carries wrong values.
     """
     found = dict.fromkeys(op for loop in module.walk() if loop.name == "stablehlo.while" for op in _late_in(loop))
     yield from found
@@ -199,9 +199,9 @@ def _late_in(loop: Operation) -> Iterator[Operation]:
 
 
 def mixed_up(function: FuncOp) -> Iterator[Operation]:
-    """Yields the loops that carry several tensors of open sizes; IREE 3.13 may take one for another (see `bounds`)."""
+    """Yields the loops that carry several tensors of dynamic sizes; IREE 3.13 may mistake one for another."""
     for loop in list(function.walk()):
-        if loop.name == "stablehlo.while" and sum(is_open(operand) for operand in loop.operands) > 1:
+        if loop.name == "stablehlo.while" and sum(is_dynamic(operand) for operand in loop.operands) > 1:
             yield loop
 
 

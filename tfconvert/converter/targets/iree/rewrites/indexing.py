@@ -12,7 +12,7 @@ from tfconvert.converter.targets.iree.rewrites.linalg_builder import (
     split,
 )
 from tfconvert.converter.targets.iree.rewrites.loop_nests import is_computable
-from tfconvert.converter.targets.iree.rewrites.numbers import Context, int_of, ints_of, is_open, shape_of
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, int_of, ints_of, is_dynamic, shape_of
 from tfconvert.converter.targets.iree.rewrites.shapes import reshape
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -27,7 +27,7 @@ PAST_THE_END = "a slice reaches out of its operand"
 
 
 def real_dynamic_slice(op: Operation, context: Context) -> Value:
-    """Returns a slice that is checked, since IREE reads whatever lies past the end."""
+    """Returns a slice with checks, since IREE reads past the end of a tensor."""
     value, *bounds = op.operands
     starts, limits, strides = (context.numbers.elements(bound) for bound in bounds)
     emit, result = context.emit, shape_of(op.results[0])
@@ -42,12 +42,12 @@ def real_dynamic_slice(op: Operation, context: Context) -> Value:
 
 
 def _as_typed(emit: LinalgBuilder, sizes: Sequence[Index], shape: types.Shape) -> list[Index]:
-    """Returns sizes, as numbers where the type tells them and only there."""
+    """Returns sizes as constants exactly where the type has them."""
     return [emit.index(size) if dim < 0 else dim for size, dim in zip(sizes, shape, strict=True)]
 
 
 def within(context: Context, start: Index, limit: Index, size: Index) -> None:
-    """Inserts a check that a part of a dimension is inside it, unless that is known."""
+    """Inserts a check that a range is inside a dimension, unless that is known."""
     emit = context.emit
     limit, size = map(context.numbers.before, (limit, size))
     tests: list[tuple[Index, Index]] = []
@@ -62,9 +62,9 @@ def within(context: Context, start: Index, limit: Index, size: Index) -> None:
 
 
 def _earliest(emit: LinalgBuilder, *numbers: Index) -> LinalgBuilder:
-    """Returns what inserts where all numbers are known first.
+    """Returns a builder at the first place where all numbers are known.
 
-    A check among a loop's ops is one that IREE 3.13 doesn't wait for, see `Numbers.before`.
+    IREE 3.13 doesn't wait for a check among a loop's ops, see `Numbers.before`.
     """
     block = emit.block
     owners = [each.owner for each in numbers if isinstance(each, Value)]
@@ -86,7 +86,6 @@ def extract(
     strides: Sequence[Index],
     shape: types.Shape,
 ) -> Value:
-    """Inserts a slice."""
     (low, one), (count, other), (step, last) = map(split, (starts, sizes, strides))
     properties: dict[str, attrs.Value] = {
         "static_offsets": low,
@@ -99,9 +98,9 @@ def extract(
 
 
 def dynamic_update_slice(op: Operation, context: Context) -> Value | None:
-    """Returns an update whose start is moved into the operand, as StableHLO says."""
+    """Returns an update whose start is clamped to the operand, as StableHLO specifies."""
     value, update, *indices = op.operands
-    if not is_open(value, update):
+    if not is_dynamic(value, update):
         return None
     emit, numbers = context.emit, context.numbers
     sizes, parts = numbers.sizes(value), numbers.sizes(update)
@@ -121,7 +120,7 @@ def dynamic_update_slice(op: Operation, context: Context) -> Value | None:
 
 
 def dynamic_pad(op: Operation, context: Context) -> Value | None:
-    """Returns a padding by amounts that are computed; those between elements must be known."""
+    """Returns a padding by computed amounts; interior padding must be constant."""
     value, filling, *amounts = op.operands
     emit = context.emit
     low, high, interior = (context.numbers.elements(amount) for amount in amounts)
@@ -133,10 +132,10 @@ def dynamic_pad(op: Operation, context: Context) -> Value | None:
 
 
 def static_pad(op: Operation, context: Context) -> Value | None:
-    """Returns a padding by amounts of which some are negative, as a slice that is padded."""
+    """Returns a padding with negative amounts, as a padded slice."""
     value, filling = op.operands
     low, high, between = (ints_of(op, f"{name}_padding{end}") for name, end in _AMOUNTS)
-    if not is_open(value) or min((*low, *high), default=0) >= 0:
+    if not is_dynamic(value) or min((*low, *high), default=0) >= 0:
         return None
     value = pad_interior(context.emit, value, filling, between)
     return pad(value, context.emit.element(filling), low, high, shape_of(op.results[0]), context)
@@ -146,7 +145,7 @@ _AMOUNTS = (("edge", "_low"), ("edge", "_high"), ("interior", ""))
 
 
 def pad_interior(emit: LinalgBuilder, value: Value, filling: Value, between: Sequence[int]) -> Value:
-    """Returns a value with a number of elements put between its own along each axis."""
+    """Returns a value with elements inserted between its own along each axis."""
     if not any(between):
         return value
     none = (0,) * len(between)
@@ -161,7 +160,7 @@ def pad_interior(emit: LinalgBuilder, value: Value, filling: Value, between: Seq
 def pad(
     value: Value, filling: Value, low: Sequence[Index], high: Sequence[Index], shape: types.Shape, context: Context
 ) -> Value:
-    """Returns a value with a scalar put around it; less than none takes elements away."""
+    """Returns a value padded with a scalar; negative amounts remove elements."""
     emit = context.emit
     value = _cut(value, low, high, context)
     low, high = ([emit.compute("maximum", each, 0) for each in amounts] for amounts in (low, high))
@@ -171,7 +170,7 @@ def pad(
 def grown(
     emit: LinalgBuilder, value: Value, filling: Value, low: Sequence[Index], high: Sequence[Index], shape: types.Shape
 ) -> Value:
-    """Returns a value with no less than no elements put around it."""
+    """Returns a value padded by nonnegative amounts."""
     rank = len(low)
     block = Block(arg_types=(INDEX,) * rank)
     LinalgBuilder.at_block_end(block, emit.location).op("tensor.yield", (filling,), ())
@@ -194,7 +193,7 @@ def grown(
 
 
 def _cut(value: Value, low: Sequence[Index], high: Sequence[Index], context: Context) -> Value:
-    """Returns a value without what negative amounts of padding take away."""
+    """Returns a value without the elements that negative padding removes."""
     if all(isinstance(each, int) and each >= 0 for each in (*low, *high)):
         return value
     emit = context.emit
@@ -207,15 +206,15 @@ def _cut(value: Value, low: Sequence[Index], high: Sequence[Index], context: Con
     return extract(emit, value, starts, sizes, (1,) * len(sizes), shape)
 
 
-# How many columns are chosen from; of more, each choice would cost more than writing them one after another.
-_MAX = 16
+# The maximum number of columns to choose from; of more, writing them one after another is cheaper.
+_MAX_COLUMNS = 16
 
 
 def concatenate(op: Operation, context: Context) -> Value | None:
-    """Returns vectors, or columns of one element each, as a loop nest that chooses by the place along the axis."""
+    """Returns vectors or columns of one element, as a loop nest that chooses by the index along the axis."""
     axis, shape = int_of(op, "dimension"), shape_of(op.results[0])
     element = types.element_of(op.results[0].type)
-    if not is_open(op.results[0]) or not 1 < len(op.operands) <= _MAX or not is_computable(element):
+    if not is_dynamic(op.results[0]) or not 1 < len(op.operands) <= _MAX_COLUMNS or not is_computable(element):
         return None
     if len(shape) == 1:
         return _vectors(op, context)
@@ -246,7 +245,7 @@ def concatenate(op: Operation, context: Context) -> Value | None:
 
 
 def _vectors(op: Operation, context: Context) -> Value:
-    """Returns vectors, each padded to the length of all, as a loop that chooses among them."""
+    """Returns vectors, each padded to the total length, as a loop that chooses among them."""
     emit = context.emit
     element = types.element_of(op.results[0].type)
     lengths = [context.numbers.size(operand, 0) for operand in op.operands]
@@ -272,9 +271,9 @@ def _vectors(op: Operation, context: Context) -> Value:
 
 
 def gather(op: Operation, context: Context) -> Value | None:
-    """Returns a gather as a loop nest; starts are moved into the operand, as StableHLO says."""
+    """Returns a gather as a loop nest; starts are clamped to the operand, as StableHLO specifies."""
     table, starts, *slice_sizes = op.operands
-    if not is_open(table, starts, op.results[0]):
+    if not is_dynamic(table, starts, op.results[0]):
         return None
     numbers = op.properties["dimension_numbers"]
     assert isinstance(numbers, GatherAttr)
@@ -321,12 +320,13 @@ def gather(op: Operation, context: Context) -> Value | None:
 
 
 def scatter(op: Operation, context: Context) -> Value | None:
-    """Returns a scatter into a tensor with room behind its end, where everything goes that must be dropped.
+    """Returns a scatter into a tensor with a margin behind its end, which receives the updates to drop.
 
-    Only the first of the scattered dimensions has such room; a place out of range becomes its first one there.
+    StableHLO drops updates whose index is out of range; IREE writes them to foreign memory. Only the first of the
+    scattered dimensions has a margin, and an index out of range becomes the first index in it.
     """
     if len(op.operands) != 3:
-        return None  # Nothing of ours scatters into several tensors at once.
+        return None  # No lowering scatters into several tensors at once.
     value, places, update = op.operands
     dims = op.properties["scatter_dimension_numbers"]
     assert isinstance(dims, ScatterAttr)
@@ -360,7 +360,7 @@ def scatter(op: Operation, context: Context) -> Value | None:
 
 
 def _with_margin(value: Value, high: Sequence[Index], shape: types.Shape, context: Context) -> Value:
-    """Returns a tensor with room behind its end; one of equal elements is made again, in its final size."""
+    """Returns a tensor with a margin behind its end; one of equal elements is created again in its final size."""
     emit, element = context.emit, types.element_of(value.type)
     owner = value.owner
     if isinstance(owner, Operation) and owner.name in _SPREAD and shape_of(owner.operands[0]) == ():
@@ -383,14 +383,14 @@ def _are_inside(places: Value, last: Sequence[Index]) -> bool:
     return all(0 <= each <= most[number % len(most)] for number, each in enumerate(known))
 
 
-def _moved(places: Value, last: Sequence[Index], room: Index, dims: ScatterAttr, context: Context) -> Value:
-    """Returns indices of which those out of range lead to the room behind the end of the first dimension."""
+def _moved(places: Value, last: Sequence[Index], margin: Index, dims: ScatterAttr, context: Context) -> Value:
+    """Returns indices, those out of range replaced by the start of the margin of the first dimension."""
     emit, shape = context.emit, shape_of(places)
     at = dims.dims[-1]
     assert isinstance(at, int)
     element = types.element_of(places.type)
     bounds = [emit.index(each) for each in last]
-    behind, none = emit.index(room), emit.index(0)
+    behind, none = emit.index(margin), emit.index(0)
 
     def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         loops = [inside.loop(axis) for axis in range(len(shape))]

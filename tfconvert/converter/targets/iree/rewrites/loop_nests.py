@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import Body, Index, LinalgBuilder, arithmetic
-from tfconvert.converter.targets.iree.rewrites.numbers import Context, ints_of, is_open, shape_of
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, ints_of, is_dynamic, shape_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array
@@ -30,7 +30,7 @@ def dot_general(op: Operation, context: Context) -> Value | None:
         for side, value in enumerate((lhs, rhs))
     ]
     element = types.element_of(op.results[0].type)
-    if not is_open(lhs, rhs) or (len(free[0]) == len(free[1]) == len(summed[0]) == 1) or not is_computable(element):
+    if not is_dynamic(lhs, rhs) or (len(free[0]) == len(free[1]) == len(summed[0]) == 1) or not is_computable(element):
         return None
     emit, size = context.emit, context.numbers.size
     places = [dict[int, int](), dict[int, int]()]
@@ -51,14 +51,14 @@ def dot_general(op: Operation, context: Context) -> Value | None:
 
 
 def is_computable(element: Attribute) -> bool:
-    """Returns whether an element type is one that loop nests compute with."""
+    """Returns whether loop nests can compute with an element type."""
     return isinstance(element, FloatType) or (
         isinstance(element, IntegerType) and element.signedness is Signedness.SIGNLESS and element.width > 1
     )
 
 
 def multiply_add(element: Attribute) -> Body:
-    """Returns the body of a loop nest that adds a product to what is there."""
+    """Returns the body of a loop nest that adds a product to the result so far."""
 
     def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         one, other, total = arguments
@@ -75,15 +75,17 @@ def _widened(inside: LinalgBuilder, value: Value, element: Attribute) -> Value:
     return inside.one("arith.extf" if isinstance(element, FloatType) else "arith.extsi", (value,), element)
 
 
-# The longest transform that becomes a product: its matrices have as many rows and columns.
-_LONGEST = 4096
+# The maximum length of a transform that becomes a product; it is also the size of its matrices.
+_MAX_LENGTH = 4096
 
 Parts = tuple[Value, Value | None]
 """Real and imaginary parts; real numbers have only those."""
 
 
 def fft(op: Operation, context: Context) -> Value | None:
-    """Returns a transform axis by axis.
+    """Returns a Fourier transform as matrix products, axis by axis.
+
+    IREE only has those of one axis whose size is fixed and a power of two.
 
     Raises:
         ConversionError: It is too long (`unsupported-op`).
@@ -92,14 +94,14 @@ def fft(op: Operation, context: Context) -> Value | None:
     kind, lengths = op.properties["fft_type"], ints_of(op, "fft_length")
     assert isinstance(kind, EnumeratorAttr)
     is_power = len(lengths) == 1 and lengths[0] & (lengths[0] - 1) == 0
-    if is_power and not is_open(value) and kind.value in ("FFT", "RFFT"):
+    if is_power and not is_dynamic(value) and kind.value in ("FFT", "RFFT"):
         return None
-    if max(lengths) > _LONGEST:
+    if max(lengths) > _MAX_LENGTH:
         raise error(
             "unsupported-op",
-            f"{op.name} can't be compiled: IREE has transforms of one axis of known sizes, a power of two long, and "
-            f"{max(lengths)} is too long for a product",
-            hint=f"transform at most {_LONGEST} numbers, or fix the sizes (--input-shape)",
+            f"{op.name} can't be compiled: IREE only has transforms of one axis, of fixed sizes, whose length is a "
+            f"power of two, and {max(lengths)} is too long for a product",
+            hint=f"transform at most {_MAX_LENGTH} numbers, or fix the sizes (--input-shape)",
         )
     work = _Transform(context)
     last = len(shape_of(value)) - 1
@@ -114,17 +116,10 @@ def fft(op: Operation, context: Context) -> Value | None:
 
 
 class _Transform:
-    """Inserts the ops of one transform.
-
-    Args:
-        context: Where they are inserted.
-    """
-
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def split(self, value: Value) -> Parts:
-        """Returns the parts of complex numbers."""
         kind = types.element_of(value.type)
         assert isinstance(kind, ComplexType)
         part = types.tensor(kind.element_type, shape_of(value))
@@ -132,13 +127,12 @@ class _Transform:
         return real, imaginary
 
     def joined(self, parts: Parts, op: Operation) -> Value:
-        """Returns complex numbers of parts, as an op returns them."""
         real, imaginary = parts
         assert imaginary is not None
         return self._context.emit.one("stablehlo.complex", (real, imaginary), op.results[0].type)
 
     def complex(self, parts: Parts, places: Sequence[tuple[int, int]], *, is_inverse: bool) -> Parts:
-        """Returns parts that are transformed along axes of lengths."""
+        """Transforms parts along axes of the given lengths."""
         real, imaginary = parts
         for axis, length in places:
             assert imaginary is not None
@@ -152,16 +146,16 @@ class _Transform:
         return real, imaginary
 
     def real(self, value: Value, axis: int, length: int) -> Parts:
-        """Returns the parts of the transform of real numbers, whose other half is the conjugate."""
+        """Returns half of the transform of real numbers; the other half is its conjugate."""
         angles = _angles(length, length // 2 + 1)
         return self._product(value, np.cos(angles), axis), self._product(value, -np.sin(angles), axis)
 
     def to_real(self, parts: Parts, axis: int, length: int) -> Value:
-        """Returns the real numbers of which parts are the transform's half."""
+        """Returns the real numbers from half of their transform."""
         real, imaginary = parts
         assert imaginary is not None
         angles = _angles(length // 2 + 1, length, length)
-        # All but the first one, and the middle one of an even length, stand for their conjugates too.
+        # All but the first one, and the middle one of an even length, also represent their conjugates.
         weights = np.full((length // 2 + 1, 1), 2 / length)
         weights[0] = 1 / length
         if length % 2 == 0:
@@ -169,12 +163,10 @@ class _Transform:
         return self._pair("subtract", (real, np.cos(angles) * weights), (imaginary, np.sin(angles) * weights), axis)
 
     def _pair(self, name: str, one: tuple[Value, Array], other: tuple[Value, Array], axis: int) -> Value:
-        """Returns the sum or the difference of two products."""
         first, second = (self._product(*each, axis) for each in (one, other))
         return self._context.emit.one(f"stablehlo.{name}", (first, second), first.type)
 
     def _product(self, value: Value, matrix: Array, axis: int) -> Value:
-        """Returns the product of an axis with a matrix."""
         emit, element = self._context.emit, types.element_of(value.type)
         factor = emit.insert(stablehlo.constant(_constant(matrix, element))).results[0]
         shape, sizes = list(shape_of(value)), self._context.numbers.sizes(value)
@@ -193,13 +185,13 @@ def _constant(matrix: Array, element: Attribute) -> tensor_data.Constant:
 
 
 def _angles(rows: int, columns: int, length: int = 0) -> Array:
-    """Returns the angles by which the numbers of a transform turn each other."""
+    """Returns the angles of a transform's factors."""
     turns = np.outer(np.arange(rows), np.arange(columns)) % (length or rows)
     return np.asarray(turns * (2 * np.pi / (length or rows)))
 
 
 def rng(op: Operation, context: Context) -> Value | None:
-    """Returns integers below a bound, of floats between 0 and 1."""
+    """Returns integers below a bound, computed from floats between 0 and 1."""
     low, high, sizes = op.operands
     result, element = op.results[0], types.element_of(op.results[0].type)
     if isinstance(element, FloatType) or not is_computable(element):
@@ -215,7 +207,7 @@ def rng(op: Operation, context: Context) -> Value | None:
     def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
         part = inside.one("arith.mulf", (arguments[0], wide), types.F32)
         number = inside.one("arith.fptosi", (part,), element)
-        # Rounding may bring the product of the greatest float up to the bound.
+        # Rounding may bring the product of the largest float up to the bound.
         below = inside.one("arith.minsi", (number, last), element)
         return inside.one("arith.addi", (below, first), element)
 

@@ -30,14 +30,14 @@ def dynamic_reshape(op: Operation, context: Context) -> Value:
     result = op.results[0]
     sizes, dims = context.numbers.elements(shape), shape_of(result)
     found = reshape(value, sizes, dims, context)
-    return _taken_anew(value, sizes, result.type, context) if found is None else found
+    return _reshaped_to_any(value, sizes, result.type, context) if found is None else found
 
 
-def _taken_anew(value: Value, sizes: Sequence[Index], kind: Attribute, context: Context) -> Value:
-    """Returns a value with any other shape.
+def _reshaped_to_any(value: Value, sizes: Sequence[Index], kind: Attribute, context: Context) -> Value:
+    """Reshapes a value when it is unknown how the dimensions correspond.
 
-    Its sizes are numbers: IREE can't tell that a size that went through a tensor, as for `tensor.reshape`, is still the
-    same, and fails on loops that carry such values.
+    Its sizes are numbers: if a size goes through a tensor, as for `tensor.reshape`, IREE doesn't recognize it, and
+    fails on loops that carry such values.
     """
     emit = context.emit
     own, new = (
@@ -49,9 +49,9 @@ def _taken_anew(value: Value, sizes: Sequence[Index], kind: Attribute, context: 
 
 
 def number(op: Operation, context: Context) -> Value | None:
-    """Returns a size, or what is computed from sizes, as a scalar of a number that the host has.
+    """Returns a size, or a number computed from sizes, as a scalar that the host has.
 
-    As a tensor it would be computed by a program of its own on the device; IREE may lose that among loops and checks.
+    As a tensor it would be computed by a separate program on the device; IREE may lose that among loops and checks.
     """
     if op.name not in NUMERIC:
         return None
@@ -61,7 +61,7 @@ def number(op: Operation, context: Context) -> Value | None:
     if op.name != "stablehlo.get_dimension_size" and not all(map(is_host_scalar, op.operands)):
         return None
     found = context.numbers.element(result)
-    # A number that is known earlier may be computed later: there its tensor is made.
+    # A number that is known earlier may be computed later: its tensor is created there.
     emit = context.emit if isinstance(found, int) else after(found)
     found = emit.index(found)
     narrow = emit.one("arith.index_cast", (found,), types.I32)
@@ -69,9 +69,9 @@ def number(op: Operation, context: Context) -> Value | None:
 
 
 def with_numbers(op: Operation, context: Context) -> Value | None:
-    """Returns an op that takes its result's sizes as numbers, so that equal sizes are one value.
+    """Returns the op with its result's sizes as numbers, so that equal sizes are one value.
 
-    IREE can't tell that a size that went through a tensor is still the same: loops that carry such values fail.
+    IREE doesn't recognize a size that went through a tensor: loops that carry such values fail.
     """
     *operands, shape = op.operands
     if types.element_of(shape.type) is INDEX:
@@ -81,7 +81,7 @@ def with_numbers(op: Operation, context: Context) -> Value | None:
 
 
 def reshape(value: Value, sizes: Sequence[Index], shape: Shape, context: Context) -> Value | None:
-    """Returns a value with another shape, `None` if it is not known which dimensions become which."""
+    """Reshapes a value; returns `None` if it is unknown how the dimensions correspond."""
     own = shape_of(value)
     groups = _groups(context.numbers.sizes(value), sizes, context)
     if groups is None or any(_contradicts(own, shape, group) for group in groups):
@@ -99,7 +99,7 @@ def reshape(value: Value, sizes: Sequence[Index], shape: Shape, context: Context
 
 
 def _split(value: Value, groups: Sequence[_Group], sizes: Sequence[Index], shape: Shape, context: Context) -> Value:
-    """Returns a value with each dimension split into those of its group."""
+    """Splits each dimension into those of its group."""
     dims: list[int] = []
     for dim, group in zip(shape_of(value), groups, strict=True):
         dims += [dim] if len(group.new) == 1 else [shape[axis] for axis in group.new]
@@ -112,7 +112,7 @@ def _split(value: Value, groups: Sequence[_Group], sizes: Sequence[Index], shape
 
 
 def _groups(own: Sequence[Index], new: Sequence[Index], context: Context) -> list[_Group] | None:
-    """Returns which dimensions become which, each group as small as can be; `None` if it is not known."""
+    """Returns the smallest groups of dimensions that correspond; `None` if they are unknown."""
     groups: list[_Group] = []
     at, to = 0, 0
     while at < len(own) and to < len(new):
@@ -130,7 +130,7 @@ def _groups(own: Sequence[Index], new: Sequence[Index], context: Context) -> lis
 
 
 def _grown(own: Sequence[Index], new: Sequence[Index], at: int, to: int, context: Context) -> _Group | None:
-    """Returns the least group that begins at two dimensions."""
+    """Returns the smallest group that begins at two dimensions."""
     group = _Group([at], [to])
     while True:
         count, some = _product([own[axis] for axis in group.own], context)
@@ -162,7 +162,7 @@ def _count(dims: Sequence[int]) -> int:
 
 
 def _contradicts(own: Shape, new: Shape, group: _Group) -> bool:
-    """Returns whether the types tell more of one side of a group than of the other; those of single sizes may."""
+    """Returns whether only one side of a group has a static type; groups of single sizes may."""
     before, after = (_count([shape[axis] for axis in axes]) for shape, axes in ((own, group.own), (new, group.new)))
     return (len(group.own) > 1 or len(group.new) > 1) and (before < 0) != (after < 0)
 
@@ -180,7 +180,7 @@ UNEQUAL = "a size is neither 1 nor that which it is broadcast to"
 
 
 def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
-    """Returns a broadcast that reads element 0 of dimensions that turn out to be 1."""
+    """Returns a broadcast that reads element 0 of dimensions that are 1 at run time."""
     value, shape = op.operands
     places = ints_of(op, "broadcast_dimensions")
     hinted = {*ints_of(op, "known_expanding_dimensions"), *ints_of(op, "known_nonexpanding_dimensions")}

@@ -1,4 +1,4 @@
-"""Convolutions, and reductions of windows: pooling, also with the positions of the results, and scans along an axis."""
+"""Convolutions, and reductions of windows: pooling, maximum with positions, and scans along an axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tfconvert.converter.targets.iree.rewrites.indexing import pad, pad_interior
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import DYNAMIC, Body, Index, LinalgBuilder, Map, segments
 from tfconvert.converter.targets.iree.rewrites.loop_nests import is_computable, multiply_add
-from tfconvert.converter.targets.iree.rewrites.numbers import Context, ints_of, is_open, shape_of
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, ints_of, is_dynamic, shape_of
 from tfconvert.converter.targets.iree.rewrites.scans import EQUAL, scan
 from tfconvert.converter.targets.iree.rewrites.shapes import reshape
 from tfconvert.schema.dialects import attributes as attrs
@@ -24,7 +24,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class _Layout(NamedTuple):
-    """Where the dimensions of a convolution are.
+    """The dimensions of a convolution.
 
     Attributes:
         batch: The axis of the batch in the operand.
@@ -61,7 +61,6 @@ def _group_count(op: Operation, name: str) -> int:
 
 
 def padding_of(op: Operation, rank: int) -> list[tuple[int, int]]:
-    """Returns the amounts of padding of each dimension."""
     value = op.properties.get("padding")
     if not tensor_data.is_constant(value):
         return [(0, 0)] * rank
@@ -69,15 +68,15 @@ def padding_of(op: Operation, rank: int) -> list[tuple[int, int]]:
 
 
 def convolution(op: Operation, context: Context) -> Value | None:
-    """Returns a convolution that pads first, as `linalg` has it; IREE takes those of an open batch alone."""
+    """Returns a convolution that pads first, as in `linalg`; IREE itself only accepts those with a dynamic batch."""
     value, kernel = op.operands[:2]
     layout = _layout(op)
     shape = shape_of(value)
     is_plain = min(shape[axis] for axis in layout.spatial) >= 0 and _group_count(op, "feature_group_count") == 1
     element = types.element_of(op.results[0].type)
-    if op.name == "stablehlo.convolution" and (is_plain or not is_open(value, kernel)):
+    if op.name == "stablehlo.convolution" and (is_plain or not is_dynamic(value, kernel)):
         return None
-    if is_open(kernel) or _group_count(op, "batch_group_count") != 1 or not is_computable(element):
+    if is_dynamic(kernel) or _group_count(op, "batch_group_count") != 1 or not is_computable(element):
         return None
     count = len(layout.spatial)
     if op.name == "stablehlo.convolution":
@@ -93,7 +92,7 @@ def convolution(op: Operation, context: Context) -> Value | None:
 
 
 def _kernel_in_order(emit: LinalgBuilder, op: Operation, kernel: Value, layout: _Layout) -> Value:
-    """Returns a kernel in the order of its image, input and output channels, reversed where the op says so."""
+    """Returns a kernel in the order image, input, output channels, reversed where the op says so."""
     reversal = ints_of(op, "window_reversal")
     backwards = tuple([layout.kernel[at] for at, is_reversed in enumerate(reversal) if is_reversed])
     if backwards:
@@ -156,9 +155,9 @@ class _Convolution:
         op: The op.
         value: Its operand, padded.
         kernel: The kernel, image first, then input and output channels.
-        layout: Where the dimensions are.
+        layout: The dimensions.
         sizes: The sizes of the operand.
-        context: Where it is inserted.
+        context: The context of the rewrite.
     """
 
     def __init__(
@@ -180,7 +179,6 @@ class _Convolution:
         ]
 
     def emit(self) -> Value:
-        """Returns the result."""
         layout, rank = self._layout, len(self._sizes)
         is_last = (
             layout.batch == 0
@@ -202,7 +200,7 @@ class _Convolution:
         return emit.filled(emit.scalar(0, self._element), self._element, sizes, shape)
 
     def _result_sizes(self, channels: Sequence[Index]) -> list[Index]:
-        """Returns the sizes of the result, with some dimensions in the place of the channels."""
+        """Returns the sizes of the result, with the given dimensions in place of the channels."""
         batch, feature, *image = self._layout.result
         placed: dict[int, Sequence[Index]] = {
             batch: [self._sizes[self._layout.batch]],
@@ -212,7 +210,6 @@ class _Convolution:
         return [size for axis in sorted(placed) for size in placed[axis]]
 
     def _named(self, name: str, kernel: Value) -> Value:
-        """Inserts one of `linalg`'s convolutions."""
         emit, shape = self._context.emit, shape_of(self._op.results[0])
         into = self._into(self._result_sizes([shape[-1]]), shape)
         block = Block(arg_types=(self._element,) * 3)
@@ -261,7 +258,6 @@ _NAMED = {1: "linalg.conv_1d_nwc_wcf", 2: "linalg.conv_2d_nhwc_hwcf", 3: "linalg
 
 
 def slid(emit: LinalgBuilder, size: Index, extent: int, stride: int) -> Index:
-    """Returns how many windows fit."""
     room = emit.compute("subtract", size, extent) if not isinstance(size, int) else max(size - extent, -stride)
     return emit.compute("add", emit.compute("floor_divide", room, stride), 1)
 
@@ -273,7 +269,7 @@ def _split_channels(value: Value, axis: int, groups: int, sizes: Sequence[Index]
     parts_of_axis = [groups, shape[axis] // groups]
     shape[axis : axis + 1] = parts_of_axis
     wanted[axis : axis + 1] = parts_of_axis
-    emit, open_ = context.emit, [size for size, dim in zip(wanted, shape, strict=True) if dim < 0]
+    emit, dynamic = context.emit, [size for size, dim in zip(wanted, shape, strict=True) if dim < 0]
     parts: list[list[int]] = []
     for at in range(len(sizes)):
         start = at + (at > axis)
@@ -283,7 +279,7 @@ def _split_channels(value: Value, axis: int, groups: int, sizes: Sequence[Index]
         "static_output_shape": tuple([DYNAMIC if dim < 0 else dim for dim in shape]),
     }
     kind = types.tensor(types.element_of(value.type), tuple(shape))
-    return emit.one("tensor.expand_shape", (value, *[emit.index(each) for each in open_]), kind, properties)
+    return emit.one("tensor.expand_shape", (value, *[emit.index(each) for each in dynamic]), kind, properties)
 
 
 def _flat(places: dict[int, list[int | str]]) -> list[int | str]:
@@ -304,14 +300,14 @@ _BODIES = {
 
 
 class _Windows(NamedTuple):
-    """How windows lie.
+    """The positions of windows.
 
     Attributes:
         sizes: Their sizes.
         strides: The steps between them.
         dilations: The steps between their elements.
-        amounts: How much is padded before and behind each axis.
-        between: How many elements are put between the operand's.
+        amounts: The padding before and behind each axis.
+        between: The interior padding of the operand.
     """
 
     sizes: Sequence[int]
@@ -322,7 +318,6 @@ class _Windows(NamedTuple):
 
     @classmethod
     def of(cls, op: Operation) -> _Windows:
-        """Returns those of an op."""
         sizes = ints_of(op, "window_dimensions")
         ones = (1,) * len(sizes)
         strides, dilations = ints_of(op, "window_strides") or ones, ints_of(op, "window_dilations") or ones
@@ -331,11 +326,11 @@ class _Windows(NamedTuple):
 
     @property
     def wide(self) -> list[int]:
-        """The axes along which windows have several elements."""
+        """Axes along which windows have several elements."""
         return [at for at, size in enumerate(self.sizes) if size > 1]
 
     def read(self) -> Map:
-        """Returns which element a loop nest reads: its loops are those of the result, then those of the window."""
+        """Returns the map of the operand: the loops are those of the result, then those of the window."""
         rank, wide = len(self.sizes), self.wide
         found: list[int | str] = []
         for at, stride in enumerate(self.strides):
@@ -356,12 +351,12 @@ class _Windows(NamedTuple):
         Args:
             values: Padded operands.
             beside: Tensors of the result's sizes.
-            into: What the result is at first.
-            body: As for `LinalgBuilder.loops`; it also takes an element of the window, which has no value.
+            into: The initial result.
+            body: As for `LinalgBuilder.loops`, with an element of the window, which is undefined.
             context: Where it is inserted.
         """
         rank, wide, emit = len(self.sizes), self.wide, context.emit
-        # The window is an operand of its own, which only tells its size.
+        # The window is an operand that only has a size.
         kind = types.tensor(types.element_of(values[0].type), tuple([self.sizes[at] for at in wide]))
         window = emit.one("tensor.empty", (), kind)
         everything = list(range(rank))
@@ -372,11 +367,11 @@ class _Windows(NamedTuple):
 
 
 def reduce_window(op: Operation, context: Context) -> Value | Sequence[Value] | None:
-    """Returns a reduction of windows that pads first, as a loop nest; a running one along an axis as a scan."""
-    if not is_open(op.operands[0], op.results[0]):
+    """Returns a reduction of windows that pads first, as a loop nest; a cumulative one as a scan."""
+    if not is_dynamic(op.operands[0], op.results[0]):
         return None
     if len(op.operands) != 2:
-        return _greatest(op, context) if _finds_greatest(op) else None
+        return _greatest(op, context) if _finds_maximum(op) else None
     value, initial = op.operands
     element = types.element_of(value.type)
     names = _BODIES.get(_only_op(op))
@@ -393,7 +388,7 @@ def reduce_window(op: Operation, context: Context) -> Value | Sequence[Value] | 
 def _combined(
     op: Operation, value: Value, initial: Value, name: str, windows: _Windows, context: Context
 ) -> tuple[Value, Value, list[Index]]:
-    """Returns what an op of `arith` makes of each window, the padded operand, and the sizes of the result."""
+    """Returns the reduction of each window by an op of `arith`, the padded operand, and the sizes of the result."""
     element = types.element_of(value.type)
     whole, sizes = padded(value, initial, range(len(windows.sizes)), windows.amounts, windows.between, context)
     counts = windows.counts(context.emit, sizes)
@@ -406,7 +401,7 @@ def _combined(
 
 
 def _greatest(op: Operation, context: Context) -> Sequence[Value] | None:
-    """Returns the greatest float of each window, and the least of the places that have it, by a loop nest each."""
+    """Returns the maximum of each window, and the lowest of its positions, by a loop nest each."""
     value, places, least, nowhere = op.operands
     element, index = types.element_of(value.type), types.element_of(places.type)
     if not isinstance(element, FloatType) or not is_computable(index):
@@ -424,8 +419,8 @@ def _greatest(op: Operation, context: Context) -> Sequence[Value] | None:
     return found, windows.reduced([whole, numbers], [found], into, body, context)
 
 
-def _finds_greatest(op: Operation) -> bool:
-    """Returns whether a body chooses the greater of two elements, with its place; of equal ones the lower place."""
+def _finds_maximum(op: Operation) -> bool:
+    """Returns whether a body chooses the larger of two elements with its position; of equal ones the lower position."""
     ops = tuple(op.regions[0].block.ops)
     names = ("compare", "compare", "compare", "and", "or", "select", "select", "return")
     if len(op.operands) != 4 or [each.name for each in ops] != [f"stablehlo.{name}" for name in names]:
@@ -435,13 +430,13 @@ def _finds_greatest(op: Operation) -> bool:
 
 
 def _only_op(op: Operation) -> str:
-    """Returns the name of the op that a region of two arguments consists of, empty if it does more."""
+    """Returns the name of the only op in a region of two arguments, empty if there are more."""
     ops = tuple(op.regions[0].block.ops)
     return ops[0].name if len(ops) == 2 and ops[1].operands[0] is ops[0].results[0] else ""
 
 
 def _running(value: Value, windows: _Windows) -> int | None:
-    """Returns the axis along which each window is all that comes before."""
+    """Returns the axis along which each window contains all previous elements."""
     wide, amounts = windows.wide, windows.amounts
     if len(wide) != 1 or {*windows.strides, *windows.dilations} != {1} or any(windows.between):
         return None

@@ -1,4 +1,4 @@
-"""Two operations of TensorFlow Addons, which LiteRT has among its operators for perception: both are custom."""
+"""Two operations of TensorFlow Addons, as custom operators of LiteRT's perception library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion, first_of
 from tfconvert.schema.ir.values import Value
 
-# The numbers that LiteRT's pooling parameters have for kinds of padding.
+# Kinds of padding, as numbers in LiteRT's pooling parameters.
 _PADDINGS: Mapping[str, int] = {"SAME": 1, "VALID": 2}
 
 # LiteRT's pooling parameters: padding, stride (width, height), window (width, height), activation, four offsets.

@@ -1,15 +1,15 @@
-"""LSTM layers, as Keras marks them: one UNIDIRECTIONAL_SEQUENCE_LSTM instead of a loop.
+"""LSTM layers that Keras marks: one UNIDIRECTIONAL_SEQUENCE_LSTM instead of a loop.
 
 Keras passes `(inputs, h, c, kernel, recurrent kernel, bias)` and reads `(last output, outputs, h, c, runtime)`. The
 kernel's columns are the gates input, forget, cell and output.
 
 Keras doesn't clip the cell state, so the operator's clip is 0. The operator updates its state operands in place; the
-pass `separate-state` ensures that they are created anew at each run, and of the batch's size. A layer whose last cell
-state is used stays a loop: the operator leaves that state in its operand, and no other operator may read it there,
-since the runtime knows neither that it is written nor when.
+pass `separate-state` creates them again at each run, in the batch's size. A layer whose last cell state is used stays a
+loop: the operator leaves that state in its operand, where no other operator may read it, since the runtime doesn't know
+that the operator writes it.
 
-A sequence without any steps leaves `h` as it was, but TensorFlow's last output is zeros then: the place that a step
-would have written. Where the batch is dynamic too, TensorFlow fails, and need not be imitated.
+An empty sequence leaves `h` unchanged, but TensorFlow's last output is zeros then. If the batch is dynamic too,
+TensorFlow fails, so that case doesn't matter.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_lstm(composite: Composite) -> str | None:
 
 
 def check_indy_lstm(composite: Composite) -> str | None:
-    """Returns why a layer whose units see only their own past can't be fused, `None` if it can."""
+    """Returns why a layer with diagonal recurrent weights can't be fused, `None` if it can."""
     return _check(composite, is_diagonal=True)
 
 
@@ -107,11 +107,11 @@ def _check_state(composite: Composite) -> str | None:
 
 
 class _Sizes(NamedTuple):
-    """The sizes of a layer; -1 where one is not known.
+    """The sizes of a layer; -1 if unknown.
 
     Attributes:
-        axis: Along which axis of its sequences the steps lie.
-        length: How many these are.
+        axis: The axis of the steps in its sequences.
+        length: The number of steps.
         batch: The number of sequences.
         features: The number of elements of an input step.
         units: The number of elements of an output step.
@@ -132,7 +132,7 @@ def _sizes_of(composite: Composite) -> _Sizes:
 
 
 def _gives_last_alone(composite: Composite, sizes: _Sizes) -> bool:
-    """Returns whether the outputs are just the last one, as in layers that return no sequences."""
+    """Returns whether the outputs are only the last one, as in layers that return no sequences."""
     outputs = types.shape_of(composite.results[_OUTPUTS]) or ()
     return sizes.length != 1 and len(outputs) == 3 and outputs[sizes.axis] == 1
 

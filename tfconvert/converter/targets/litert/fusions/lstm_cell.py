@@ -1,8 +1,8 @@
-"""A step of an LSTM cell with a projection, in four shapes: with layer normalization or not, with coupled gates or not.
+"""A step of an LSTM cell with a projection, in four variants: with or without layer normalization and coupled gates.
 
 A cell's operands are `(inputs, weights, bias, projection, ...)`, with layer normalization its scales next. The weights'
-rows are the inputs and then the last output, their columns the gates cell, input, forget and output; where the input
-gate is coupled to the forget gate it has no columns.
+rows are the inputs and then the last output, their columns the gates cell, input, forget and output. An input gate that
+is coupled to the forget gate has no columns.
 """
 
 from __future__ import annotations

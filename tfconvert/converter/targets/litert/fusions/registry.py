@@ -20,6 +20,6 @@ FUSIONS: tuple[Fusion, ...] = (
     *text.FUSIONS,
     *keras_lstm.FUSIONS,
     *lstm_cell.FUSIONS,
-    # Matches any name, so it comes after those that are known.
+    # It matches any name, so it comes last.
     *fusable.FUSIONS,
 )

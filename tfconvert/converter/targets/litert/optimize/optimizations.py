@@ -1,4 +1,4 @@
-"""All patterns of the optimizer. A module is loaded when an op is met without which none of its patterns matches."""
+"""All patterns of the optimizer. A module is imported with the first op that one of its patterns needs."""
 
 from __future__ import annotations
 

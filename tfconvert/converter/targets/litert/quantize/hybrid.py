@@ -1,9 +1,9 @@
-"""Rows of the operators with weights: which operands they are, and in which form the kernels take them.
+"""Operators with weights: the operands that are weights, and the forms that kernels accept.
 
 Hybrid kernels take float activations and integer weights: they quantize the activations as they go, multiply
-integers, and turn the sums back to floats. Other operators get their weights through a `DEQUANTIZE`, which the runtime
-computes once, since its operand is a constant; but GPUs, older runtimes and other converters refuse it, so in the mode
-`dynamic` filters that are small beside the rest of a network stay floats instead.
+integers, and convert the sums back to floats. Other operators get their weights through a `DEQUANTIZE`, which the
+runtime computes once, since its operand is a constant. But GPUs, older runtimes and other converters reject that, so in
+the mode `dynamic` filters that are small in comparison with the rest of a network stay floats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfconvert.settings.quantization import Quantize, has_channels
 MIN_ELEMENTS = 1024
 """Weights of fewer elements stay floats: quantizing them would save little, and lose accuracy."""
 
-# Filters of as many elements become integers even if they add up few products.
+# Filters with at least this many elements become integers even if they add up few products.
 _LARGE = 8192
 
 ASYMMETRIC = "asymmetric_quantize_inputs"
@@ -32,7 +32,7 @@ class Form(NamedTuple):
     Attributes:
         bits: Bits of its integers, or 16 for 16-bit floats.
         axis: The axis along which each slice has its own scale, `None` for one scale.
-        dequantized: Whether a `DEQUANTIZE` turns it back to floats for the operator.
+        dequantized: Whether a `DEQUANTIZE` converts it back to floats for the operator.
     """
 
     bits: int
@@ -54,10 +54,10 @@ class Row(NamedTuple):
         is_hybrid: Whether it multiplies integer weights by float activations, at least as fast as floats.
         per_channel: Whether its hybrid kernel takes scales per channel.
         per_tensor: Whether its hybrid kernel takes a single scale.
-        together: Whether it takes either all of its weights as integers or none.
-        narrow: Whether it gains by weights of 4 bits.
-        products: How many products a number of its result must be the sum of, for integers to be faster than floats.
-        stays_float: Whether its weights, small as they are, stay floats where integers would not be faster.
+        together: Whether either all or none of its weights must be integers.
+        narrow: Whether 4-bit weights are an advantage.
+        products: The minimum number of products in a sum for integers to be faster than floats.
+        stays_float: Whether its small weights stay floats where integers would not be faster.
     """
 
     weights: tuple[int, ...]
@@ -92,7 +92,7 @@ ROWS: Mapping[str, Row] = {
 """The operators by name. Tables that are looked up in are not among them (`tables`)."""
 
 
-# Operands with which operators stay floats: projections, which the runtime gets wrong, and a second input.
+# Operators with these operands stay floats: the runtime computes projections and a second input incorrectly.
 _UNTRIED = {"bidirectional_sequence_lstm": (16, 33, 39), "bidirectional_sequence_rnn": (9,)}
 
 
@@ -100,7 +100,7 @@ class Weight(NamedTuple):
     """A weight of an op, and the form that it gets.
 
     Attributes:
-        operand: Which operand.
+        operand: Its index among the operands.
         form: The form.
     """
 
@@ -109,17 +109,15 @@ class Weight(NamedTuple):
 
 
 def is_float_constant(value: Value) -> bool:
-    """Returns whether a value is a constant of 32-bit floats."""
     return types.element_of(value.type) == types.F32 and tensor_data.constant_of(value) is not None
 
 
 def size_of(value: Value) -> int:
-    """Returns the number of a constant's elements."""
     return math.prod(types.shape_of(value.type) or ())
 
 
 def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
-    """Returns the weights of an op that become integers, for the modes `dynamic` and `weights`."""
+    """Returns the weights of an op to quantize in the modes `dynamic` and `weights`."""
     row = ROWS.get(op.op_name)
     if row is None:
         return []
@@ -136,7 +134,7 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
 
 
 def _gains(op: tfl.TFLOp, row: Row) -> bool:
-    """Returns whether an op is as fast with integers as with floats, or far smaller.
+    """Returns whether an op with integers is as fast as with floats, or far smaller.
 
     Quantizing activations takes time, which sums of few products don't save.
     """
@@ -163,7 +161,7 @@ def _is_weight(value: Value) -> bool:
 
 
 def is_grouped(op: tfl.TFLOp) -> bool:
-    """Returns whether each filter of a convolution sees only a part of the channels: it then needs scales for each."""
+    """Returns whether each filter of a convolution uses only some of the channels; each then needs its own scale."""
     shapes = [types.shape_of(op.operands[at].type) or () for at in (0, 1)]
     return op.op_name == "conv_2d" and len(shapes[0]) == 4 and shapes[0][3] != shapes[1][3]
 
@@ -175,6 +173,6 @@ def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value]) -> bool:
         return False
     if op.op_name == "lstm" and tfl.attribute(op, "kernel_type") != "FULL":
         return False
-    # Vectors are peepholes; a recurrent matrix that is diagonal is a vector, too.
+    # Vectors are peepholes or diagonal recurrent matrices.
     matrices = [value for value in weights if len(types.shape_of(value.type) or ()) == 2]
     return all(map(_is_weight, matrices)) and not op.properties.get("diagonal_recurrent_tensors")

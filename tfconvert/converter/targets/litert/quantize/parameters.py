@@ -12,17 +12,16 @@ from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I16, IntegerType
 
-# By how much 16-bit numbers may exceed those of the samples.
+# The factor by which 16-bit numbers may exceed those of the samples.
 #
-# Losing one bit is negligible beside the errors of 8-bit weights, while a clipped number spoils a whole result.
+# Losing one bit is negligible compared to the errors of 8-bit weights; a clipped number spoils a whole result.
 _HEADROOM = 2.0
 
 
 def uniform_of(values: Range, storage: IntegerType) -> Uniform:
-    """Returns the mapping of integers to a range of numbers, which is widened so that it contains 0.
+    """Returns the mapping of integers to a range of numbers, widened to contain 0.
 
-    8-bit integers are spread over the range; wider ones lie symmetrically about 0, as the kernels require, and have
-    room for numbers beyond it.
+    8-bit integers cover the range. Wider ones are symmetric about 0, as the kernels require, and cover a larger range.
     """
     low, high = min(values.low, 0.0), max(values.high, 0.0)
     if storage.width > 8:
@@ -32,7 +31,7 @@ def uniform_of(values: Range, storage: IntegerType) -> Uniform:
     if not _scale(scale, 0.0):
         return Uniform(storage, (1.0,), (0,))
     from_low, from_high = least - low / scale, most - high / scale
-    # The end that is the larger number loses more by rounding.
+    # Rounding affects the end with the larger absolute value more.
     zero = from_low if abs(least) + abs(low / scale) < abs(most) + abs(high / scale) else from_high
     return Uniform(storage, (_scale(scale),), (min(max(_rounded(zero), least), most),))
 
@@ -43,7 +42,7 @@ def _rounded(value: float) -> int:
 
 
 def _scale(value: float, otherwise: float = 1.0) -> float:
-    """Returns a scale as `f32` has it; `otherwise` if that is not a positive normal number."""
+    """Returns a scale rounded to `f32`; `otherwise` if that is not a positive normal number."""
     scale = float(np.float32(value))
     return scale if scale >= float(np.finfo(np.float32).tiny) else otherwise
 
@@ -55,7 +54,7 @@ def range_of_integers(uniform: Uniform) -> Range:
     return Range((-(2 ** (bits - 1)) - zero) * scale, (2 ** (bits - 1) - 1 - zero) * scale)
 
 
-# Above the least, since scales are rounded.
+# Above the minimum, since scales are rounded.
 _MARGIN = 1.01
 
 # An activation's bounds, as integers, must fit into 32 bits.
@@ -63,7 +62,7 @@ _CLIPPED_AT = 6.0 / 2**30
 
 
 def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], weight: float | None) -> float:
-    """Returns the least scale of a result that an op's kernels take.
+    """Returns the minimum scale of a result that an op's kernels accept.
 
     Args:
         op: The op.
@@ -84,6 +83,6 @@ def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], 
 
 
 def room(scale: float, storage: IntegerType) -> Range:
-    """Returns a range whose scale is at least a certain one."""
+    """Widens a range so that its scale is at least a minimum."""
     levels = 2 ** (storage.width - 1) - 1 if storage.width > 8 else 2**storage.width - 1
     return Range(0.0, scale * levels * _MARGIN)

@@ -1,8 +1,8 @@
-"""The ranges of values that calibration has seen, on the ops that compute them.
+"""The calibrated ranges of values, on the ops that compute them.
 
     %0 = "tfl.relu"(%x) {tfl.ranges = array<f32: 0.0, 6.0>} : (tensor<4xf32>) -> tensor<4xf32>
 
-An op has two numbers a result; one that was not seen has NaNs. A function has those of its arguments.
+An op has two numbers per result, NaNs if the range is unknown. A function has those of its arguments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RANGES = "tfl.ranges"
 
 
 def range_of(value: Value) -> Range | None:
-    """Returns what calibration has seen of a value, `None` if nothing."""
+    """Returns a value's calibrated range, `None` if it is unknown."""
     holder, index = _place(value)
     numbers = holder.attributes.get(RANGES) if holder is not None else None
     if not isinstance(numbers, DenseArrayAttr) or len(numbers.values) < 2 * index + 2:
@@ -31,7 +31,7 @@ def range_of(value: Value) -> Range | None:
 
 
 def set_ranges(found: Mapping[Value, Range]) -> None:
-    """Sets the ranges of values, as calibration has seen them."""
+    """Sets the calibrated ranges of values."""
     holders: dict[int, tuple[Operation, dict[int, Range]]] = {}
     for value, seen in found.items():
         holder, index = _place(value)
@@ -44,7 +44,6 @@ def set_ranges(found: Mapping[Value, Range]) -> None:
 
 
 def drop_ranges(holder: Operation) -> None:
-    """Removes the ranges of an op."""
     holder.attributes.pop(RANGES, None)
 
 
@@ -52,7 +51,7 @@ _UNSEEN = Range(math.nan, math.nan)
 
 
 def _place(value: Value) -> tuple[Operation | None, int]:
-    """Returns the op that holds a value's range, and the value's position there."""
+    """Returns the op with a value's range, and the value's index there."""
     if isinstance(value, OpResult):
         return value.op, value.index
     assert isinstance(value, BlockArgument)

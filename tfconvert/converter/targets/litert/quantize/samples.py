@@ -1,4 +1,4 @@
-"""Samples as users pass them, read into the values that each signature is run on."""
+"""Reads users' samples into the inputs of signatures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Input(NamedTuple):
     Attributes:
         name: Its name in the signature.
         dtype: Numpy's dtype of its elements.
-        shape: Its shape, -1 where any size will do; `None` for any rank.
+        shape: Its shape, -1 for any size; `None` for any rank.
     """
 
     name: str
@@ -40,9 +40,9 @@ class Entry(NamedTuple):
     """A signature, or the only function of a model without signatures.
 
     Attributes:
-        key: Its key; empty if it has none.
-        inputs: What it takes.
-        aliases: More keys of the same signature.
+        key: Its key, or an empty string.
+        inputs: Its inputs.
+        aliases: Other keys of the same signature.
     """
 
     key: str
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The values that an entry is run on, one an input, in order."""
+    """The values of an entry's inputs, in order."""
 
     entry: int
     values: list[Array]
@@ -61,12 +61,12 @@ def read(samples: Any, entries: Sequence[Entry], *, finite: bool = True) -> Iter
     """Yields samples one by one, as they are read.
 
     Args:
-        samples: What the user passed as `Quantize.samples`, or as data to verify a model on.
+        samples: The user's `Quantize.samples`, or data to verify a model on.
         entries: The model's signatures.
-        finite: Whether numbers that are not finite are refused.
+        finite: Whether to reject infinities and NaN.
 
     Raises:
-        ConversionError: They are not what the model takes (`wrong-sample`).
+        ConversionError: They don't fit the model's inputs (`wrong-sample`).
     """
     try:
         for entry, items in _by_entry(_called(samples), entries):
@@ -82,7 +82,7 @@ def read(samples: Any, entries: Sequence[Entry], *, finite: bool = True) -> Iter
 
 
 def count(samples: Any) -> int | None:
-    """Returns how many samples there are, `None` if that is not known beforehand."""
+    """Returns the number of samples, `None` if it is not known beforehand."""
     if isinstance(samples, Sequence) and not isinstance(samples, str) and _paths(samples) is None:
         return len(samples)
     return None
@@ -99,7 +99,7 @@ def _by_entry(samples: Any, entries: Sequence[Entry]) -> Iterator[tuple[int, Any
         for key, own in samples.items():
             yield keys[key], own
     elif isinstance(samples, Mapping):
-        # One sample, or arrays whose first axis counts samples, would look the same.
+        # One sample, and arrays whose first axis counts samples, would look the same.
         raise _wrong(
             "a mapping is neither samples by signature nor a list of samples",
             f"pass a list of mappings; the signatures are {_listed(keys)}",
@@ -131,7 +131,7 @@ def _paths(samples: Any) -> list[Path] | None:
 
 
 def _from_files(paths: Iterable[Path], entry: Entry) -> Iterator[Mapping[str, Array]]:
-    """Yields the samples of files; the first axis of each array counts them, and each is a batch of one."""
+    """Yields the samples of files, each a batch of one; the first axis of each array counts them."""
     for path in paths:
         try:
             arrays = _load(path, entry)
@@ -151,7 +151,7 @@ def _from_files(paths: Iterable[Path], entry: Entry) -> Iterator[Mapping[str, Ar
 
 
 def _load(path: Path, entry: Entry) -> dict[str, Array]:
-    """Returns the arrays of a file that the entry takes, by name."""
+    """Returns the arrays of a file for the entry's inputs, by name."""
     if path.suffix == ".npy":
         if len(entry.inputs) != 1:
             raise _wrong(f"{path} holds one array, and the model takes {len(entry.inputs)}", "pass an .npz file")
@@ -211,7 +211,7 @@ def _checked(value: Array, wanted: Input, number: int) -> Array:
 
 
 def _forms(value: Array, shape: tuple[int, ...] | None) -> Iterator[Array]:
-    """Yields a value, and with a dimension of 1 more or less if its rank is one too low or too high."""
+    """Yields a value, and the forms with a dimension of 1 added or removed if its rank is off by one."""
     yield value
     missing = 0 if shape is None else len(shape) - value.ndim
     if missing == 1:
@@ -227,7 +227,7 @@ def _fits(own: Sequence[int], shape: tuple[int, ...] | None) -> bool:
 
 
 def _texts(value: Array, what: str) -> Array:
-    """Returns texts as bytes, as the runtime takes them."""
+    """Returns strings as bytes, which the runtime expects."""
     texts = [each.encode() if isinstance(each, str) else each for each in value.reshape(-1).tolist()]
     if not all(isinstance(each, bytes) for each in texts):
         raise _wrong(f"{what} is of {value.dtype}, and the model takes texts")
@@ -245,7 +245,7 @@ def _wrong(message: str, hint: str = "") -> ConversionError:
 
 
 def entries_of(module: ModuleOp) -> tuple[list[FuncOp], list[Entry]]:
-    """Returns the exported functions of a module, and what each takes."""
+    """Returns the exported functions of a module with their inputs."""
     functions = entry_functions(module)
     return functions, [_entry(function) for function in functions]
 

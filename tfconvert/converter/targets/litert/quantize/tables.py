@@ -1,7 +1,7 @@
 """Embedding tables as integers: only the rows that are looked up become floats.
 
-`GATHER` copies integers, which a `DEQUANTIZE` behind it turns to floats. `EMBEDDING_LOOKUP` does both at once and knows
-a scale for each row, but takes a vector of indices and a matrix only.
+`GATHER` copies integers, and a `DEQUANTIZE` after it converts them to floats. `EMBEDDING_LOOKUP` does both at once with
+a scale for each row, but only accepts a vector of indices and a matrix.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize
 
-# The operators that look up, and which of their operands are the table and the indices.
+# The operators that look up rows, and the indices of their operands: the table and the indices.
 _OPERANDS = {"gather": (0, 1), "embedding_lookup": (1, 0)}
 
 _TO_I32 = {"in_data_type": "INT64", "out_data_type": "INT32"}
@@ -31,7 +31,7 @@ class Lookup(NamedTuple):
         op: The operator.
         table: The table.
         indices: Indices of the rows.
-        form: The form that the table gets.
+        form: The table's new form.
         by_row: Whether it becomes an `EMBEDDING_LOOKUP`.
     """
 
@@ -43,12 +43,12 @@ class Lookup(NamedTuple):
 
 
 def lookup_of(op: tfl.TFLOp, settings: Quantize, shared: Form | None) -> Lookup | None:
-    """Returns an op as a lookup, `None` if it isn't one, or its table stays floats.
+    """Returns an op as a lookup; `None` if it isn't one, or its table stays floats.
 
     Args:
         op: The op.
         settings: How to quantize.
-        shared: A form that another operator takes the same table in, if there is one.
+        shared: The form that another operator uses the same table in, if any.
     """
     if op.op_name not in _OPERANDS:
         return None
@@ -62,7 +62,7 @@ def lookup_of(op: tfl.TFLOp, settings: Quantize, shared: Form | None) -> Lookup 
             return Lookup(op, table, indices, shared._replace(dequantized=False), by_row=True)
         if settings.weights == 4:
             return Lookup(op, table, indices, Form(4, 0 if settings.per_channel else None), by_row=True)
-    # By row it is one operator, as a gather two: no more than by row with a cast, and fewer than with reshapes.
+    # One operator by row, two as a gather: no more than by row with a cast, and fewer than with reshapes.
     is_vector = types.element_of(indices.type) == types.I32 and len(types.shape_of(indices.type) or ()) == 1
     return Lookup(op, table, indices, Form(8), is_vector and _takes_rows(op, table, indices))
 
@@ -74,12 +74,12 @@ def _takes_rows(op: tfl.TFLOp, table: Value, indices: Value) -> bool:
     shape = types.shape_of(indices.type)
     if shape is None or len(types.shape_of(table.type) or ()) != 2:
         return False
-    # The shape of the result has to be a constant.
+    # The shape of the result must be a constant.
     return tfl.attribute(op, "axis") in (0, -2) and not tfl.attribute(op, "batch_dims") and shape.count(-1) <= 1
 
 
 def rewrite(lookup: Lookup, table: Value) -> None:
-    """Rewrites a lookup to take its table as integers.
+    """Rewrites a lookup to use its table as integers.
 
     Args:
         lookup: The lookup.
