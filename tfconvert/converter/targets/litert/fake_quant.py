@@ -77,15 +77,15 @@ def uniform_of(value: Value) -> Uniform:
         element = types.element_of(last.operands[0].type)
         assert isinstance(element, UniformType)
         return element.data
-    least, greatest = (np.float32(tfl.attribute(last, name)) for name in ("min", "max"))
+    minimum, maximum = (np.float32(tfl.attribute(last, name)) for name in ("min", "max"))
     bits, narrow = tfl.attribute(last, "num_bits"), tfl.attribute(last, "narrow_range")
-    return stored_uniform(*steps(least, greatest, bits, narrow), bits, narrow, None)
+    return stored_uniform(*steps(minimum, maximum, bits, narrow), bits, narrow, None)
 
 
-def steps(least: Array | np.float32, greatest: Array | np.float32, bits: int, narrow: bool) -> tuple[Array, Array]:
+def steps(minimum: Array | np.float32, maximum: Array | np.float32, bits: int, narrow: bool) -> tuple[Array, Array]:
     """Returns the scales of ranges and their unsigned zero points, computed as in TensorFlow."""
     with np.errstate(all="ignore"):
-        found = nudged(np.atleast_1d(least), np.atleast_1d(greatest), bits, narrow)
+        found = nudged(np.atleast_1d(minimum), np.atleast_1d(maximum), bits, narrow)
     return found.scale, found.zero_point
 
 
@@ -160,9 +160,9 @@ def _reshaped_uniform(uniform: Uniform, before: Sequence[int], after: Sequence[i
         if not dim or outer % max(around, 1) or inner % max(within, 1):
             continue
         # The dimension joins `outer / around` slices before the old axis, and `inner / within` after it.
-        many, each = outer // around, inner // within
-        if many * size * each == dim:
-            scales, zeros = (tuple(np.tile(np.repeat(part, each), many).tolist()) for part in uniform[1:3])
+        count, each = outer // around, inner // within
+        if count * size * each == dim:
+            scales, zeros = (tuple(np.tile(np.repeat(part, each), count).tolist()) for part in uniform[1:3])
             return uniform._replace(scales=scales, zero_points=zeros, axis=at)
     return None
 

@@ -28,7 +28,7 @@ _NO_BATCH = {"batch_dims": 0}
 _SECOND = "/second"
 
 _SPREAD, _SLACK = 4, 64
-"""Integer keys are close together if their range is at most this many times as large as their number, plus a margin."""
+"""Integer keys are dense if their range is at most this factor times their number, plus a margin."""
 
 
 Fill = tuple[str, Array, Array]

@@ -11,7 +11,7 @@ from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.kernels import REFUSED, Outcome, is_plain
 
 HIGHEST_RANK = 8
-"""The greatest rank that was tried, and the greatest that can be reshaped."""
+"""The maximum measured rank, and the maximum rank that can be reshaped."""
 
 # Operators whose kernels use arrays of this length for dimensions.
 _NOT_HIGHER = frozenset(

@@ -78,7 +78,7 @@ def _model_type(module: ModuleOp) -> str:
 
 
 def _optimizations(quantize: Quantize | None, was_trained: bool) -> Iterator[str]:
-    """Yields the enumerators of `ModelOptimizationMode`; weights that are only stored as integers have no enumerator."""
+    """Yields the enumerators of `ModelOptimizationMode`; none for weights that are only stored as integers."""
     if quantize is None:
         return
     is_of_training = was_trained and quantize.mode in _OF_TRAINING

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tfconvert.converter.targets.litert.quantize.figures import Figures, Measured, OutputFigures, Step, layers, range_of
+from tfconvert.converter.targets.litert.quantize.figures import Figures, Measured, OutputFigures, Step, layers, stored_range
 
 
 def _measured(*runs: tuple[object, object]) -> Measured:
@@ -83,7 +83,7 @@ def test_losses_are_those_of_the_layer_itself() -> None:
 
 
 def test_ranges_of_integers() -> None:
-    assert range_of({"quantization": (0.5, -128), "dtype": np.int8}) == (0.0, 127.5)
-    assert range_of({"quantization": (0.5, 0), "dtype": np.uint8}) == (0.0, 127.5)
-    assert range_of({"quantization": (0.0, 0), "dtype": np.int32}) is None
-    assert range_of({"quantization": (0.5, 0), "dtype": np.float32}) is None
+    assert stored_range({"quantization": (0.5, -128), "dtype": np.int8}) == (0.0, 127.5)
+    assert stored_range({"quantization": (0.5, 0), "dtype": np.uint8}) == (0.0, 127.5)
+    assert stored_range({"quantization": (0.0, 0), "dtype": np.int32}) is None
+    assert stored_range({"quantization": (0.5, 0), "dtype": np.float32}) is None

@@ -256,7 +256,7 @@ STEPS: Mapping[str, Callable[[tfl.TFLOp], Steps | None]] = {
     **dict.fromkeys(_REDUCTIONS, reductions),
     **dict.fromkeys(("pad", "padv2"), pads),
 }
-"""Operator -> the two steps in which it can be done, where too many of its dimensions are unlike."""
+"""Operator -> its form in two steps, for too many different dimensions."""
 
 _U8, _U16, _U32 = (IntegerType.get(width, Signedness.UNSIGNED) for width in (8, 16, 32))
 
@@ -295,8 +295,8 @@ def fit(op: tfl.TFLOp, in_steps: bool = True) -> str:
         _reshape(op, form)
         return "reshaped"
     steps = STEPS.get(op.op_name)
-    halves = steps(op) if in_steps and form is not None and steps is not None else None
-    if halves is not None and all(fit(half, in_steps=False) for half in _in_steps(op, halves)):
+    parts = steps(op) if in_steps and form is not None and steps is not None else None
+    if parts is not None and all(fit(part, in_steps=False) for part in _in_steps(op, parts)):
         return "reshaped"
     for narrow in dict.fromkeys(types.element_of(value.type) for value in op.operands):
         if narrow in WIDER and _has_wider(op, call, narrow):

@@ -2,8 +2,8 @@
 
     gather([1, 2, 3], [2, 0])  ->  [3, 1]
 
-TensorFlow's ops were folded before their lowering; these ops come from `.tflite` files and from other patterns. Products,
-convolutions and large results are not folded.
+TensorFlow's ops were folded before their lowering; these ops come from `.tflite` files and from other patterns.
+Products, convolutions and large results are not folded.
 """
 
 from __future__ import annotations

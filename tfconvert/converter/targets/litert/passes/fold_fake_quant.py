@@ -135,10 +135,10 @@ def _erase_unused(value: Value) -> None:
 
 def _adapt(op: Operation) -> None:
     """Adapts the operator's range so that LiteRT's results equal TensorFlow's."""
-    least, greatest = (np.array(tfl.attribute(op, name), np.float32) for name in ("min", "max"))
+    minimum, maximum = (np.array(tfl.attribute(op, name), np.float32) for name in ("min", "max"))
     bits, narrow = tfl.attribute(op, "num_bits"), bool(tfl.attribute(op, "narrow_range"))
     with np.errstate(all="ignore"):
-        steps = nudged(least, greatest, bits, narrow)
+        steps = nudged(minimum, maximum, bits, narrow)
         if not (steps.scale > 0 and np.isfinite(steps.inverse)):
             return
         near = (steps.scale, np.nextafter(steps.scale, np.float32(0)), np.nextafter(steps.scale, np.float32(1e30)))

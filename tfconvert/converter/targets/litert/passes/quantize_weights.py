@@ -59,7 +59,7 @@ from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.targets.litert.quantize import tables
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.targets.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, weights_of
-from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_halves, why_none
+from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_float16, why_none
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file
@@ -105,7 +105,7 @@ class QuantizeWeights:
             if isinstance(function, FuncOp):
                 for block in function.body.blocks:
                     if settings.mode == "float16":
-                        store_halves(block, exclusion, stored)
+                        store_float16(block, exclusion, stored)
                     else:
                         _Weights(block, settings, exclusion, stored).run()
                     stored.erase_unused()

@@ -40,8 +40,8 @@ def compare(
         inner: Whether to compare inner tensors too, which takes most of the time.
     """
     runtime.require()
-    with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
-        paths = [Path(folder) / name for name in ("float.tflite", "quantized.tflite")]
+    with tempfile.TemporaryDirectory(prefix="tfconvert-") as directory:
+        paths = [Path(directory) / name for name in ("float.tflite", "quantized.tflite")]
         for path, file in zip(paths, (floats, quantized), strict=True):
             file.save(path)
         known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.quantize.figures import Figures, OutputFigures, range_of
+from tfconvert.converter.targets.litert.quantize.figures import Figures, OutputFigures, stored_range
 from tfconvert.converter.targets.litert.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import Content, FileContent
 from tfconvert.importers.tflite.operators import code
@@ -169,7 +169,7 @@ class Pair:
         outputs = [figures.fidelity(str(floats.tensors[one]["name"]), first) for one, _, figures in self._outputs]
         outputs += [figures.fidelity(name, key) for (key, name), figures in self._further.items()]
         measured = {one: figures.measured() for one, (_, figures) in self._inner.items()}
-        ranges = {one: range_of(quantized.tensors[two]) for one, (two, _) in self._inner.items()}
+        ranges = {one: stored_range(quantized.tensors[two]) for one, (two, _) in self._inner.items()}
         return {
             "outputs": [each for each in outputs if each is not None],
             "inner": [(one, str(floats.tensors[one]["name"]), each) for one, each in measured.items() if each],

@@ -40,9 +40,9 @@ def uniform_of(op: Operation) -> Uniform:
         if sum(uniform.range) != -1:
             return uniform
         return uniform._replace(zero_points=tuple(0 if zero == -1 else zero for zero in uniform.zero_points))
-    least, greatest = (float(np.float32(tfl.attribute(op, name))) for name in ("min", "max"))
+    minimum, maximum = (float(np.float32(tfl.attribute(op, name))) for name in ("min", "max"))
     bits, narrow = tfl.attribute(op, "num_bits"), bool(tfl.attribute(op, "narrow_range"))
-    return _uniform(least, greatest, bits, narrow)
+    return _uniform(minimum, maximum, bits, narrow)
 
 
 def widened(uniform: Uniform) -> Uniform:
@@ -59,11 +59,11 @@ def widened(uniform: Uniform) -> Uniform:
     return _uniform((low - zero) * scale, (high - zero) * scale, whole, False)
 
 
-def _uniform(least: float, greatest: float, bits: int, narrow: bool) -> Uniform:
+def _uniform(minimum: float, maximum: float, bits: int, narrow: bool) -> Uniform:
     """Returns the mapping of a range that is shifted so that 0 is exact."""
     low, high = int(narrow), 2**bits - 1
-    scale = (greatest - least) / (high - low)
-    zero = min(max(math.floor(low - least / scale + 0.5), low), high)
+    scale = (maximum - minimum) / (high - low)
+    zero = min(max(math.floor(low - minimum / scale + 0.5), low), high)
     middle = 2 ** (bits - 1)
     storage = I8 if bits <= I8.width else I16
     limits = quant.limits_within(storage, low - middle, high - middle)

@@ -170,7 +170,7 @@ def _whole(found: Measured) -> float:
     return float(min(1.0, 10 ** (-found.snr / 10)))
 
 
-def range_of(details: Mapping[str, Any]) -> tuple[float, float] | None:
+def stored_range(details: Mapping[str, Any]) -> tuple[float, float] | None:
     """Returns the range that a tensor's integers represent, `None` if they have no scale.
 
     Args:

@@ -94,8 +94,8 @@ def cell_uniform(op: Operation) -> Uniform | None:
     if seen is None or not seen.is_finite:
         return None
     largest = max(-seen.low, seen.high)
-    least = math.ceil(math.log2(largest / (2**15 - 1))) if largest else _FINEST
-    return Uniform(I16, (2.0 ** max(least, _FINEST),), (0,)) if least <= _COARSEST else None
+    exponent = math.ceil(math.log2(largest / (2**15 - 1))) if largest else _FINEST
+    return Uniform(I16, (2.0 ** max(exponent, _FINEST),), (0,)) if exponent <= _COARSEST else None
 
 
 def join_alike(ops: Iterable[Operation], groups: Groups) -> None:

@@ -107,15 +107,15 @@ class Histogram:
         middles = self._start + self._width / BINS * (np.arange(BINS) + 0.5)
         used = np.flatnonzero(self._counts)
         middles, counts = middles[used], self._counts[used]
-        best, least = whole, math.inf
+        best, minimum = whole, math.inf
         shares = np.linspace(1, _MIN, _STEPS)
         for low in dict.fromkeys(min(self.low, 0.0) * shares):
             for high in dict.fromkeys(max(self.high, 0.0) * shares):
                 step = (high - low) / (levels - 1)
                 outside = np.maximum(low - middles, 0) + np.maximum(middles - high, 0)
                 cost = float((counts * np.where(outside > 0, outside**2, step**2 / 12)).sum())
-                if cost < least:
-                    best, least = Range(float(low), float(high)), cost
+                if cost < minimum:
+                    best, minimum = Range(float(low), float(high)), cost
         return best
 
 

@@ -26,14 +26,14 @@ def uniform_of(values: Range, storage: IntegerType) -> Uniform:
     low, high = min(values.low, 0.0), max(values.high, 0.0)
     if storage.width > 8:
         return Uniform(storage, (_scale(max(-low, high) * _HEADROOM / (2 ** (storage.width - 1) - 1)),), (0,))
-    least, most = -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
-    scale = (high - low) / (most - least)
+    lowest, highest = -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
+    scale = (high - low) / (highest - lowest)
     if not _scale(scale, 0.0):
         return Uniform(storage, (1.0,), (0,))
-    from_low, from_high = least - low / scale, most - high / scale
+    from_low, from_high = lowest - low / scale, highest - high / scale
     # Rounding affects the end with the larger absolute value more.
-    zero = from_low if abs(least) + abs(low / scale) < abs(most) + abs(high / scale) else from_high
-    return Uniform(storage, (_scale(scale),), (min(max(_rounded(zero), least), most),))
+    zero = from_low if abs(lowest) + abs(low / scale) < abs(highest) + abs(high / scale) else from_high
+    return Uniform(storage, (_scale(scale),), (min(max(_rounded(zero), lowest), highest),))
 
 
 def _rounded(value: float) -> int:
@@ -61,7 +61,7 @@ _MARGIN = 1.01
 _CLIPPED_AT = 6.0 / 2**30
 
 
-def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], weight: float | None) -> float:
+def minimum_scale(op: Operation, storage: IntegerType, operands: Sequence[float], weight: float | None) -> float:
     """Returns the minimum scale of a result that an op's kernels accept.
 
     Args:
@@ -82,7 +82,7 @@ def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], 
     return 0.0
 
 
-def room(scale: float, storage: IntegerType) -> Range:
+def range_of_scale(scale: float, storage: IntegerType) -> Range:
     """Widens a range so that its scale is at least a minimum."""
     levels = 2 ** (storage.width - 1) - 1 if storage.width > 8 else 2**storage.width - 1
     return Range(0.0, scale * levels * _MARGIN)

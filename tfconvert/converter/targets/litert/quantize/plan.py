@@ -23,7 +23,12 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
 from tfconvert.converter.targets.litert.quantize.groups import Groups
 from tfconvert.converter.targets.litert.quantize.hybrid import size_of
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import least_scale, range_of_integers, room, uniform_of
+from tfconvert.converter.targets.litert.quantize.parameters import (
+    minimum_scale,
+    range_of_integers,
+    range_of_scale,
+    uniform_of,
+)
 from tfconvert.converter.targets.litert.quantize.rules import RULES, SIZES_ONLY, Rule, Scales
 from tfconvert.converter.targets.litert.quantize.variables import accessed, is_access
 from tfconvert.schema.dialects import tfl
@@ -183,14 +188,14 @@ class Plan:
 
     def _coarse(self, groups: Groups) -> list[Operation]:
         """Returns the ops whose operands have larger scales than their kernels accept."""
-        self._make_room(groups)
+        self._widen_results(groups)
         return [
             op
             for op, rule in self.quantized.items()
             if rule.below < math.inf and any(scale >= rule.below for scale in self._scales(op, rule, groups))
         ]
 
-    def _make_room(self, groups: Groups) -> None:
+    def _widen_results(self, groups: Groups) -> None:
         """Widens results whose scales are too small for their kernels, and then the results computed from them."""
         storage = self._settings.storage
         for _ in range(_ROUNDS):
@@ -200,10 +205,10 @@ class Plan:
                     continue
                 uniform = self.weight(op, rule.weight).uniform if rule.weight is not None else None
                 weight = max(uniform.scales) if uniform is not None else None
-                least = least_scale(op, storage, self._scales(op, rule, groups), weight)
+                minimum = minimum_scale(op, storage, self._scales(op, rule, groups), weight)
                 known = groups.uniform(results[0])
-                if known is not None and known.scales[0] < least:
-                    groups.widen(results[0], room(least, storage))
+                if known is not None and known.scales[0] < minimum:
+                    groups.widen(results[0], range_of_scale(minimum, storage))
 
     def _scales(self, op: Operation, rule: Rule, groups: Groups) -> list[float]:
         uniforms = [self._operand(op.operands[index], rule, groups) for index in activations(op, rule)]
@@ -281,8 +286,8 @@ class Plan:
         uniforms = [uniform for uniform in map(groups.uniform, parts) if uniform is not None]
         if len(uniforms) == len(parts):
             ranges = [range_of_integers(uniform) for uniform in uniforms]
-            roomy = (uniform for uniform in uniforms if all(fits(each, uniform) for each in ranges))
-            widest = next(roomy, None)
+            sufficient = (uniform for uniform in uniforms if all(fits(each, uniform) for each in ranges))
+            widest = next(sufficient, None)
             if widest is not None:
                 groups.give(result, widest)
             for each in ranges:
@@ -356,6 +361,6 @@ def fits(seen: Range | None, given: Uniform | None) -> bool:
     """Returns whether a mapping covers a range, if both are known."""
     if given is None or seen is None:
         return True
-    room = range_of_integers(given)
+    covered = range_of_integers(given)
     step = given.scales[0]
-    return room.low - step <= seen.low and seen.high <= room.high + step
+    return covered.low - step <= seen.low and seen.high <= covered.high + step

@@ -30,7 +30,7 @@ from tfconvert.schema.ir.types import I16, IntegerType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 # The largest integer of a bias, so that sums of products don't overflow.
-_BIAS_ROOM = float(2**30)
+_MAX_BIAS = float(2**30)
 
 _WIDE_ONLY = "its kernel takes 64-bit biases only"
 
@@ -199,15 +199,15 @@ class Rewriting:
             bytes_after=layer.bytes_after + -(-elements * bits // 8),
         )
 
-    def _with_minimum_scales(self, weight: Uniform, bias: Array, data_scale: float, least_of_all: float) -> Uniform:
+    def _with_minimum_scales(self, weight: Uniform, bias: Array, data_scale: float, minimum_scale: float) -> Uniform:
         """Returns a weight's mapping, with larger scales for channels whose biases would overflow."""
         scales = np.array(weight.scales, np.float64)
-        least = np.maximum(np.abs(bias.astype(np.float64)) / (data_scale * _BIAS_ROOM), least_of_all)
-        least = least if len(scales) > 1 else least.max(initial=0, keepdims=True)
-        if (scales >= least).all():
+        minimum = np.maximum(np.abs(bias.astype(np.float64)) / (data_scale * _MAX_BIAS), minimum_scale)
+        minimum = minimum if len(scales) > 1 else minimum.max(initial=0, keepdims=True)
+        if (scales >= minimum).all():
             return weight
         self.counts["weights made coarser for large biases"] += 1
-        return weight._replace(scales=tuple(np.maximum(scales, least).astype(np.float32).tolist()))
+        return weight._replace(scales=tuple(np.maximum(scales, minimum).astype(np.float32).tolist()))
 
     def _has_wide_sums(self, op: Operation) -> bool:
         """Returns whether an op's bias and its sums of products have 64 bits."""

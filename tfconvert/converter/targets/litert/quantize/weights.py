@@ -226,7 +226,7 @@ MIN_ELEMENTS = 64
 """Constants of fewer elements stay 32-bit floats: they would save less than the operator and its tensor take."""
 
 
-def store_halves(block: Block, exclusion: Exclusion, stored: StoredConstants) -> None:
+def store_float16(block: Block, exclusion: Exclusion, stored: StoredConstants) -> None:
     """Makes the constants of a block 16-bit floats where operators use them.
 
     Args:

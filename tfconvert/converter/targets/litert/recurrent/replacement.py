@@ -113,13 +113,13 @@ def replace_loop(plan: Plan) -> list[str]:
         erase(copy)
     insert = Operators(loop, {scan.body.args[index]: value for index, value in fixed.items()})
     rows = _Rows(insert)
-    spread: dict[Value, Value] = {}
+    broadcasts: dict[Value, Value] = {}
     for layer in plan.layers:
         steps = layer.steps or rows.outputs[layer.leaf]
         for state in layer.initial:
-            if state in plan.narrow and state not in spread:
-                spread[state] = insert.broadcast_state(state, steps)
-        initial = [spread.get(state, state) for state in layer.initial]
+            if state in plan.narrow and state not in broadcasts:
+                broadcasts[state] = insert.broadcast_state(state, steps)
+        initial = [broadcasts.get(state, state) for state in layer.initial]
         rows.outputs[layer.cell.output] = insert.layer(layer.cell, steps, layer.past, initial)
     for index, result in enumerate(loop.results):
         if result.first_use is None:
@@ -134,7 +134,7 @@ def replace_loop(plan: Plan) -> list[str]:
             row = scan.states.get(index) or scan.lasts[index]
             initial_state = scan.loop.given[index]
             may_be_empty = _may_be_empty(plan, rows.outputs[row])
-            rows.replace_last(result, row, spread.get(initial_state, initial_state) if may_be_empty else None)
+            rows.replace_last(result, row, broadcasts.get(initial_state, initial_state) if may_be_empty else None)
     erase(loop)
     return ["lstm" if isinstance(layer.cell, Lstm) else "rnn" for layer in plan.layers]
 

@@ -26,10 +26,10 @@ OPEN_BATCH = 1
 OPEN_STEPS = 50
 
 LOSS = 1.1
-"""How many times as long an operator may take: one operator is less to store, to load and to plan than many."""
+"""The factor by which an operator may be slower: one operator is cheaper to store, load and plan than many."""
 
 GAIN = 0.05
-"""Milliseconds of a run that are not worth many operators instead of one, however much of the layer's time they are."""
+"""Milliseconds per run that never justify many operators instead of one."""
 
 
 class Sizes(NamedTuple):
