@@ -176,7 +176,7 @@ def test_each_output_has_its_own(two: Path, labels: Path) -> None:
         ({"inputs": {"a": {"content": "sound"}}}, "can't be 'sound'"),
         ({"inputs": {"a": {"colour": "red"}}}, "no key 'colour'"),
         ({"title": "x"}, "no key 'title'"),
-        ({"name": 1}, "name must be a text"),
+        ({"name": 1}, "name must be a string"),
     ],
 )
 def test_what_is_wrong_is_told(two: Path, metadata: Any, message: str) -> None:

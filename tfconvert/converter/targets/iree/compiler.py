@@ -60,8 +60,8 @@ def find() -> str:
     """
     package = find_spec("iree")
     name = "iree-compile.exe" if os.name == "nt" else "iree-compile"
-    for folder in (package.submodule_search_locations or ()) if package is not None else ():
-        path = Path(folder, "compiler", "_mlir_libs", name)
+    for location in (package.submodule_search_locations or ()) if package is not None else ():
+        path = Path(location, "compiler", "_mlir_libs", name)
         if path.is_file():
             return str(path)
     found = shutil.which(name)
@@ -100,8 +100,10 @@ def compile_text(write: Callable[[BinaryIO], None], options: IreeOptions, second
     """
     program = find()
     try:
-        with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
-            text, result, statistics = (Path(folder, name) for name in ("model.mlir", "model.vmfb", "statistics.json"))
+        with tempfile.TemporaryDirectory(prefix="tfconvert-") as directory:
+            text, result, statistics = (
+                Path(directory, name) for name in ("model.mlir", "model.vmfb", "statistics.json")
+            )
             with text.open("wb") as stream:
                 write(stream)
             _run(
@@ -114,7 +116,7 @@ def compile_text(write: Callable[[BinaryIO], None], options: IreeOptions, second
                     "--iree-scheduling-dump-statistics-format=json",
                     f"--iree-scheduling-dump-statistics-file={statistics}",
                 ],
-                folder,
+                directory,
                 seconds,
             )
             return Compiled(result.read_bytes(), _counts(statistics))
@@ -126,12 +128,12 @@ def compile_text(write: Callable[[BinaryIO], None], options: IreeOptions, second
         ) from problem
 
 
-def _run(command: Sequence[str], folder: str, seconds: float) -> None:
+def _run(command: Sequence[str], directory: str, seconds: float) -> None:
     # Jobs of batches and servers are killed with their process group, so the compiler stays in it.
     has_group = os.name != "nt" and os.getsid(0) != os.getpid()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=folder, start_new_session=has_group
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=directory, start_new_session=has_group
         )
         try:
             status = process.wait(seconds)

@@ -32,7 +32,7 @@ class Runtime:
 
     def __init__(self, file: IreeFile) -> None:
         self._file = file
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._program = ""
         self._child = Child(budget().limits.run_seconds)
 
@@ -45,12 +45,12 @@ class Runtime:
                 hint="pip install 'tfconvert[iree]'",
             )
         self._file.check()
-        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
-        self._program = str(Path(self._folder.name, _NAME))
+        self._directory = tempfile.TemporaryDirectory(prefix="tfconvert-")
+        self._program = str(Path(self._directory.name, _NAME))
         try:
             write_parts(self._program, self._file.parts)
         except ConversionError:
-            self._folder.cleanup()
+            self._directory.cleanup()
             raise
         return self
 
@@ -58,8 +58,8 @@ class Runtime:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._child.stop()
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._directory is not None:
+            self._directory.cleanup()
 
     def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         """Runs the program.

@@ -7,7 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from tfconvert.converter.targets.litert.quantize.figures import Figures, Measured, OutputFigures, Step, layers, stored_range
+from tfconvert.converter.targets.litert.quantize.figures import (
+    Figures,
+    Measured,
+    OutputFigures,
+    Step,
+    layers,
+    stored_range,
+)
 
 
 def _measured(*runs: tuple[object, object]) -> Measured:

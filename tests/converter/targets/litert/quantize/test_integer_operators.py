@@ -12,7 +12,7 @@ from tests.converter.targets.litert.optimize.graph import Graph
 from tests.converter.targets.litert.quantize.one_op import CASES, build
 from tfconvert.converter.targets.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.ranges import range_of, set_ranges
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, set_ranges
 from tfconvert.converter.targets.litert.quantize.rules import RULES, Rule
 from tfconvert.converter.targets.litert.quantize.variables import ASSIGN, READ
 from tfconvert.converter.targets.litert.runtime_process import Runtime

@@ -1,7 +1,7 @@
 """Pass `calibrate`: runs the model on samples for the ranges of the values to quantize.
 
 The ranges are attributes of the ops that compute the values, and of the functions for their arguments; see
-`targets/litert/quantize/ranges.py`. The model runs in LiteRT, in a child process, or in the reference executor if
+`targets/litert/quantize/parameters.py`. The model runs in LiteRT, in a child process, or in the reference executor if
 LiteRT is not installed.
 
 Existing ranges are kept. Without samples or fake quantization, the ranges are unknown, which is the error
@@ -37,7 +37,7 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
 )
 from tfconvert.converter.targets.litert.quantize.fake_quant import is_fake_quant
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.ranges import RANGES, set_ranges
+from tfconvert.converter.targets.litert.quantize.parameters import RANGES, set_ranges
 from tfconvert.converter.targets.litert.quantize.samples import entries_of
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error

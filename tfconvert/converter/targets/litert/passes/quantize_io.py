@@ -35,8 +35,7 @@ from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import weights
 from tfconvert.converter.targets.litert.quantize.candidates import is_float
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
-from tfconvert.converter.targets.litert.quantize.ranges import drop_ranges, range_of
+from tfconvert.converter.targets.litert.quantize.parameters import drop_ranges, range_of, uniform_of
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, defined_functions

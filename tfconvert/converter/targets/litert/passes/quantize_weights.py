@@ -56,9 +56,15 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.targets.litert.quantize import tables
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.targets.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, weights_of
+from tfconvert.converter.targets.litert.quantize.hybrid import (
+    ASYMMETRIC,
+    Form,
+    Weight,
+    lookup_of,
+    rewrite_lookup,
+    weights_of,
+)
 from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_float16, why_none
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
@@ -153,13 +159,13 @@ class _Weights:
         found = [(op, weights_of(op, self._settings)) for op in self._ops]
         for op, weights in found:
             self._multiplied.update({op.operands[index]: form for index, form in weights})
-        lookups = [tables.lookup_of(op, self._settings, self._shared(op)) for op in self._ops]
+        lookups = [lookup_of(op, self._settings, self._shared(op)) for op in self._ops]
         for op, weights in found:
             if all(self._stored.can_be(op.operands[index], form, op) for index, form in weights):
                 self._rewrite(op, weights)
         for lookup in lookups:
             if lookup is not None and self._stored.can_be(lookup.table, lookup.form, lookup.op):
-                tables.rewrite(lookup, self._stored.get(lookup.table, lookup.form))
+                rewrite_lookup(lookup, self._stored.get(lookup.table, lookup.form))
 
     def _rewrite(self, op: tfl.TFLOp, weights: list[Weight]) -> None:
         for index, form in weights:

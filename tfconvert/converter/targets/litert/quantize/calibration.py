@@ -80,7 +80,7 @@ class Run:
         self._observed = {value: self._places[copy] for value, copy in values.items() if copy in self._places}
         self._inputs = [[self._places[value] for value in entry] for entry in inputs]
         self._file = file
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._child = Child()
         self._observers: Observers | None = None
         self._method, self._levels = observation.method, observation.levels
@@ -94,8 +94,8 @@ class Run:
         return self
 
     def _start(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
-        path = Path(self._folder.name) / "float.tflite"
+        self._directory = tempfile.TemporaryDirectory(prefix="tfconvert-")
+        path = Path(self._directory.name) / "float.tflite"
         self._file.save(path)
         extremes = [
             ([self._places[end][:2] for end in (each.low, each.high)], len(each.values)) for each in self._extremes
@@ -111,8 +111,8 @@ class Run:
 
     def _stop(self) -> None:
         self._child.stop()
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._directory is not None:
+            self._directory.cleanup()
 
     def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
         """Runs the model on a sample."""

@@ -7,8 +7,7 @@ kernel or by training, or else follows from the range of all its members.
 from __future__ import annotations
 
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, uniform_of
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import Value

@@ -20,8 +20,7 @@ import numpy as np
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.quantize.groups import Groups
-from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, range_of_integers
 from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr

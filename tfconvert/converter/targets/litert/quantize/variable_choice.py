@@ -13,9 +13,8 @@ from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, is_constant, is_float
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, uniform_of
 from tfconvert.converter.targets.litert.quantize.plan import NOT_SEEN, Plan, fits
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
 from tfconvert.converter.targets.litert.quantize.rules import RULES, Scales
 from tfconvert.converter.targets.litert.quantize.variables import READ, Variables, accessed, is_access, variable_of
 from tfconvert.schema.dialects.func import FuncOp
