@@ -1,4 +1,4 @@
-"""The pass `calibrate`, with samples and with a file of ranges."""
+"""The pass `calibrate`, with samples and with a calibration file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that run on samples: loops, branches, signatures, crashes, and what is left behind."""
+"""Models that run on samples: loops, branches, signatures, crashes, and cleanup."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_the_typical_channel_counts() -> None:
 def test_no_number_is_no_fidelity() -> None:
     assert _measured(([[1, 2]], [[1, np.nan]])).snr == -math.inf
     assert _measured(([[1, 2]], [[1, np.inf]])).snr == -math.inf
-    # What the model of floats has, too, is right.
+    # Values that the float model also has are right.
     assert _measured(([[np.nan, np.inf]], [[np.nan, np.inf]])).snr == math.inf
 
 

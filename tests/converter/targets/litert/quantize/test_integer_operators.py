@@ -1,4 +1,4 @@
-"""Each row of the rules: an operator of integers computes what it computes with floats."""
+"""Each row of the rules: an integer operator has the results of the float operator."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _run(content: bytes, inputs: list[Array], kernels: str) -> list[Array]:
 
 
 def _calibrate(graph: Graph, inputs: list[Array]) -> None:
-    """Notes the ranges of everything that is computed."""
+    """Sets the ranges of all computed values."""
     (function,) = (op for op in graph.module.ops if isinstance(op, FuncOp))
     block = function.body.block
     end = block.last_op

@@ -1,4 +1,4 @@
-"""Samples in every form that users may pass, and what is wrong with others."""
+"""Samples in every valid form, and errors about others."""
 
 from __future__ import annotations
 

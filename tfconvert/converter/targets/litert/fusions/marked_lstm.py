@@ -212,7 +212,7 @@ _KERAS_FUSIONS = (
 )
 
 
-_INPUTS, _WEIGHTS, _BIAS, _PROJECTION, _SCALES = range(5)
+_CELL_INPUTS, _WEIGHTS, _CELL_BIAS, _PROJECTION, _SCALES = range(5)
 _CELL_COLUMNS = "cifo"
 # The order of the gates in the weights' columns, with and without an input gate.
 _COUPLED = "cfo"
@@ -232,7 +232,7 @@ def _check_cell(composite: Composite, *, gates: str, is_normalized: bool) -> str
     first_state = _SCALES + is_normalized
     if len(composite.arguments) < first_state:
         return f"it has {len(composite.arguments)} arguments, not {first_state} or more"
-    ranks = {_INPUTS: 2, _WEIGHTS: 2, _BIAS: 1, _PROJECTION: 2} | ({_SCALES: 1} if is_normalized else {})
+    ranks = {_CELL_INPUTS: 2, _WEIGHTS: 2, _CELL_BIAS: 1, _PROJECTION: 2} | ({_SCALES: 1} if is_normalized else {})
     return first_of(
         composite.counts(len(composite.arguments), 1)
         or composite.ranks(ranks)
@@ -273,7 +273,7 @@ def _check_cell_state(composite: Composite, first_state: int) -> str | None:
 def _rewrite_cell(composite: Composite, body: Body, *, gates: str, is_normalized: bool) -> Sequence[Value]:
     values = [body.typed(value, kind) for value, kind in zip(body.arguments, composite.arguments, strict=True)]
     cells, outputs = composite.shape(_PROJECTION) or ()
-    batch, _ = composite.shape(_INPUTS) or ()
+    batch, _ = composite.shape(_CELL_INPUTS) or ()
     rows, _ = composite.shape(_WEIGHTS) or ()
     initial = [body.constant(np.zeros((batch, size), np.float32)) for size in (outputs, cells)]
     past, weights = initial[0], values[_WEIGHTS]
@@ -281,9 +281,9 @@ def _rewrite_cell(composite: Composite, body: Body, *, gates: str, is_normalized
     columns = {_GATES[gate]: (index * cells, cells) for index, gate in enumerate(gates)}
     sums = {}
     for gate, part in columns.items():
-        own = values[_INPUTS], Weights(weights, False, (0, features), part)
+        own = values[_CELL_INPUTS], Weights(weights, False, (0, features), part)
         recurrent = past, Weights(weights, False, (features, outputs), part)
-        sums[gate] = Sum(cells, (own, recurrent), biases=(Vector(values[_BIAS], part),))
+        sums[gate] = Sum(cells, (own, recurrent), biases=(Vector(values[_CELL_BIAS], part),))
     formula = LstmFormula(
         sums,
         state_clip=_CELL_CLIP,
@@ -291,7 +291,7 @@ def _rewrite_cell(composite: Composite, body: Body, *, gates: str, is_normalized
         scales={gate: Vector(values[_SCALES], part) for gate, part in columns.items()} if is_normalized else {},
     )
     insert = Operators(body.anchor, {value: value for value in values})
-    return [insert.step(formula, values[_INPUTS], past, initial)]
+    return [insert.step(formula, values[_CELL_INPUTS], past, initial)]
 
 
 def _fusion(name: str, interface: str, gates: str, is_normalized: bool) -> Fusion:
