@@ -30,7 +30,7 @@ from tfconvert.exporters.mlir import StableHLOText
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import Iree
 
 FORMS = Path(__file__).with_suffix(".mlir")
 TABLE = Path(__file__).with_suffix(".tsv")
@@ -86,7 +86,7 @@ def outcome(form: Form) -> str:
         StablehloToIreeInput().apply(module)
     text = StableHLOText(module, inline=True).to_bytes() if form.first else form.text.encode()
     try:
-        program = compiler.compile_text(lambda stream: stream.writelines([text]), IreeOptions(), SECONDS).content
+        program = compiler.compile_text(lambda stream: stream.writelines([text]), Iree(), SECONDS).content
     except ConversionError as problem:
         # Some end the compiler itself, but not each time.
         return "the compiler does not end" if problem.code == "iree-timeout" else "not compiled"

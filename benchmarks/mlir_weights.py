@@ -22,7 +22,11 @@ from typing import NamedTuple
 from benchmarks.large_weights import shapes, write_model
 from benchmarks.measure import measure
 from benchmarks.zoo import REPOSITORY
-from tfconvert.settings.options import WEIGHTS
+from tfconvert.settings.setting import settings_of
+from tfconvert.settings.targets import StableHLO
+
+FORMS = settings_of(StableHLO)["weights"].schema["enum"]
+"""Where texts may have their weights."""
 
 TEXTS = 150e6
 """Bytes of memory that writing a text may take."""
@@ -68,7 +72,7 @@ def forms(has_compiler: bool) -> Mapping[str, Sequence[str]]:
     Args:
         has_compiler: Whether IREE's compiler is installed.
     """
-    found = {f"text, {form}": ("--target", "stablehlo", "--mlir-weights", form) for form in WEIGHTS}
+    found = {f"text, {form}": ("--target", "stablehlo", "--mlir-weights", form) for form in FORMS}
     if not has_compiler:
         return found
     return {

@@ -39,7 +39,7 @@ from benchmarks.recurrent_table import Case, cases
 from benchmarks.samples import Arrays, Sample
 from benchmarks.zoo import QUIET_TENSORFLOW
 from tfconvert.schema.tflite.tables import TFLITE
-from tfconvert.settings.options import RECURRENT
+from tfconvert.settings.targets import RECURRENT
 
 RUNS = 2
 """The number of runs of each input."""
@@ -221,7 +221,7 @@ def check(
 
 def _convert(saved: Path, target: Path, recurrent: Any) -> str:
     try:
-        tfconvert.convert(saved, recurrent=recurrent).save(target)
+        tfconvert.convert(saved, target=tfconvert.LiteRT(recurrent=recurrent)).save(target)
     except tfconvert.ConversionError as problem:
         return str(problem)
     return ""

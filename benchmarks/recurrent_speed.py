@@ -81,7 +81,7 @@ def measured(cell: str, form: str, units: int, steps: int, batch: int) -> list[f
         files = []
         for recurrent in ("fused", "loop"):
             files.append(folder / f"{recurrent}.tflite")
-            tfconvert.convert(folder / "model", recurrent=recurrent).save(files[-1])
+            tfconvert.convert(folder / "model", target=tfconvert.LiteRT(recurrent=recurrent)).save(files[-1])
         return seconds_of([interpreter_of(file) for file in files])
 
 

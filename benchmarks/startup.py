@@ -40,11 +40,10 @@ class Case:
 _LOADED = """
 from tfconvert import conversion
 from tfconvert.settings import options
-from tfconvert.converter.target import target as targets
 from tfconvert.converter.pipeline.runner import make_pass
+from tfconvert.converter.targets.litert import target
 from tfconvert.importers import saved_model
-targets.LITERT.load()
-for stage in targets.LITERT.stages:
+for stage in target.STAGES:
     if {} or not stage.needs and not stage.only_with:
         make_pass(stage, options.Options())
 """

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.open_models import MODELS, OpenModel
 from tfconvert.converter.targets.iree import compiler
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import Iree
 
 PAGE = Path(__file__).parents[1] / "docs" / "compile.md"
 BEGIN = "<!-- the table of python -m benchmarks.tensorflow_to_iree -->\n"
@@ -67,7 +67,7 @@ def _exported(tf: ModuleType, module: Any, model: OpenModel, folder: Path) -> st
     failed = _run([sys.executable, "-c", _EXPORT, str(saved), key, str(text)])
     if failed:
         return f"the export {failed}"
-    failed = _run([compiler.find(), str(text), "-o", str(program), *compiler.flags_of(IreeOptions())])
+    failed = _run([compiler.find(), str(text), "-o", str(program), *compiler.flags_of(Iree())])
     return f"IREE's compiler {failed}" if failed else _compared(tf, module, model, program, is_ours=False)
 
 
@@ -81,7 +81,7 @@ def _traced(tf: ModuleType, module: Any, model: OpenModel, folder: Path) -> str:
         return f"fails: {_reason(str(problem))}"
     source, program = folder / "traced.mlir", folder / "traced.vmfb"
     source.write_text(text)
-    failed = _run([compiler.find(), str(source), "-o", str(program), *compiler.flags_of(IreeOptions())])
+    failed = _run([compiler.find(), str(source), "-o", str(program), *compiler.flags_of(Iree())])
     return f"IREE's compiler {failed}" if failed else _compared(tf, module, model, program, is_ours=False)
 
 

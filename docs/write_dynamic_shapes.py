@@ -9,10 +9,11 @@ import re
 import tempfile
 from pathlib import Path
 
-from tfconvert.converter.pipeline.registry import pass_class
+from tfconvert.converter.pipeline.pass_registry import pass_class
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.settings.options import Options
+from tfconvert.settings.targets import StableHLO
 from tfconvert.tools.memory import memory_of, to_text
 
 PAGE = Path(__file__).parent / "dynamic_shapes.md"
@@ -167,7 +168,7 @@ def page() -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "smaller.mlir")
         path.write_text(_SMALLER, "utf-8")
-        found = memory_of(Source(path), Options(), {})
+        found = memory_of(Source(path), Options(target=StableHLO()), {})
         formulas = to_text("smaller.mlir", found).replace(str(path), "smaller.mlir") + "\n"
     parts = {
         "example": _EXAMPLE,

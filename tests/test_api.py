@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.support import sample_models
+from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite
 from tfconvert.cli.main import main
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -188,7 +189,7 @@ def test_a_graph_s_tensors_are_called_as_its_nodes(difference: Path) -> None:
 )
 def test_errors_are_reported_to_machines_too(digits_model: Path, options: dict[str, Any], code: str) -> None:
     with pytest.raises(tfconvert.ConversionError) as caught:
-        tfconvert.convert(digits_model, **options)
+        converted(digits_model, **options)
     report = caught.value.to_dict()
     assert json.loads(json.dumps(report)) == report
     (problem,) = report["errors"]
@@ -212,7 +213,7 @@ def test_all_unsupported_ops_are_reported_at_once_with_their_nodes(tmp_path: Pat
     assert {problem.code for problem in by_op.values()} == {"unsupported-op"}
     assert by_op["tf.Digamma"].node == "one"
     assert "also at three" in by_op["tf.Digamma"].message
-    converted = tfconvert.convert(path, allow_custom_ops=True)
+    converted = tfconvert.convert(path, target=tfconvert.LiteRT(allow_custom_ops=True))
     assert converted.report.operators == {"Digamma": 2, "Lgamma": 1}
     (note,) = [note for note in converted.report.notes if note.code == "custom-operators"]
     assert note.severity == "warning"

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from tfconvert.compat.target import RepresentativeDataset, TargetSpec
     from tfconvert.compat.tflite_converter import TFLiteConverter
     from tfconvert.converter.targets.iree.runtime import Program, load
+    from tfconvert.importers.source import Source
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
     from tfconvert.schema.limits import Limits
-    from tfconvert.settings.iree_options import IreeOptions
     from tfconvert.settings.quantization import Quantize
+    from tfconvert.settings.targets import Iree, LiteRT, StableHLO
     from tfconvert.settings.verify_options import Verify
     from tfconvert.tools.op_support import supported_ops
 
@@ -40,14 +41,17 @@ __all__ = [
     "ConversionError",
     "Diagnostic",
     "Interpreter",
-    "IreeOptions",
+    "Iree",
     "Limits",
+    "LiteRT",
     "Model",
     "OpsSet",
     "Optimize",
     "Program",
     "Quantize",
     "RepresentativeDataset",
+    "Source",
+    "StableHLO",
     "TFLiteConverter",
     "TargetSpec",
     "Verify",
@@ -68,14 +72,17 @@ _HOMES = {
     "ConversionError": "tfconvert.schema.diagnostics",
     "Diagnostic": "tfconvert.schema.diagnostics",
     "Interpreter": "tfconvert.compat.interpreter",
-    "IreeOptions": "tfconvert.settings.iree_options",
+    "Iree": "tfconvert.settings.targets",
     "Limits": "tfconvert.schema.limits",
+    "LiteRT": "tfconvert.settings.targets",
     "Model": "tfconvert.api",
     "OpsSet": "tfconvert.compat.enumerators",
     "Optimize": "tfconvert.compat.enumerators",
     "Program": "tfconvert.converter.targets.iree.runtime",
     "Quantize": "tfconvert.settings.quantization",
     "RepresentativeDataset": "tfconvert.compat.target",
+    "Source": "tfconvert.importers.source",
+    "StableHLO": "tfconvert.settings.targets",
     "TFLiteConverter": "tfconvert.compat.tflite_converter",
     "TargetSpec": "tfconvert.compat.target",
     "Verify": "tfconvert.settings.verify_options",

@@ -8,25 +8,24 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.pipeline.opened import as_functions, is_uncut
-from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.pipeline.stage import Instrument
-from tfconvert.converter.pipeline.stage_name import InStage
-from tfconvert.converter.target import LITERT, Imported, Target, target_of
+from tfconvert.converter.pipeline.runner import as_functions, is_uncut, run_stages
+from tfconvert.converter.pipeline.stage import InStage, Instrument
+from tfconvert.converter.pipelines import load_target
+from tfconvert.converter.targets.target import ConvertedFile, Imported, Target
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Recorder, Report, StageTime
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.limits import NOT_FOLDED, budget, limited
-from tfconvert.settings.options import TARGETS, Options
+from tfconvert.settings.options import Options
+from tfconvert.settings.targets import AnyTarget, Iree, LiteRT
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
-    from tfconvert.converter.target import ConvertedFile
-    from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.report.graph import KeepGraphs
     from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -52,7 +51,7 @@ def instruments(options: Options) -> list[Instrument]:
 
         checking = CheckPasses(check)
         if options.patterns:
-            from tfconvert.converter.pipeline.blame import blamed
+            from tfconvert.converter.pipeline.instruments import blamed
 
             checking.blame = partial(blamed, options=options, check=check)
         instruments.append(checking)
@@ -71,167 +70,82 @@ def _graph_keeper(options: Options) -> KeepGraphs | None:
     return KeepGraphs()
 
 
-def resolved(options: Options) -> Options:
-    """Returns settings with the patterns and fusions that names in them stand for."""
-    if not _has_names(options.patterns) and not _has_names(options.composites):
-        return options
-    from tfconvert.converter.composites.fusion import Fusion
-    from tfconvert.converter.pipeline import plugins
-    from tfconvert.converter.rewrite.pattern import Pattern
-
-    if _has_names(options.patterns):
-        options = options._replace(patterns=plugins.resolved(options.patterns, plugins.PATTERNS, Pattern, "patterns"))
-    if _has_names(options.composites):
-        found = plugins.resolved(options.composites, plugins.COMPOSITES, Fusion, "fusions")
-        options = options._replace(composites=found)
-    return options
-
-
-def _has_names(given: Any) -> bool:
-    # A single pattern is a tuple of another class; whatever isn't a list is refused later.
-    return type(given) in (list, tuple) and any(isinstance(each, str | PathLike) for each in given)
-
-
-def check_options(options: Options) -> None:
-    """Checks the user's patterns, fusions and metadata, and how to quantize.
+def checked(options: Options) -> Options:
+    """Returns settings that were checked, with the patterns and fusions that names in them stand for.
 
     Raises:
-        ConversionError: One of them is not a pattern, or not a fusion, or settings contradict each other
-            (`wrong-option`); or the metadata can't be read (`bad-metadata`).
+        ConversionError: One is wrong, or two contradict each other (`wrong-option`); a file can't be read
+            (`bad-metadata`), or IREE's compiler is missing (`iree-missing`).
     """
-    _check_target(options)
-    if options.flex_ops and not options.allow_flex:
-        raise error(
-            "wrong-option", "flex_ops has no effect without allow_flex", hint="set allow_flex (--allow-flex), too"
-        )
-    if options.quantize is not None:
-        from tfconvert.settings import quantization
-
-        quantization.check(options.quantize)
-    if options.verify is not None:
-        options.verify.check()
-        if options.verify.judges and options.quantize is None:
-            raise error(
-                "wrong-option",
-                "min_snr and min_agreement are for quantized models",
-                hint="leave them out: other models have to agree but for rounding",
-            )
+    options.check()
+    target = options.target
+    options = replace(options, patterns=_resolved(options.patterns, "patterns"))
     if options.patterns:
         from tfconvert.converter.rewrite.user_patterns import check_custom, of_dialect
 
         of_dialect(options.patterns, "tf.")
-        check_custom(options.patterns, options.allow_custom_ops)
-    if options.composites:
-        from tfconvert.converter.composites.registry import checked
-
-        checked(options.composites, "composites")
-    if options.target_runtime:
-        from tfconvert.schema.tflite.versions import parse_release
-
-        if parse_release(options.target_runtime) is None:
-            raise error(
-                "wrong-option", f"target_runtime can't be {options.target_runtime!r}", hint="name a release, as 2.14"
-            )
-    if options.metadata is not None:
-        from tfconvert.converter.targets.litert.model_metadata import read_metadata
-
-        read_metadata(options.metadata)
-
-
-# Settings that only LiteRT's files know.
-_LITERTS_OWN = (
-    "allow_custom_ops",
-    "quantize",
-    "metadata",
-    "target_runtime",
-    "allow_flex",
-    "composites",
-    "names",
-    "recurrent",
-)
-
-# Settings that only texts know.
-_MLIRS_OWN = ("mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact")
-
-
-def _check_target(options: Options) -> None:
-    if options.target != "stablehlo":
-        for name in _MLIRS_OWN:
-            if getattr(options, name) != Options._field_defaults[name]:
-                raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
-    if options.target != TARGETS[0]:
-        own = [name for name in _LITERTS_OWN if getattr(options, name) not in (None, Options._field_defaults[name])]
-        if options.verify is not None and options.verify.compare_layers:
-            own.append("compare_layers")
-        if own:
-            raise error(
-                "wrong-option",
-                f"{own[0]} is for LiteRT's files only",
-                hint="leave it out, or convert to LiteRT (.tflite)",
-            )
-    _check_iree(options)
-
-
-def _check_iree(options: Options) -> None:
-    if options.iree is not None:
-        if options.target != "iree":
-            raise error("wrong-option", "how IREE compiles is for its programs only", hint="set the target to iree")
-        options.iree.check()
-    if options.target == "iree" and not (options.iree is not None and options.iree.keep_mlir):
-        # Before the model is read: without the compiler, only a text that is to be kept could come of it.
+        check_custom(options.patterns, isinstance(target, LiteRT) and target.allow_custom_ops)
+    if isinstance(target, LiteRT):
+        target = replace(target, composites=_resolved(target.composites, "fusions"))
+        _check_litert(target)
+    if isinstance(target, Iree) and not target.keep_mlir:
+        # Before the model is read: without the compiler, only text that is to be kept could come of it.
         from tfconvert.converter.targets.iree import compiler
 
         compiler.find()
+    return replace(options, target=target)
+
+
+def _resolved(given: Sequence[Any], what: str) -> Sequence[Any]:
+    # A single pattern is a tuple of another class; whatever isn't a list is refused later.
+    if type(given) not in (list, tuple) or not any(isinstance(each, str | PathLike) for each in given):
+        return given
+    from tfconvert.converter.composites.fusion import Fusion
+    from tfconvert.converter.pipeline import plugins
+    from tfconvert.converter.rewrite.pattern import Pattern
+
+    group, kind = (plugins.PATTERNS, Pattern) if what == "patterns" else (plugins.COMPOSITES, Fusion)
+    return plugins.resolved(given, group, kind, what)
+
+
+def _check_litert(target: LiteRT) -> None:
+    if target.composites:
+        from tfconvert.converter.composites.fusion_registry import checked as checked_fusions
+
+        checked_fusions(target.composites, "composites")
+    if target.target_runtime:
+        from tfconvert.schema.tflite.versions import parse_release
+
+        if parse_release(target.target_runtime) is None:
+            raise error(
+                "wrong-option", f"target_runtime can't be {target.target_runtime!r}", hint="name a release, as 2.14"
+            )
+    if target.metadata is not None:
+        from tfconvert.converter.targets.litert.model_metadata import read_metadata
+
+        read_metadata(target.metadata)
 
 
 def run(
     source: Source,
     options: Options,
     on_stage: Callable[[str], None] = lambda name: None,
-    target: Target | None = None,
     on_import: Callable[[ModuleOp], None] = lambda module: None,
 ) -> tuple[ConvertedFile, Report]:
     """Converts a model: import, the passes, the file's tables.
 
     Args:
         source: The model.
-        options: The settings.
+        options: The settings, which were checked.
         on_stage: Called with each stage's name before it runs.
-        target: The target to convert to, by default the one that the settings name.
         on_import: Called with the imported module before anything is done to it.
     """
-    check_options(options)
     with limited(options.limits):
-        return _run(source, options, on_stage, target or target_of(options), on_import)
-
-
-def run_litert(
-    source: Source,
-    options: Options,
-    on_stage: Callable[[str], None] = lambda name: None,
-    on_import: Callable[[ModuleOp], None] = lambda module: None,
-) -> tuple[TFLiteFile, Report]:
-    """Converts a model to LiteRT; see `run`.
-
-    Args:
-        source: The model.
-        options: The settings.
-        on_stage: Called with each stage's name before it runs.
-        on_import: Called with the imported module before anything is done to it.
-    """
-    from tfconvert.exporters.tflite.model import TFLiteFile as File
-
-    file, report = run(source, options, on_stage, LITERT, on_import)
-    assert isinstance(file, File)
-    return file, report
+        return _run(source, options, on_stage, on_import)
 
 
 def _run(
-    source: Source,
-    options: Options,
-    on_stage: Callable[[str], None],
-    target: Target,
-    on_import: Callable[[ModuleOp], None],
+    source: Source, options: Options, on_stage: Callable[[str], None], on_import: Callable[[ModuleOp], None]
 ) -> tuple[ConvertedFile, Report]:
     recorder = Recorder()
     loading = 0.0
@@ -246,7 +160,7 @@ def _run(
 
     keep = _graph_keeper(options)
     watching = instruments(options) if keep is None else [*instruments(options), keep]
-    timed("load", lambda: _load(target))
+    target = timed("load", lambda: _loaded(options.target))
     module = timed("import", lambda: source.open(functional=True))
 
     def begin() -> None:
@@ -266,9 +180,9 @@ def _run(
         explained = _explained(problem, [*recorder.notes, *budget().notes()])
         raise _with_cuts(explained, source) from problem.__cause__
     imported = Imported(source, recorder.operations)
-    file = timed("export", lambda: target.export(module, options, imported))
-    for name, finish in target.finish.items():
-        recorder.add(name, timed(name, partial(finish, file)))
+    file = timed("export", lambda: target.export(module, imported))
+    for name, finish in target.finish(file).items():
+        recorder.add(name, timed(name, finish))
     interfaces, names, input_notes = _interfaces(module, source.batch, options.target)
     recorder.notes += [*names, *budget().notes(), *target.notes(file), *_custom_notes(file.custom_operators)]
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
@@ -328,7 +242,7 @@ def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
     from tfconvert.converter.cutting.advice import options_that_cut_off
 
     try:
-        original = as_functions(source._replace(inputs=None, outputs=None, input_shapes=None, rename=None))
+        original = as_functions(replace(source, inputs=None, outputs=None, input_shapes=None, rename=None))
         options = options_that_cut_off(original, as_functions(source), failing, side_of)
     except ConversionError:
         return problem  # There is more to mend in the model than that.
@@ -343,13 +257,13 @@ def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
 
 
 def _interfaces(
-    module: ModuleOp, batch: int | None, target: str
+    module: ModuleOp, batch: int | None, target: AnyTarget
 ) -> tuple[tuple[Interface, ...], list[Diagnostic], tuple[Diagnostic, ...]]:
     """Returns the interfaces of a module's functions, notes on their names, and on the sizes of their inputs."""
     from tfconvert.converter.ir.interface import input_notes, interfaces, signature_notes
 
     found = tuple(interfaces(module))
-    return found, signature_notes(found), tuple(input_notes(found, batch, has_delegates=target == TARGETS[0]))
+    return found, signature_notes(found), tuple(input_notes(found, batch, has_delegates=isinstance(target, LiteRT)))
 
 
 def _check(module: ModuleOp) -> None:
@@ -358,8 +272,8 @@ def _check(module: ModuleOp) -> None:
     check_graphs(module)
 
 
-def _load(target: Target) -> None:
+def _loaded(settings: AnyTarget) -> Target[Any]:
     """Imports what every conversion needs, so that the report separates import time from the work's."""
     import tfconvert.importers.saved_model  # noqa: F401
 
-    target.load()
+    return load_target(settings)

@@ -22,9 +22,9 @@ from tfconvert.cli.convert_job import ConvertCommand
 from tfconvert.cli.output_options import Output
 from tfconvert.converter.targets.iree import compiler
 from tfconvert.importers.source import Source
-from tfconvert.settings.iree_options import IreeOptions
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.targets import Iree, LiteRT, StableHLO
 
 Run = Callable[..., dict[str, Any]]
 
@@ -76,12 +76,12 @@ def test_a_result_can_be_changed_without_changing_the_cache(convert: Run, tmp_pa
 @pytest.mark.parametrize(
     "options",
     [
-        {"allow_custom_ops": True},
-        {"recurrent": "loop"},
-        {"target_runtime": "2.14"},
-        {"quantize": Quantize("dynamic")},
-        {"quantize": Quantize("dynamic", exclude=["x"])},
-        {"metadata": {"name": "model"}},
+        {"target": LiteRT(allow_custom_ops=True)},
+        {"target": LiteRT(recurrent="loop")},
+        {"target": LiteRT(target_runtime="2.14")},
+        {"target": LiteRT(quantize=Quantize("dynamic"))},
+        {"target": LiteRT(quantize=Quantize("dynamic", exclude=["x"]))},
+        {"target": LiteRT(metadata={"name": "model"})},
     ],
 )
 def test_other_settings_are_another_result(convert: Run, tmp_path: Path, options: dict[str, Any]) -> None:
@@ -153,19 +153,17 @@ def _files(folder: Path, stem: str) -> dict[str, bytes]:
     return {path.suffix: path.read_bytes() for path in folder.glob(f"{stem}.*")}
 
 
-@pytest.mark.parametrize("options", [{"mlir_weights": "arguments"}, {"mlir_weights": "inline"}])
-def test_texts_and_what_is_beside_them_are_kept(
-    convert: Run, text: Source, tmp_path: Path, options: dict[str, Any]
-) -> None:
-    first = convert("out.mlir", text, target="stablehlo", **options)
+@pytest.mark.parametrize("target", [StableHLO(weights="arguments"), StableHLO(weights="inline")])
+def test_texts_and_what_is_beside_them_are_kept(convert: Run, text: Source, tmp_path: Path, target: StableHLO) -> None:
+    first = convert("out.mlir", text, target=target)
     assert "cache-not-used" not in [note["code"] for note in first["notes"]]
-    assert convert("again.mlir", text, target="stablehlo", **options)["cached"] is True
+    assert convert("again.mlir", text, target=target)["cached"] is True
     expected = _files(tmp_path, "out")
-    assert set(expected) == ({".mlir", ".safetensors"} if options["mlir_weights"] == "arguments" else {".mlir"})
+    assert set(expected) == ({".mlir", ".safetensors"} if target.weights == "arguments" else {".mlir"})
     assert _files(tmp_path, "again") == expected
     for damaged in (tmp_path / "cache").glob("*.safetensors"):
         damaged.write_bytes(b"")
-        assert "cached" not in convert("again.mlir", text, target="stablehlo", **options)
+        assert "cached" not in convert("again.mlir", text, target=target)
         assert _files(tmp_path, "again") == expected
 
 
@@ -176,34 +174,38 @@ def test_programs_are_kept_for_the_compiler_that_made_them(
     program.write_text("first")
     monkeypatch.setattr(compiler, "find", lambda: str(program))
     monkeypatch.setattr(compiler, "compile_text", lambda *_: compiler.Compiled(b"program", Counter(kernels=1)))
-    kept = IreeOptions(keep_mlir=True)
-    assert "cached" not in convert("out.vmfb", text, target="iree", iree=kept)
-    assert convert("again.vmfb", text, target="iree", iree=kept)["cached"] is True
+    kept = Iree(keep_mlir=True)
+    assert "cached" not in convert("out.vmfb", text, target=kept)
+    assert convert("again.vmfb", text, target=kept)["cached"] is True
     assert set(_files(tmp_path, "again")) == {".mlir", ".safetensors", ".vmfb"}
     assert _files(tmp_path, "again") == _files(tmp_path, "out")
     program.write_text("another")
-    assert "cached" not in convert("again.vmfb", text, target="iree", iree=kept)
-    for depends in (IreeOptions(cpu="host"), IreeOptions(flags=["--x=file"])):
-        assert cache.entry("x", text, Options(target="iree", iree=depends), [Path(text.name)]) is None
+    assert "cached" not in convert("again.vmfb", text, target=kept)
+    for depends, name in ((Iree(cpu="host"), "--iree-target-cpu"), (Iree(flags=["--x=file"]), "--iree-flag")):
+        assert cache.uncached(text, Options(target=depends), [Path(text.name)]).startswith(f"{name}: ")
 
 
 def test_files_beside_a_kept_result_replace_none_that_are_read(convert: Run, text: Source, tmp_path: Path) -> None:
-    convert("out.mlir", text, target="stablehlo", mlir_weights="arguments")
+    convert("out.mlir", text, target=StableHLO(weights="arguments"))
     model = Path(text.name).read_text()
     (tmp_path / "net.safetensors").write_text(model)
     net = Source(str(tmp_path / "net.mlir"))
     (tmp_path / "net.mlir").symlink_to(tmp_path / "net.safetensors")
     with pytest.raises(tfconvert.ConversionError) as refused:
-        convert("net.x", net, target="stablehlo", mlir_weights="arguments")
+        convert("net.x", net, target=StableHLO(weights="arguments"))
     assert refused.value.code == "output-over-input"
     assert (tmp_path / "net.safetensors").read_text() == model
 
 
 def test_what_is_code_is_not_kept(convert: Run, tmp_path: Path, model: Path) -> None:
-    assert cache.entry("x", Source(str(model)), Options(patterns=[object()]), [model]) is None
-    assert cache.entry("x", Source(object()), Options(), []) is None
+    assert (
+        cache.uncached(Source(str(model)), Options(patterns=[object()]), [model]) == "--patterns: it runs code of yours"
+    )
+    assert cache.uncached(Source(object()), Options(), []) == "the model is not in files"
+    assert cache.uncached(Source(str(model)), Options(), [model]) == ""
     ranges = Quantize("int8", samples=["s.npz"], calibration=str(tmp_path / "ranges.json"))
-    assert cache.entry("x", Source(str(model)), Options(quantize=ranges), [model / "saved_model.pb"]) is None
+    options = Options(target=LiteRT(quantize=ranges))
+    assert cache.uncached(Source(str(model)), options, [model / "saved_model.pb"]).startswith("--calibration: ")
 
 
 def test_results_with_pages_are_not_kept(model: Path, tmp_path: Path) -> None:

@@ -103,10 +103,10 @@ def test_python_gets_the_exception_as_it_is(digits_model: Path, monkeypatch: pyt
 def test_a_stage_before_the_passes_is_named(
     digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(target: object) -> None:
+    def fail(settings: object) -> None:
         raise KeyError("gone")
 
-    monkeypatch.setattr(conversion, "_load", fail)
+    monkeypatch.setattr(conversion, "load_target", fail)
     assert "stage load: KeyError" in _convert(digits_model, tmp_path).stderr
 
 

@@ -95,9 +95,9 @@ def test_text_reads_files_below_the_asset_root_only(tmp_path: Path) -> None:
         assert 'dense<["first", "second"]>' in read.stdout
     with pytest.raises(tfconvert.ConversionError, match="the text may not name files"):
         tfconvert.convert(path)
-    assert b"second" in bytes(tfconvert.convert(path, asset_root=tmp_path))
+    assert b"second" in bytes(tfconvert.convert(tfconvert.Source(path, asset_root=tmp_path)))
     with pytest.raises(tfconvert.ConversionError, match="models have their own"):
-        tfconvert.convert(tmp_path, asset_root=tmp_path)
+        tfconvert.convert(tfconvert.Source(tmp_path, asset_root=tmp_path))
 
 
 def test_without_passes_it_is_what_was_imported(source: Path) -> None:

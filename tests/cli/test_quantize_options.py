@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from tfconvert.cli.main import main
-from tfconvert.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
+from tfconvert.cli.options import setting_options, to_settings
+from tfconvert.cli.progress import with_progress
+from tfconvert.settings.data import from_data
+from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.selection import Selection
+from tfconvert.settings.setting import settings_of
+from tfconvert.settings.targets import Iree, LiteRT, StableHLO
+from tfconvert.settings.verify_options import Verify
 
 
 def _parsed(*arguments: str) -> Quantize | None:
@@ -22,10 +29,11 @@ def _parsed(*arguments: str) -> Quantize | None:
     found: list[Quantize | None] = []
 
     @click.command()
-    @quantize_options
+    @setting_options
     def command(**values: Any) -> None:
-        assert set(values) == set(QUANTIZE_SETTINGS)
-        found.append(to_quantize(values))
+        _, options = from_data(to_settings(values))
+        assert not values
+        found.append(with_progress(options, quiet=False).quantize)
 
     command.main(list(arguments), standalone_mode=False)
     return found[0]
@@ -41,7 +49,7 @@ def _parsed(*arguments: str) -> Quantize | None:
         (("--quantize", "dynamic", "--per-tensor", "--per-tensor-dense"), Quantize("dynamic", per_channel=False)),
         (
             ("--quantize", "dynamic", "--hybrid-only", "--exclude", "*/logits", "--exclude", "SOFTMAX"),
-            Quantize("dynamic", exclude=("*/logits", "SOFTMAX"), hybrid_only=True),
+            Quantize("dynamic", exclude=["*/logits", "SOFTMAX"], hybrid_only=True),
         ),
         (
             ("--quantize", "int8", "--io", "float32,int8", "--default-range", "-1,6"),
@@ -78,29 +86,13 @@ def test_settings(arguments: tuple[str, ...], expected: Quantize | None) -> None
 
 
 def test_every_setting_has_an_option() -> None:
-    named = {
-        "mode",
-        "bits",
-        "samples",
-        "calibration",
-        "io",
-        "per_tensor",
-        "per_tensor_dense",
-        "exclude",
-        "strict",
-        "ranges",
-        "hybrid_only",
-        "variables",
-        "recurrent_state",
-        "bias",
-        "accumulation",
-        "trained_only",
-        "float_ends",
-        "default_range",
-    }
-    assert named == set(QUANTIZE_SETTINGS)
-    settings = {field.name for field in dataclasses.fields(Quantize)}
-    assert settings - named == {"weights", "per_channel", "progress"}
+    rows = settings_of(Quantize)
+    assert {name for name, row in rows.items() if not row.flag} == {"per_channel"}
+    flags = {flag for param in main.params for flag in param.opts}
+    assert {"--per-tensor", "--per-tensor-dense", "--quantize"} <= flags
+    assert {field.name for field in fields(Quantize)} - set(rows) == {"progress"}
+    for cls in (Selection, Options, LiteRT, StableHLO, Iree, Quantize, Verify):
+        assert {row.flag for row in settings_of(cls).values() if row.flag} <= flags
 
 
 @pytest.mark.parametrize("arguments", [("--weights", "4"), ("--strict",), ("--samples", "a.npz")])

@@ -18,7 +18,7 @@ from tfconvert.cli.main import main
 from tfconvert.client.client import Client
 from tfconvert.client.remote_report import to_report
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import Iree, StableHLO
 
 TIMES = re.compile(r"[\d.]+ m?s\b|time: .*")
 
@@ -90,7 +90,7 @@ def test_other_targets_have_all_their_files(server: RunningService, output: str,
 def test_results_of_clients_have_names_that_agree_with_them(server: RunningService) -> None:
     Path("w.mlir").write_text(MODEL.replace("WEIGHTS", bytes(2048).hex()))
     with Client(server.url) as client:
-        job = client.convert("w.mlir", target="stablehlo", mlir_weights="arguments")
+        job = client.convert("w.mlir", target=StableHLO(weights="arguments"))
         for path in ("x.tflite", "x.onnx"):
             with pytest.raises(ConversionError, match="won't write"):
                 job.save(path)
@@ -103,7 +103,7 @@ def test_results_of_clients_have_names_that_agree_with_them(server: RunningServi
         with pytest.raises(ConversionError, match="'checkpoint' can't be set here"):
             client.submit("w.mlir", checkpoint="variables")
         with pytest.raises(ConversionError, match="'flags' names files"):
-            client.submit("w.mlir", target="iree", iree=IreeOptions(flags=["--x"]))
+            client.submit("w.mlir", target=Iree(flags=["--x"]))
 
 
 def test_pages_arrays_and_dependencies_are_written(server: RunningService, digits_model: Path) -> None:

@@ -190,7 +190,10 @@ def test_whole_run(digits_model: Path, tmp_path: Path) -> None:
     assert "in today's words" in run.stderr
     assert output.read_bytes() == bytes(
         tfconvert.convert(
-            digits_model, signatures="serving_default", quantize="dynamic", order="official", names="official"
+            tfconvert.Source(digits_model, order="official"),
+            signatures="serving_default",
+            quantize="dynamic",
+            target=tfconvert.LiteRT(names="official"),
         )
     )
     run = subprocess.run([*command, "--std_value=1"], capture_output=True, text=True, check=False)

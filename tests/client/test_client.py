@@ -14,6 +14,7 @@ import pytest
 
 import tfconvert
 from tests.support import running_service
+from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite
 from tests.support.running_service import RunningService
 from tfconvert.client import AsyncClient, Client
@@ -140,7 +141,7 @@ def test_settings_and_samples_arrive(
     assert content == (tmp_path / "model.tflite").read_bytes()
     # A list of labels is what arrives of a file of them.
     settings["metadata"] = {"outputs": {"output_0": {"labels": list("abcdefghij")}}}
-    assert content == bytes(tfconvert.convert(digits_model, **settings))
+    assert content == bytes(converted(digits_model, **settings))
     (scores,) = run_tflite(content, [np.zeros([1, 8, 8, 1], np.int8)])
     assert scores.dtype == np.int8
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,8 @@ from tfconvert.compat import v1
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options
+from tfconvert.settings.selection import Order
+from tfconvert.settings.targets import LiteRT
 
 DEFAULT = [tfconvert.Optimize.DEFAULT]
 
@@ -71,7 +74,9 @@ def test_a_target_of_tensorflow_s_own(digits_model: Path, tf: ModuleType) -> Non
     converter = _converter(digits_model)
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     converter.target_spec = tf.lite.TargetSpec(supported_types=[tf.float16])
-    assert converter.convert() == bytes(tfconvert.convert(digits_model, quantize="float16", names="official"))
+    assert converter.convert() == bytes(
+        tfconvert.convert(digits_model, quantize="float16", target=tfconvert.LiteRT(names="official"))
+    )
 
 
 def test_a_dataset_of_tensorflow_s_own(digits_model: Path, tf: ModuleType) -> None:
@@ -83,7 +88,10 @@ def test_a_dataset_of_tensorflow_s_own(digits_model: Path, tf: ModuleType) -> No
         converter.representative_dataset = dataset
         contents.append(converter.convert())
     quantize = tfconvert.Quantize("int8", samples=[[image]])
-    assert contents == [bytes(tfconvert.convert(digits_model, quantize=quantize, names="official"))] * 3
+    assert (
+        contents
+        == [bytes(tfconvert.convert(digits_model, quantize=quantize, target=tfconvert.LiteRT(names="official")))] * 3
+    )
 
 
 def test_no_samples_at_all(digits_model: Path) -> None:
@@ -125,7 +133,7 @@ def test_models_in_memory_are_handed_to_convert(monkeypatch: pytest.MonkeyPatch)
     seen: list[Source] = []
 
     def convert(source: Source, options: Options) -> None:
-        assert options == Options(names="official", origin={"force_select_tf_ops": False})
+        assert options == Options(target=LiteRT(names="official", origin={"force_select_tf_ops": False}))
         seen.append(source)
         raise Stop
 
@@ -139,10 +147,8 @@ def test_models_in_memory_are_handed_to_convert(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(Stop):
             converter.convert()
     # Nobody owns the one function.
-    assert seen == [
-        Source(given, order=order)
-        for given, order in ((model, "official"), (one, "flattened"), ([one, other], "official"))
-    ]
+    orders: Sequence[tuple[object, Order]] = ((model, "official"), (one, "flattened"), ([one, other], "official"))
+    assert seen == [Source(given, order=order) for given, order in orders]
 
 
 def test_the_owner_of_variables_stays_alive() -> None:

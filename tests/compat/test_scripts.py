@@ -15,6 +15,8 @@ from tfconvert.api import convert_source
 from tfconvert.importers.source import Source
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.selection import Order
+from tfconvert.settings.targets import LiteRT
 
 
 class Script(NamedTuple):
@@ -209,14 +211,16 @@ def test_script(
             **script.quantize, samples=[[image[np.newaxis]] for image in images[:20]] if is_static else None
         )
     options = Options(
-        script.custom_ops,
-        quantize=quantize,
-        allow_flex="SELECT_TF_OPS" in script.text,
-        names="official",
-        origin={"api_version": script.generation},
+        target=LiteRT(
+            allow_custom_ops=script.custom_ops,
+            quantize=quantize,
+            allow_flex="SELECT_TF_OPS" in script.text,
+            names="official",
+            origin={"api_version": script.generation},
+        )
     )
-    order = "official-v1" if script.generation == 1 else "official"
-    assert content == bytes(convert_source(Source(digits_model, script.signatures, order=order), options))
+    order: Order = "official-v1" if script.generation == 1 else "official"
+    assert content == bytes(convert_source(Source(digits_model, signatures=script.signatures, order=order), options))
     # Grey values are from 0 to 1, in steps of the range of the integers.
     taken = images[:8]
     if script.takes is not np.float32:

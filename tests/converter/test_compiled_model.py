@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.converter.targets.litert.recurrent.loops import FEATURES, UNITS, lstm_loop, rnn_loop
+from tests.support.flat_settings import converted
 from tfconvert.cli.main import main
 from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.schema.tflite.compiled_model import NO_COMPILED_MODEL, compiled_model_note
@@ -70,7 +71,7 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 def test_conversions_and_files_tell(name: str, tmp_path: Path) -> None:
     source, settings, words = CASES[name]
     (tmp_path / "model.mlir").write_text(source)
-    model = tfconvert.convert(tmp_path / "model.mlir", **settings)
+    model = converted(tmp_path / "model.mlir", **settings)
     target = tmp_path / "model.tflite"
     model.save(target)
     notes = [note for note in model.report.notes if note.code == NO_COMPILED_MODEL]

@@ -97,9 +97,9 @@ def test_failures_of_the_compiler_are_told(
 @pytest.mark.usefixtures("_no_compiler")
 def test_the_text_never_replaces_the_model(model: Path) -> None:
     before = model.read_bytes()
-    kept = tfconvert.IreeOptions(keep_mlir=True)
+    kept = tfconvert.Iree(keep_mlir=True)
     with pytest.raises(tfconvert.ConversionError) as refused:
-        tfconvert.convert(model, target="iree", iree=kept).save(model.with_suffix(".vmfb"))
+        tfconvert.convert(model, target=kept).save(model.with_suffix(".vmfb"))
     assert refused.value.code == "output-over-input"
     assert model.read_bytes() == before
 
@@ -147,17 +147,17 @@ def test_weights_with_odd_sizes_have_no_gaps_between_them(model: Path, tmp_path:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"target": "litert", "iree": tfconvert.IreeOptions()},
-        {"target": "iree", "mlir_weights": "inline"},
-        {"target": "iree", "mlir_shape_function": True},
         {"target": "iree", "quantize": "dynamic"},
-        {"target": "iree", "compare_layers": True},
-        {"target": "iree", "iree": tfconvert.IreeOptions("tpu")},  # type: ignore[arg-type]
-        {"target": "iree", "iree": tfconvert.IreeOptions("vmvx", "host")},
-        {"target": "iree", "iree": tfconvert.IreeOptions(cpu="-x")},
-        {"target": "iree", "iree": tfconvert.IreeOptions(flags=["-o", "x"])},
-        {"target": "iree", "iree": tfconvert.IreeOptions(flags=["--iree-hal-target-device=cuda"])},
-        {"target": "iree", "iree": tfconvert.IreeOptions(flags="--x")},
+        {"target": tfconvert.Iree(), "quantize": tfconvert.Quantize("dynamic")},
+        {"target": tfconvert.Iree},
+        {"target": "Iree"},
+        {"target": "iree", "verify": tfconvert.Verify(compare_layers=True)},
+        {"target": tfconvert.Iree(backend="tpu")},  # type: ignore[arg-type]
+        {"target": tfconvert.Iree(backend="vmvx", cpu="host")},
+        {"target": tfconvert.Iree(cpu="-x")},
+        {"target": tfconvert.Iree(flags=["-o", "x"])},
+        {"target": tfconvert.Iree(flags=["--iree-hal-target-device=cuda"])},
+        {"target": tfconvert.Iree(flags="--x")},
     ],
 )
 def test_settings_that_are_wrong_are_refused(model: Path, settings: dict[str, Any]) -> None:
@@ -172,7 +172,7 @@ def test_what_is_no_description_is_none(text: str) -> None:
 
 
 def test_every_backend_has_flags() -> None:
-    assert compiler.flags_of(tfconvert.IreeOptions("cuda"))[0] == "--iree-hal-target-device=cuda"
-    flags = compiler.flags_of(tfconvert.IreeOptions(cpu="host", flags=["--x"]))
+    assert compiler.flags_of(tfconvert.Iree(backend="cuda"))[0] == "--iree-hal-target-device=cuda"
+    flags = compiler.flags_of(tfconvert.Iree(cpu="host", flags=["--x"]))
     assert "--iree-llvmcpu-target-cpu=host" in flags
     assert flags[-1] == "--x"

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite
-from tfconvert.converter.pipeline.registry import pass_class, pass_names
+from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.source import Source
 from tfconvert.ops.verification import verify
@@ -29,7 +30,7 @@ def convert(folder: Path, body: str, signature: str = TWO, others: str = "", **o
     result = signature.rpartition("-> ")[2]
     path = folder / "text.mlir"
     path.write_text(f"func.func @main{signature} {{ {body} func.return %r : {result} }} {others}", encoding="utf-8")
-    return bytes(tfconvert.convert(path, **options))
+    return bytes(converted(path, **options))
 
 
 UNARY = "(tensor<2xf32>) -> tensor<2xf32>"

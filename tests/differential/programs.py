@@ -26,7 +26,7 @@ from tests.differential.random_programs import Program, random_program
 from tests.differential.summary import Totals, print_summary
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.target import PIPELINES
+from tfconvert.converter.pipelines import PIPELINES
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.importers.source import Source
 from tfconvert.ops.verification import verify

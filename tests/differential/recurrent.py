@@ -24,7 +24,7 @@ from benchmarks.recurrent import Worker
 from tests.differential.recurrent_draws import Array
 from tests.differential.recurrent_programs import Program, random_program
 from tests.differential.summary import Totals, print_summary
-from tfconvert.settings.options import RECURRENT
+from tfconvert.settings.targets import RECURRENT
 
 TOLERANCE = 1e-5
 """The tolerance, relative to the largest number."""
@@ -118,7 +118,9 @@ def convert(program: Program, recurrent: Any = RECURRENT[0]) -> tfconvert.Model:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.pb"
         path.write_bytes(program.graph.SerializeToString())
-        model = tfconvert.convert(path, inputs=list(program.inputs), outputs=program.outputs, recurrent=recurrent)
+        model = tfconvert.convert(
+            path, inputs=list(program.inputs), outputs=program.outputs, target=tfconvert.LiteRT(recurrent=recurrent)
+        )
         bytes(model)
         return model
 

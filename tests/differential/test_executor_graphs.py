@@ -18,6 +18,7 @@ from tests.differential.random_executor_graphs import random_graph
 from tfconvert.converter.executor import executor
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.settings.selection import Selection
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +71,9 @@ def test_fetching_what_is_dead_is_an_error_in_both(tf: ModuleType, half_dead: Pa
     with tf.compat.v1.Session(graph=graph) as running, pytest.raises(tf.errors.InvalidArgumentError):
         running.run(fetch)
     with pytest.raises(ConversionError) as caught:
-        executor.run(import_graph_def(half_dead, outputs=[fetch]), "main", [])
+        executor.run(import_graph_def(half_dead, Selection(outputs=[fetch])), "main", [])
     assert caught.value.code == "dead-fetch"
 
 
 def test_fetching_what_is_alive_is_not(half_dead: Path) -> None:
-    assert executor.run(import_graph_def(half_dead, outputs=["switch:1"]), "main", []) == [1]
+    assert executor.run(import_graph_def(half_dead, Selection(outputs=["switch:1"])), "main", []) == [1]

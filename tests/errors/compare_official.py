@@ -21,8 +21,8 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import tensorflow
 
-import tfconvert
 from tests.errors.corpus import CORPUS, GOLDENS
+from tests.support.flat_settings import converted
 from tfconvert.schema.diagnostics import ConversionError
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors_compared.md"
@@ -142,7 +142,7 @@ def compared(tf: ModuleType, names: Iterable[str]) -> Iterable[tuple[str, Rated,
         with tempfile.TemporaryDirectory() as folder:
             model, options = CORPUS[name](tf, Path(folder) / "model")
             try:
-                tfconvert.convert(model, **options)
+                converted(model, **options)
             except ConversionError as problem:
                 ours = rate(name, (GOLDENS / f"{name}.txt").read_text("utf-8"), problem)
                 theirs = official(tf, model, options)

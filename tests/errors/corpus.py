@@ -11,10 +11,10 @@ from typing import Any
 import click
 import pytest
 
-import tfconvert
 from tests.errors.damaged import DAMAGED, Damage
 from tests.errors.functions import FUNCTIONS, Function
 from tests.errors.keras_models import MODELS
+from tests.support.flat_settings import converted
 from tfconvert.cli.failure import show_failure
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -71,7 +71,7 @@ CORPUS: Mapping[str, Make] = {
 def message(model: Path, options: Mapping[str, Any], capture: pytest.CaptureFixture[str]) -> str:
     """Returns what a user reads when a model is converted; places on this machine are left out."""
     with pytest.raises(ConversionError) as caught:
-        tfconvert.convert(model, **options)
+        converted(model, **options)
     capture.readouterr()
     show_failure(caught.value)
     text = click.unstyle(capture.readouterr().err)

@@ -74,7 +74,10 @@ def two(tmp_path: Path) -> Path:
 def test_labels_are_in_the_file_which_runs_as_before(
     digits_model: Path, labels: Path, tmp_path: Path, run_tflite: RunTFLite
 ) -> None:
-    bare, model = tfconvert.convert(digits_model), tfconvert.convert(digits_model, metadata=labels)
+    bare, model = (
+        tfconvert.convert(digits_model),
+        tfconvert.convert(digits_model, target=tfconvert.LiteRT(metadata=labels)),
+    )
     content = bytes(model)
     _, outputs = ports(content)
     assert outputs["output_0"]["associated_files"] == [{"name": "labels.txt", "type": 2}]
@@ -120,7 +123,7 @@ def test_the_page_is_true(digits_model: Path, root: Path, labels: Path, tmp_path
     blocks = re.findall(r"```(\w*)\n(.*?)```", (root / "docs" / "metadata.md").read_text("utf-8"), re.DOTALL)
     (text,) = (block for language, block in blocks if language == "json")
     (tmp_path / "metadata.json").write_text(text, "utf-8")
-    content = bytes(tfconvert.convert(digits_model, metadata=tmp_path / "metadata.json"))
+    content = bytes(tfconvert.convert(digits_model, target=tfconvert.LiteRT(metadata=tmp_path / "metadata.json")))
     said = json.loads(text)
     found = stored(content)
     assert {key: found[key] for key in ("name", "description", "version", "author", "license")} == {
@@ -149,7 +152,7 @@ def test_each_output_has_its_own(two: Path, labels: Path) -> None:
         "inputs": {"b": {"min": [0, 1, 2]}},
         "outputs": {"sum": {"labels": ["x", "y", "z"]}, "best": {"labels": labels}},
     }
-    content = bytes(tfconvert.convert(two, metadata=metadata))
+    content = bytes(tfconvert.convert(two, target=tfconvert.LiteRT(metadata=metadata)))
     inputs, outputs = ports(content)
     assert "stats" not in inputs["a"]
     assert inputs["b"]["stats"] == {"min": (0, 1, 2)}
@@ -181,7 +184,7 @@ def test_each_output_has_its_own(two: Path, labels: Path) -> None:
 )
 def test_what_is_wrong_is_told(two: Path, metadata: Any, message: str) -> None:
     with pytest.raises(ConversionError, match=message) as caught:
-        tfconvert.convert(two, metadata=metadata)
+        tfconvert.convert(two, target=tfconvert.LiteRT(metadata=metadata))
     assert caught.value.code == "bad-metadata"
 
 
@@ -189,7 +192,7 @@ def test_what_is_wrong_is_told(two: Path, metadata: Any, message: str) -> None:
 def test_a_file_that_is_not_metadata_is_refused(two: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "m.json").write_text(text, "utf-8")
     with pytest.raises(ConversionError, match="metadata"):
-        tfconvert.convert(two, metadata=tmp_path / "m.json")
+        tfconvert.convert(two, target=tfconvert.LiteRT(metadata=tmp_path / "m.json"))
 
 
 def test_files_of_one_name_must_be_one(two: Path, tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ def test_files_of_one_name_must_be_one(two: Path, tmp_path: Path) -> None:
         (tmp_path / folder / "l.txt").write_text(text, "utf-8")
     metadata = {name: {"labels": tmp_path / folder / "l.txt"} for name, folder in (("sum", "x"), ("best", "y"))}
     with pytest.raises(ConversionError, match=r"two different files of labels are called l\.txt"):
-        tfconvert.convert(two, metadata={"outputs": metadata})
+        tfconvert.convert(two, target=tfconvert.LiteRT(metadata={"outputs": metadata}))
 
 
 def test_equal_archives_are_equal_bytes_and_in_their_place() -> None:

@@ -32,7 +32,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_every_version_that_is_too_new_is_told_once_with_a_node(model: Path) -> None:
     with pytest.raises(ConversionError) as caught:
-        tfconvert.convert(model, target_runtime="2.5")
+        tfconvert.convert(model, target=tfconvert.LiteRT(target_runtime="2.5"))
     found = {(each.op, each.node): each.message for each in caught.value.diagnostics}
     assert {each.code for each in caught.value.diagnostics} == {"newer-runtime"}
     assert found == {
@@ -49,21 +49,23 @@ def test_the_report_names_the_least_runtime(model: Path, target: str, fails: boo
     assert "runs in TensorFlow Lite 2.11.0 and later" in str(report)
     if fails:
         with pytest.raises(ConversionError, match=r"SIGN of version 1 needs the runtime 2\.11\.0"):
-            tfconvert.convert(model, target_runtime=target)
+            tfconvert.convert(model, target=tfconvert.LiteRT(target_runtime=target))
     else:
-        assert bytes(tfconvert.convert(model, target_runtime=target)) == bytes(tfconvert.convert(model))
+        assert bytes(tfconvert.convert(model, target=tfconvert.LiteRT(target_runtime=target))) == bytes(
+            tfconvert.convert(model)
+        )
 
 
 def test_a_file_that_was_read_is_checked_too(model: Path, tmp_path: Path) -> None:
     tfconvert.convert(model).save(tmp_path / "model.tflite")
     with pytest.raises(ConversionError, match="SIGN of version 1"):
-        tfconvert.convert(tmp_path / "model.tflite", target_runtime="2.10")
+        tfconvert.convert(tmp_path / "model.tflite", target=tfconvert.LiteRT(target_runtime="2.10"))
 
 
 @pytest.mark.parametrize("target", ["2", "new", "2.x", "2.14-rc1", "-1.2", "2.14.0.0", " 2.14"])
 def test_what_is_not_a_release_is_refused(model: Path, target: str) -> None:
     with pytest.raises(ConversionError, match="target_runtime can't be") as caught:
-        tfconvert.convert(model, target_runtime=target)
+        tfconvert.convert(model, target=tfconvert.LiteRT(target_runtime=target))
     assert caught.value.code == "wrong-option"
 
 

@@ -18,6 +18,7 @@ import tfconvert
 from tests.hardening import models
 from tests.hardening.bounded import run_bounded
 from tests.hardening.models import FLOAT, constant, graph, node, placeholder
+from tests.support.flat_settings import converted
 from tfconvert.cli.main import main
 from tfconvert.converter.ir.interface import interfaces
 from tfconvert.converter.ir.tf_builder import _integers
@@ -40,7 +41,7 @@ from tfconvert.schema.tflite import operators
 def _code(model: Any, **settings: Any) -> str:
     """Returns the code of the error that a conversion ends in; empty if there is none."""
     try:
-        tfconvert.convert(model, **settings)
+        converted(model, **settings)
     except ConversionError as problem:
         return problem.code
     return ""

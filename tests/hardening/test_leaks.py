@@ -13,6 +13,7 @@ import pytest
 
 import tfconvert
 from tests.hardening import models
+from tests.support.flat_settings import converted
 from tests.support.sources import SourceFile
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.importers.keras import check_config, check_hdf5
@@ -69,14 +70,13 @@ _ALLOWED = {
     ("cli.build", "tomllib.load"): _NAMED_BY_THE_USER,
     ("cli.cache", "os.fdopen"): "a descriptor from `open_file`",
     ("cli.cache", "path.open"): "a result that a server has sent, in a folder of its own",
-    ("cli.opt_job", "source._replace(is_raw=True).open"): _OPENS_NO_FILE,
+    ("cli.opt_job", "replace(source, is_raw=True).open"): _OPENS_NO_FILE,
     ("cli.opt_job", "source.open"): _OPENS_NO_FILE,
     ("cli.streams", "os.open"): "the null device, to write to",
     ("compat.debugger", "Path(path).read_bytes"): _NAMED_BY_THE_USER,
     ("compat.table", "page.read_text"): _OURS,
-    ("converter.composites.registry", "point.load"): _OPENS_NO_FILE,
+    ("converter.composites.fusion_registry", "point.load"): _OPENS_NO_FILE,
     ("conversion", "source.open"): _OPENS_NO_FILE,
-    ("conversion", "target.load"): _OPENS_NO_FILE,
     ("tools.litert_child", "_STATM.read_text"): "what the system reports of the process",
     ("converter.process.child_process", "os.fdopen"): "the child's own output",
     ("converter.targets.litert.flex.conversion", "_LIST.read_text"): _OURS,
@@ -87,6 +87,8 @@ _ALLOWED = {
     ("converter.targets.litert.recurrent.speed", "TABLE.read_text"): _OURS,
     ("converter.targets.litert.model_metadata", "path.read_bytes"): _NAMED_BY_THE_USER,
     ("converter.pipeline.plugins", "point.load"): _OPENS_NO_FILE,
+    ("converter.targets.litert.legalize.legalizations", "TABLE.load"): _OPENS_NO_FILE,
+    ("converter.targets.litert.optimize.optimizations", "_TABLE.load"): _OPENS_NO_FILE,
     ("converter.targets.iree.compiler", "path.read_bytes"): "what the compiler has written, in a folder of its own",
     ("converter.targets.iree.compiler", "result.read_bytes"): "what the compiler has written, in a folder of its own",
     ("converter.targets.iree.compiler", "text.open"): "a new file, to write to",
@@ -119,7 +121,7 @@ _ALLOWED = {
     ("service.storage", "shutil.copyfile"): "a result of the service",
     ("service.server", "os.fdopen"): "the file of the first token, to write to",
     ("service.server", "os.open"): "the file of the first token, to write to",
-    ("converter.pipeline.opened", "source.open"): _OPENS_NO_FILE,
+    ("converter.pipeline.runner", "source.open"): _OPENS_NO_FILE,
     ("converter.validation.quantization_check", "source.open"): _OPENS_NO_FILE,
 }
 """All other calls that may open a file, with the reason why each may."""
@@ -141,7 +143,7 @@ def test_all_files_are_opened_by_one_function(source_files: Sequence[SourceFile]
 def _code(path: Path, **settings: object) -> str:
     """Returns the code of the error that a model ends in; empty if it is converted."""
     try:
-        tfconvert.convert(path, **settings)  # type: ignore[arg-type]
+        converted(path, **settings)
     except ConversionError as problem:
         return problem.code
     return ""
@@ -272,7 +274,7 @@ def test_text_names_no_files_unless_it_may(tmp_path: Path) -> None:
         text.write_text(f'"tf_saved_model.asset"() <{{filename = "{name}", sym_name = "a"}}> : () -> ()\n')
         for root in (None, tmp_path / "root"):
             with pytest.raises(ConversionError) as caught:
-                tfconvert.convert(text, asset_root=root)
+                tfconvert.convert(tfconvert.Source(text, asset_root=root))
             assert caught.value.code == "bad-asset"
             assert "words" not in str(caught.value)
 

@@ -56,7 +56,7 @@ def test_failures_are_seen(seeds: Seeds, monkeypatch: pytest.MonkeyPatch) -> Non
 
     is_large = False
     mutant = draw(seeds, 0, 0, tuple(KINDS))
-    monkeypatch.setattr("tests.mutate.worker.tfconvert.convert", convert)
+    monkeypatch.setattr("tests.mutate.worker.converted", convert)
     (outcome,) = Workers(lambda _: mutant, 1, 0).run(iter([0]))
     assert (outcome.kind, outcome.group.partition(" ")[0]) == (FAILED, "KeyError")
     is_large = True

@@ -17,6 +17,7 @@ from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 GRAPH = """
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
@@ -39,7 +40,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 def failure(path: Path, **arguments: object) -> ConversionError:
     with pytest.raises(ConversionError) as caught:
-        import_graph_def(path, **arguments)  # type: ignore[arg-type]
+        import_graph_def(path, Selection(**arguments))  # type: ignore[arg-type]
     return caught.value
 
 
@@ -91,7 +92,7 @@ def test_inputs_are_what_outputs_need_unless_they_are_named(tmp_path: Path) -> N
     label = 'node { name: "label" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }'
     path = write(tmp_path, GRAPH + label)
     assert 'inputs = "x"' in str(import_graph_def(path))
-    assert 'inputs = "label,x"' in str(import_graph_def(path, inputs=["label", "x"]))
+    assert 'inputs = "label,x"' in str(import_graph_def(path, Selection(inputs=["label", "x"])))
 
 
 def test_a_placeholder_with_a_default_is_fed_if_it_is_named_or_given_a_shape(tmp_path: Path) -> None:
@@ -103,8 +104,8 @@ def test_a_placeholder_with_a_default_is_fed_if_it_is_named_or_given_a_shape(tmp
     node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } }"""
     path = write(tmp_path, graph)
     assert "tf.PlaceholderWithDefault" in str(import_graph_def(path))
-    assert "func.func @main(%0: tensor<?xf32>)" in str(import_graph_def(path, inputs=["x"]))
-    assert "func.func @main(%0: tensor<7xf32>)" in str(import_graph_def(path, input_shapes={"x": [7]}))
+    assert "func.func @main(%0: tensor<?xf32>)" in str(import_graph_def(path, Selection(inputs=["x"])))
+    assert "func.func @main(%0: tensor<7xf32>)" in str(import_graph_def(path, Selection(input_shapes={"x": [7]})))
 
 
 def test_a_node_that_only_does_something_is_not_an_output(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_controls_order_islands(tmp_path: Path) -> None:
 
 
 def test_any_tensor_can_be_fed_and_what_is_behind_it_goes(tmp_path: Path) -> None:
-    text = str(import_graph_def(write(tmp_path, GRAPH), inputs=["parts:1"], outputs=["relu"]))
+    text = str(import_graph_def(write(tmp_path, GRAPH), Selection(inputs=["parts:1"], outputs=["relu"])))
     assert "tf.Split" not in text
     assert "tf.Relu" in text
 
@@ -193,7 +194,7 @@ def test_a_deep_graph_needs_no_recursion(tmp_path: Path) -> None:
         f'node {{ name: "n{i}" op: "Relu" input: "n{i - 1}" attr {{ key: "T" value {{ type: DT_FLOAT }} }} }}'
         for i in range(1, 5000)
     ]
-    module = import_graph_def(write(tmp_path, "\n".join(nodes)), outputs=["n4999"])
+    module = import_graph_def(write(tmp_path, "\n".join(nodes)), Selection(outputs=["n4999"]))
     assert sum(op.name == "tf.Relu" for op in module.walk()) == 4999
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,12 +15,14 @@ from ai_edge_litert.interpreter import Interpreter
 from click.testing import CliRunner
 
 import tfconvert
+from tests.support.flat_settings import converted
 from tests.support.sample_models import traced
 from tfconvert.cli.main import main
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
-from tfconvert.settings.options import ORDERS
+from tfconvert.settings.data import from_data
+from tfconvert.settings.selection import Order
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 
@@ -56,7 +58,7 @@ def _dictionary(zeta: Any, alpha: Any, mid: Any) -> Any:
 
 def _names(model: object, **settings: Any) -> tuple[list[str], list[str]]:
     """Returns the names of inputs and outputs in the order of the file's subgraph."""
-    return _places(bytes(tfconvert.convert(model, **settings)))
+    return _places(bytes(converted(model, **settings)))
 
 
 def _places(content: bytes) -> tuple[list[str], list[str]]:
@@ -168,10 +170,10 @@ def test_version_1_has_no_order_but_names(tf: ModuleType, tmp_path: Path) -> Non
 
 
 def test_the_order_is_one_of_a_few(digits_model: Path) -> None:
-    for order in ORDERS:
+    for order in get_args(Order):
         Source(digits_model, order=order).open()
-    with pytest.raises(ConversionError, match="there is no order 'sorted'") as caught:
-        Source(digits_model, order="sorted").open()
+    with pytest.raises(ConversionError, match="order can't be 'sorted'") as caught:
+        Source(digits_model, order="sorted").open()  # type: ignore[arg-type]
     assert caught.value.code == "wrong-option"
 
 
@@ -283,7 +285,7 @@ def test_signatures_of_the_same_tensors_are_one(tf: ModuleType, tmp_path: Path, 
     assert {each.keys for each in model.report.interfaces} == {("serving_default",), ("other",)}
     assert "'predict'" in next(each.message for each in model.report.notes if each.code == "same-signature")
     # TensorFlow's own converter leaves out nothing but Keras's name.
-    official = tfconvert.convert(tmp_path / "saved", order="official")
+    official = tfconvert.convert(tfconvert.Source(tmp_path / "saved", order="official"))
     assert {each.keys for each in official.report.interfaces} == {("predict", "serving_default"), ("other",)}
 
 
@@ -299,16 +301,20 @@ def test_names_of_tensorflow_s_own(digits_model: Path, tf: ModuleType, tmp_path:
         x = tf.compat.v1.placeholder(tf.float32, [1, 2], name="x")
         tf.split(x * 2.0, 2, axis=1, name="y")
     model = tfconvert.convert(
-        graph.as_graph_def(), inputs=["x:0"], outputs=["y:0", "y:1"], names="official", verify=True
+        graph.as_graph_def(),
+        inputs=["x:0"],
+        outputs=["y:0", "y:1"],
+        verify=True,
+        target=tfconvert.LiteRT(names="official"),
     )
     assert _places(bytes(model)) == (["x"], ["y", "y:1"])
     for settings, message in (
         ({"names": "short"}, "one of signature, official"),
-        ({"recurrent": "loop", "target": "stablehlo"}, "recurrent is for LiteRT's files only"),
-        ({"names": "official", "target": "stablehlo"}, "LiteRT's files only"),
+        ({"recurrent": "loop", "target": "stablehlo"}, "recurrent .* is a setting of LiteRT, and the target is"),
+        ({"names": "official", "target": "stablehlo"}, "names .* is a setting of LiteRT"),
     ):
         with pytest.raises(ConversionError, match=message) as caught:
-            tfconvert.convert(digits_model, **settings)  # type: ignore[arg-type]
+            from_data(settings)[1].check()
         assert caught.value.code == "wrong-option"
 
 

@@ -26,6 +26,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_variables_that_are_written_are_written_in_order(
     tf: ModuleType, tmp_path: Path, build: Callable[..., object]
 ) -> None:
     saved = v1_models.save(tf, tmp_path, build)  # type: ignore[arg-type]
-    module = import_meta_graph(meta(saved), list(saved.inputs), list(saved.outputs))
+    module = import_meta_graph(meta(saved), Selection(inputs=list(saved.inputs), outputs=list(saved.outputs)))
     verify(module)
     got = executor.run(module, "main", list(saved.inputs.values()))
     for result, wanted in zip(got, saved.outputs.values(), strict=True):
@@ -65,12 +66,12 @@ def test_variables_that_are_written_are_written_in_order(
 
 
 def test_only_inputs_that_outputs_need_are_inputs(dense: Saved) -> None:
-    assert argument_count(import_meta_graph(meta(dense), outputs=["scores"])) == 1
-    assert argument_count(import_meta_graph(meta(dense), outputs=["loss"])) == 2
+    assert argument_count(import_meta_graph(meta(dense), Selection(outputs=["scores"]))) == 1
+    assert argument_count(import_meta_graph(meta(dense), Selection(outputs=["loss"]))) == 2
 
 
 def test_a_placeholder_with_a_default_is_fed_if_named(dense: Saved) -> None:
-    assert argument_count(import_meta_graph(meta(dense), inputs=["x", "keep"], outputs=["scores"])) == 2
+    assert argument_count(import_meta_graph(meta(dense), Selection(inputs=["x", "keep"], outputs=["scores"]))) == 2
 
 
 def test_a_checkpoint_is_known_by_any_of_its_files(dense: Saved) -> None:
@@ -84,7 +85,7 @@ def test_a_graph_by_itself_uses_the_newest_checkpoint(dense: Saved, tmp_path: Pa
     folder = tmp_path / "moved"
     shutil.copytree(dense.prefix.parent, folder)
     (folder / meta(dense).name).rename(folder / "graph.meta")
-    assert "global_tensor" in str(import_meta_graph(folder / "graph.meta", outputs=["scores"]))
+    assert "global_tensor" in str(import_meta_graph(folder / "graph.meta", Selection(outputs=["scores"])))
 
 
 def name_checkpoint(folder: Path, prefix: Path | str) -> None:
@@ -105,7 +106,7 @@ def test_no_checkpoint_outside_of_the_folder_is_read(dense: Saved, tmp_path: Pat
     assert caught.value.code == "outside-model"
     assert ".meta" in caught.value.diagnostics[0].hint
     with pytest.raises(ConversionError) as caught:
-        import_meta_graph(folder / "graph.meta", outputs=["scores"])
+        import_meta_graph(folder / "graph.meta", Selection(outputs=["scores"]))
     assert caught.value.code == "no-checkpoint"
 
 
@@ -124,8 +125,8 @@ def test_text_is_the_same_as_binary(dense: Saved, tmp_path: Path) -> None:
     folder = tmp_path / "text"
     shutil.copytree(dense.prefix.parent, folder)
     (folder / meta(dense).name).write_text(text_format.MessageToString(graph))
-    textual = import_meta_graph(folder / meta(dense).name, outputs=["scores"])
-    assert str(textual) == str(import_meta_graph(meta(dense), outputs=["scores"]))
+    textual = import_meta_graph(folder / meta(dense).name, Selection(outputs=["scores"]))
+    assert str(textual) == str(import_meta_graph(meta(dense), Selection(outputs=["scores"])))
 
 
 def test_signatures_are_exported(dense: Saved, tmp_path: Path) -> None:
@@ -138,9 +139,9 @@ def test_signatures_are_exported(dense: Saved, tmp_path: Path) -> None:
     path = tmp_path / "signed" / meta(dense).name
     path.write_bytes(graph.SerializeToString())
     assert 'exported_names = ["predict"]' in str(import_meta_graph(path))
-    assert "exported_names" not in str(import_meta_graph(path, outputs=["loss"]))
+    assert "exported_names" not in str(import_meta_graph(path, Selection(outputs=["loss"])))
     with pytest.raises(ConversionError, match="no signature 'train'"):
-        import_meta_graph(path, signatures=["train"])
+        import_meta_graph(path, Selection(signatures=["train"]))
 
 
 def test_outputs_must_be_named_where_they_are_not_clear(dense: Saved) -> None:
@@ -158,7 +159,7 @@ def test_the_output_is_clear_where_nothing_else_is_unused(tf: ModuleType, tmp_pa
 def test_without_its_checkpoint_a_graph_says_which_variables_it_lacks(dense: Saved, tmp_path: Path) -> None:
     path = shutil.copy(meta(dense), tmp_path / "alone.meta")
     with pytest.raises(ConversionError) as caught:
-        import_meta_graph(path, outputs=["scores"])
+        import_meta_graph(path, Selection(outputs=["scores"]))
     assert caught.value.code == "no-checkpoint"
     assert {problem.node for problem in caught.value.diagnostics} == {"b", "w/part_0", "w/part_1"}
 
@@ -171,7 +172,7 @@ def test_damaged_bytes_never_crash(dense: Saved, position: int, value: int) -> N
     path = dense.prefix.with_name("damaged.meta")
     path.write_bytes(bytes(data))
     with suppress(ConversionError):
-        verify(import_meta_graph(path, outputs=["scores"]))
+        verify(import_meta_graph(path, Selection(outputs=["scores"])))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tfconvert.importers.graph.protos import read_op_defs
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.targets import LiteRT
 
 _OPS = """
 op { name: "AcmeScale" input_arg { name: "x" type_attr: "T" } output_arg { name: "y" type_attr: "T" }
@@ -48,7 +49,7 @@ def test_a_graph_with_custom_ops_needs_their_definitions(graph: Path, tmp_path: 
     texts = {str(Source(graph, op_defs=given).open()) for given in (text, str(binary), message)}
     assert len(texts) == 1
     assert '"tf.AcmeScale"' in texts.pop()
-    assert convert(graph, op_defs=text, allow_custom_ops=True).report.operators["AcmeScale"] == 1
+    assert convert(Source(graph, op_defs=text), target=LiteRT(allow_custom_ops=True)).report.operators["AcmeScale"] == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"node { name: 'x' }", b"op { }"])

@@ -19,6 +19,7 @@ from tfconvert.schema.dialects.func import FuncOp, functions_of
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 WEIGHT = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -81,7 +82,7 @@ def test_each_signature_is_exported_and_same_ones_share(v2_model: Path) -> None:
 
 
 def test_variables_of_one_name_are_distinguished(v2_model: Path) -> None:
-    module = import_saved_model(v2_model, signatures=["dense"])
+    module = import_saved_model(v2_model, Selection(signatures=["dense"]))
     tensors = [op for op in module.ops if isinstance(op, GlobalTensorOp)]
     values = {op.properties["type"].__str__(): tensor_data.to_array(op.properties["value"]) for op in tensors}
     np.testing.assert_array_equal(values["tensor<3x4xf32>"], WEIGHT)
@@ -90,7 +91,7 @@ def test_variables_of_one_name_are_distinguished(v2_model: Path) -> None:
 
 
 def test_only_what_a_signature_needs_is_imported(v2_model: Path) -> None:
-    module = import_saved_model(v2_model, signatures=["scaled"])
+    module = import_saved_model(v2_model, Selection(signatures=["scaled"]))
     assert len([op for op in module.ops if isinstance(op, GlobalTensorOp)]) == 1
     assert not any("save" in name or "restore" in name for name in functions(module))
 
@@ -102,15 +103,15 @@ def test_version_1_variables_come_from_the_restore_op(v1_model: Path) -> None:
 
 
 def test_tags_choose_the_graph(v1_model: Path) -> None:
-    assert functions(import_saved_model(v1_model, tags=["serve", "gpu"]))
+    assert functions(import_saved_model(v1_model, Selection(tags=["serve", "gpu"])))
     with pytest.raises(ConversionError) as caught:
-        import_saved_model(v1_model, tags=["tpu"])
+        import_saved_model(v1_model, Selection(tags=["tpu"]))
     assert caught.value.code == "unknown-tags"
     assert "serve,gpu" in caught.value.diagnostics[0].hint or "gpu,serve" in caught.value.diagnostics[0].hint
 
 
 def test_input_shapes_pin_unknown_dimensions(v2_model: Path) -> None:
-    module = import_saved_model(v2_model, signatures=["dense"], input_shapes={"x": [5, -1]})
+    module = import_saved_model(v2_model, Selection(signatures=["dense"], input_shapes={"x": [5, -1]}))
     assert str(functions(module)["dense"].body.block.args[0].type) == "tensor<5x3xf32>"
 
 
@@ -125,7 +126,7 @@ def test_input_shapes_pin_unknown_dimensions(v2_model: Path) -> None:
 )
 def test_wrong_arguments_are_named(v2_model: Path, arguments: dict[str, object], code: str) -> None:
     with pytest.raises(ConversionError) as caught:
-        import_saved_model(v2_model, **arguments)  # type: ignore[arg-type]
+        import_saved_model(v2_model, Selection(**arguments))  # type: ignore[arg-type]
     assert caught.value.code == code
     assert caught.value.diagnostics[0].hint
 
@@ -199,5 +200,5 @@ def test_damage_is_one_clear_error(v2_model: Path, tmp_path: Path, damage: str) 
     apply, code = DAMAGES[damage]
     apply(folder)
     with pytest.raises(ConversionError) as caught:
-        import_saved_model(folder, signatures=["dense"])
+        import_saved_model(folder, Selection(signatures=["dense"]))
     assert caught.value.code == code

@@ -57,14 +57,16 @@ def test_a_graph_in_memory_is_that_on_the_disk(graph: pb.GraphDef, tmp_path: Pat
 
 def test_a_saved_model_in_memory_is_that_on_the_disk(message: pb.SavedModel, digits_model: Path) -> None:
     before = message.SerializeToString(deterministic=True)
-    model = tfconvert.convert(message, checkpoint=_checkpoint(digits_model))
+    model = tfconvert.convert(tfconvert.Source(message, checkpoint=_checkpoint(digits_model)))
     assert bytes(model) == bytes(tfconvert.convert(digits_model))
     assert repr(model).startswith("<tfconvert.Model of a SavedModel message: ")
     assert message.SerializeToString(deterministic=True) == before
 
 
 def test_a_result_of_a_message_can_be_verified(message: pb.SavedModel, digits_model: Path) -> None:
-    model = tfconvert.convert(message, checkpoint=_checkpoint(digits_model), signatures=["serve"], verify=True)
+    model = tfconvert.convert(
+        tfconvert.Source(message, checkpoint=_checkpoint(digits_model)), signatures=["serve"], verify=True
+    )
     assert model.report.verification
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.mlir import graphs, oracle
 from tests.support import sample_models
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.target import PIPELINES
+from tfconvert.converter.pipelines import PIPELINES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options

@@ -18,6 +18,7 @@ from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.selection import Selection
 
 _SAVED_MODELS = sample_models.MODELS | sample_models.UNSUPPORTED
 
@@ -41,14 +42,17 @@ def test_a_graph_with_feeds_and_fetches(tf: ModuleType, tmp_path: Path, name: st
     # The public entry point has no feeds and fetches.
     convert = importlib.import_module("tensorflow.python.pywrap_mlir").import_graphdef
     theirs = _parse(convert(case.graph, "", True, names, dtypes, dims, case.outputs))
-    check_same(import_graph_def(case.save(tmp_path / "graph.pb"), names, case.outputs, is_raw=True), theirs)
+    check_same(
+        import_graph_def(case.save(tmp_path / "graph.pb"), Selection(inputs=names, outputs=case.outputs, is_raw=True)),
+        theirs,
+    )
 
 
 @pytest.mark.parametrize("name", graphs.CASES)
 def test_a_graph_as_it_is(tf: ModuleType, tmp_path: Path, name: str) -> None:
     case = _case(tf, name)
     theirs = _parse(tf.mlir.experimental.convert_graph_def(case.graph, "", True))
-    ours = import_graph_def(case.save(tmp_path / "graph.pb"), [], case.outputs, is_raw=True)
+    ours = import_graph_def(case.save(tmp_path / "graph.pb"), Selection(inputs=[], outputs=case.outputs, is_raw=True))
     # Without feeds and fetches theirs is not an entry function.
     _function(ours, "main").attributes.pop("tf.entry_function")
     check_same(ours, theirs)
@@ -65,7 +69,7 @@ def test_a_function(tf: ModuleType, tmp_path: Path) -> None:
     call = next(op for op in graph.get_operations() if op.type.endswith("PartitionedCall"))
     case = graphs.Case(graph.as_graph_def(), (), (call.name,))
     case.graph.versions.min_consumer = 0  # A function alone demands nothing.
-    ours = import_graph_def(case.save(tmp_path / "graph.pb"), ["x"], case.outputs)
+    ours = import_graph_def(case.save(tmp_path / "graph.pb"), Selection(inputs=["x"], outputs=case.outputs))
     theirs = _parse(tf.mlir.experimental.convert_function(function, "", True))
     (name,) = (each for each in _names(theirs) if each == call.get_attr("f").name)
     _function(theirs, name).attributes.pop("tf.entry_function")

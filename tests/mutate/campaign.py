@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import tfconvert
 from tests.mutate.litert import LiteRT
 from tests.mutate.mutants import KINDS, SETTINGS, Mutant, draw
 from tests.mutate.seeds import Seeds
 from tests.mutate.worker import FAILED, Outcome, Workers, write_mutant
+from tests.support.flat_settings import converted
 from tfconvert.schema.diagnostics import ConversionError
 
 _OFTEN = 8
@@ -54,7 +54,7 @@ def warm_up(seeds: Seeds) -> None:
 def _convert_once(mutant: Mutant) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            bytes(tfconvert.convert(write_mutant(mutant, Path(folder)), **mutant.arguments))
+            bytes(converted(write_mutant(mutant, Path(folder)), **mutant.arguments))
         except ConversionError:
             return  # Some can only be imported.
 

@@ -28,7 +28,7 @@ from tests.importers.tflite import official_models
 from tests.mutate.seed_models import SAVED
 from tests.support.sample_models import save
 from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.target import PIPELINES
+from tfconvert.converter.pipelines import PIPELINES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.printing import print_module
@@ -189,7 +189,7 @@ def _make_texts(folder: Path, name: str, model: Path) -> None:
 def _make_file(folder: Path, model: Path) -> None:
     """Writes a model as we convert it."""
     folder.mkdir(parents=True)
-    tfconvert.convert(model, allow_custom_ops=True).save(folder / "model.tflite")
+    tfconvert.convert(model, target=tfconvert.LiteRT(allow_custom_ops=True)).save(folder / "model.tflite")
 
 
 def _make_graphs(tf: ModuleType, folder: Path) -> None:

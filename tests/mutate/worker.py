@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-import tfconvert
 from tests.hardening.bounded import MEMORY, SECONDS
 from tests.mutate.mutants import Mutant
+from tests.support.flat_settings import converted
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -101,7 +101,7 @@ def write_mutant(mutant: Mutant, folder: Path) -> Path:
 def _convert(mutant: Mutant, folder: Path, output: Path | None, send: Callable[[str], None]) -> None:
     path = write_mutant(mutant, folder)
     _limit()
-    model = tfconvert.convert(path, **mutant.arguments)
+    model = converted(path, **mutant.arguments)
     content = bytes(model)
     model.report.to_dict()
     import_tflite(content)

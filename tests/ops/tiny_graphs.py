@@ -15,6 +15,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.selection import Selection
 
 Builder = Callable[[], Any]
 Infer = Callable[[Builder], ModuleOp]
@@ -95,6 +96,6 @@ def build(
         if change is not None:
             change(graph_def)
         path.write_bytes(graph_def.SerializeToString())
-    module = import_graph_def(path, None, [output.name for output in outputs])
+    module = import_graph_def(path, Selection(inputs=None, outputs=[output.name for output in outputs]))
     ExecutorToFunctional().apply(module)
     return module, expected

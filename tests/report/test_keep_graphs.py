@@ -137,7 +137,7 @@ def test_custom_operators_have_their_own_names(tmp_path: Path) -> None:
         %0 = "tf.Mystery"(%x) {rate = 0.5 : f32} : (tensor<2x4xf32>) -> tensor<2x4xf32>
         return %0 : tensor<2x4xf32>
       }""")
-    report = tfconvert.convert(path, keep_graphs=True, allow_custom_ops=True).report
+    report = tfconvert.convert(path, keep_graphs=True, target=tfconvert.LiteRT(allow_custom_ops=True)).report
     assert _named(_graphs(report)["after"][0], "Mystery")["types"] == ["f32[2,4]"]
 
 

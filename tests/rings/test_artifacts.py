@@ -37,7 +37,7 @@ def _run(content: bytes, tf: ModuleType, *inputs: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("batch", [1, 5])
 def test_an_artifact_computes_what_the_model_does(tf: ModuleType, batch: int) -> None:
     function = _function(tf)
-    converted = tfconvert.convert(function, target="stablehlo", mlir_artifact=True)
+    converted = tfconvert.convert(function, target=tfconvert.StableHLO(artifact=True))
     content = bytes(converted)
     assert content.startswith(b"ML\xefR\x01StableHLO_v")
     assert len(content) == len(converted)
@@ -47,7 +47,7 @@ def test_an_artifact_computes_what_the_model_does(tf: ModuleType, batch: int) ->
 
 def test_weights_may_be_arguments(tf: ModuleType, tmp_path: Path) -> None:
     function = _function(tf)
-    converted = tfconvert.convert(function, target="stablehlo", mlir_artifact=True, mlir_weights="arguments")
+    converted = tfconvert.convert(function, target=tfconvert.StableHLO(artifact=True, weights="arguments"))
     with pytest.raises(ConversionError, match="more than one file"):
         bytes(converted)
     converted.save(tmp_path / "model.mlirbc")
@@ -60,7 +60,7 @@ def test_weights_may_be_arguments(tf: ModuleType, tmp_path: Path) -> None:
 
 
 def test_it_is_verified_as_its_text_is(tf: ModuleType) -> None:
-    converted = tfconvert.convert(_function(tf), target="stablehlo", mlir_artifact=True, verify=True)
+    converted = tfconvert.convert(_function(tf), verify=True, target=tfconvert.StableHLO(artifact=True))
     assert converted.report.verification
 
 
@@ -75,8 +75,8 @@ def test_globals_have_no_form_in_artifacts(tf: ModuleType) -> None:
             return self.count.assign_add(1.0)
 
     with pytest.raises(ConversionError) as caught:
-        tfconvert.convert(Counter(), target="stablehlo", mlir_artifact=True)
+        tfconvert.convert(Counter(), target=tfconvert.StableHLO(artifact=True))
     (told,) = caught.value.diagnostics
     assert told.code == "artifact-failed"
-    assert "mlir_state" in told.hint
-    tfconvert.convert(Counter(), target="stablehlo", mlir_artifact=True, mlir_state="arguments")
+    assert "--mlir-state" in told.hint
+    tfconvert.convert(Counter(), target=tfconvert.StableHLO(artifact=True, state="arguments"))

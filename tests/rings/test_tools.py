@@ -190,7 +190,7 @@ for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_REF):
         # It has no kernel for dense layers with a scale for each output.
         path = tmp_path / "dynamic.tflite"
         quantize = tfconvert.Quantize("dynamic", per_channel="not-dense")
-        tfconvert.convert(folder / name, quantize=quantize, target_runtime="2.14").save(path)
+        tfconvert.convert(folder / name, quantize=quantize, target=tfconvert.LiteRT(target_runtime="2.14")).save(path)
     _with_old_tools(script, path)
 
 

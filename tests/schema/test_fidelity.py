@@ -146,7 +146,10 @@ def test_weights_are_searched_too(tf: ModuleType, tmp_path: Path, mode: Any) -> 
 
 def test_comparing_layers_changes_no_file(outlier_model: Path, quantize: Quantize) -> None:
     plain = bytes(tfconvert.convert(outlier_model, quantize=quantize))
-    assert bytes(tfconvert.convert(outlier_model, quantize=quantize, compare_layers=True)) == plain
+    assert (
+        bytes(tfconvert.convert(outlier_model, quantize=quantize, verify=tfconvert.Verify(compare_layers=True)))
+        == plain
+    )
 
 
 def test_the_error_tells_the_layers_and_the_proposal(outlier_model: Path, tmp_path: Path) -> None:
@@ -207,9 +210,9 @@ def test_every_signature_is_compared(tf: ModuleType, tmp_path: Path, keys: tuple
     assert all(each.snr > 25 for each in fidelity.outputs)
 
 
-def test_the_old_keywords_fill_the_record(outlier_model: Path, quantize: Quantize, samples: Path) -> None:
+def test_no_time_is_spent_on_a_search_of_no_seconds(outlier_model: Path, quantize: Quantize, samples: Path) -> None:
     report = tfconvert.convert(
-        outlier_model, quantize=quantize, verify=Verify(search_seconds=0), verify_data=str(samples), compare_layers=True
+        outlier_model, quantize=quantize, verify=Verify(str(samples), compare_layers=True, search_seconds=0)
     ).report
     assert report.quantization is not None
     assert report.quantization.fidelity is not None
@@ -225,7 +228,7 @@ def test_the_old_keywords_fill_the_record(outlier_model: Path, quantize: Quantiz
         ({"verify": Verify(min_snr=float("nan"))}, "min_snr can't be nan"),
         ({"verify": Verify(min_agreement=90)}, "min_agreement can't be 90"),
         ({"verify": Verify(search_seconds=-1)}, "search_seconds can't be -1"),
-        ({"verify": Verify(data=["x.npy"]), "verify_data": ["x.npy"]}, "verify.data and verify_data are both given"),
+        ({"verify": Verify(data=5)}, "verify.data can't be 5"),
         ({"verify": Verify(min_snr=20), "quantize": None}, "min_snr and min_agreement are for quantized models"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ import tfconvert
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
-from tfconvert.settings.arguments import ARGUMENTS, FIELDS, check_arguments
 from tfconvert.settings.options import Options
+from tfconvert.settings.selection import Selection
+from tfconvert.settings.setting import Setting, check_fields, settings_of
+from tfconvert.settings.targets import CLASSES, Iree, LiteRT, StableHLO
 
 VALUES: Mapping[str, Any] = {
     "None": None,
@@ -35,17 +38,33 @@ VALUES: Mapping[str, Any] = {
 
 FITTING: Mapping[str, set[str]] = {
     "integer": {"batch"},
-    "text": {"asset_root", "checkpoint", "metadata", "op_defs", "signatures", "target_runtime", "verify_data"},
-    "list": {"composites", "patterns", "verify_data"},
-    "mapping": {"metadata", "verify_data"},
+    "text": {"asset_root", "checkpoint", "metadata", "op_defs", "signatures", "target_runtime", "data", "cpu"},
+    "list": {"composites", "patterns", "data"},
+    "mapping": {"metadata", "data", "origin"},
     "object": set(),
 }
-"""The arguments for which a value is of the right kind, though it may be wrong for the model."""
-
-SHORT = {"verify_data": "verify.data", "compare_layers": "verify.compare_layers"}
-"""Arguments that are short for fields of others, by which they are called."""
+"""The settings for which a value is of the right kind, though it may be wrong for the model."""
 
 PARAMETERS = sorted(set(inspect.signature(tfconvert.convert).parameters) - {"model"})
+ROWS: Mapping[str, Setting] = {**settings_of(Selection), **settings_of(Options)}
+HOLDERS: tuple[Any, ...] = (tfconvert.Source, LiteRT, StableHLO, Iree, tfconvert.Verify)
+
+
+def _rows(cls: Any) -> Mapping[str, Setting]:
+    return settings_of(Selection if cls is tfconvert.Source else cls)
+
+
+FIELDS = [(cls, name) for cls in HOLDERS for name in _rows(cls) if name not in PARAMETERS]
+"""The settings that are fields of arguments."""
+
+
+def _converted(graph: pb.GraphDef, cls: Any, name: str, value: Any) -> tfconvert.Model:
+    """Returns what a graph becomes with a value of a field of an argument."""
+    if cls is tfconvert.Source:
+        return tfconvert.convert(tfconvert.Source(graph, **{name: value}))
+    if cls is tfconvert.Verify:
+        return tfconvert.convert(graph, verify=tfconvert.Verify(**{name: value}))
+    return tfconvert.convert(graph, target=cls(**{name: value}))
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +87,30 @@ def test_no_value_raises_anything_else(graph: pb.GraphDef, name: str, kind: str)
     except ConversionError as problem:
         first = problem.diagnostics[0]
         assert first.code != "internal-error"
-        if name in ARGUMENTS and not ARGUMENTS[name].fits(value) and not (name == "signatures" and kind == "text"):
+        if name in ROWS and not ROWS[name].fits(value) and not (name == "signatures" and kind == "text"):
             assert first.code == "wrong-option"
             assert first.message.startswith(f"{name} can't be ")
-            assert ARGUMENTS[name].expected in first.hint
+            assert ROWS[name].expected in first.hint
     else:
-        fits = name not in ARGUMENTS or ARGUMENTS[name].fits(value)
+        fits = name not in ROWS or name == "verify" or ROWS[name].fits(value)
         assert fits or value is None or (name, kind) == ("signatures", "text")
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize(("cls", "name"), FIELDS)
+def test_no_value_of_a_field_raises_anything_else(graph: pb.GraphDef, cls: Any, name: str, kind: str) -> None:
+    row, value = _rows(cls)[name], VALUES[kind]
+    try:
+        _converted(graph, cls, name, value)
+    except ConversionError as problem:
+        first = problem.diagnostics[0]
+        assert first.code != "internal-error"
+        if not row.fits(value) and value is not None:
+            assert first.code == "wrong-option"
+            assert f"{name} can't be " in first.message
+            assert row.expected in first.hint
+    else:
+        assert row.fits(value) or value is None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +126,23 @@ def test_values_of_a_wrong_kind_are_refused_by_name(graph: pb.GraphDef, name: st
     with pytest.raises(ConversionError) as refused:
         tfconvert.convert(graph, **{name: VALUES[kind]})
     assert refused.value.code == "wrong-option"
-    assert SHORT.get(name, name) in refused.value.diagnostics[0].message
+    assert name in refused.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "kind"),
+    [
+        (cls, name, kind)
+        for kind in ("integer", "text", "list", "mapping", "object")
+        for cls, name in FIELDS
+        if name not in FITTING[kind] and (name, kind) not in (("min_snr", "integer"), ("search_seconds", "integer"))
+    ],
+)
+def test_fields_of_a_wrong_kind_are_refused_by_name(graph: pb.GraphDef, cls: Any, name: str, kind: str) -> None:
+    with pytest.raises(ConversionError) as refused:
+        _converted(graph, cls, name, VALUES[kind])
+    assert refused.value.code == "wrong-option"
+    assert name in refused.value.diagnostics[0].message
 
 
 def test_a_value_is_shown_and_what_is_expected(graph: pb.GraphDef) -> None:
@@ -115,7 +167,6 @@ def test_a_value_is_shown_and_what_is_expected(graph: pb.GraphDef) -> None:
         ("batch", True),
         ("batch", 1.0),
         ("inputs", "x"),
-        ("tags", "serve"),
         ("inputs", {"x"}),
         ("input_shapes", {"x": "3"}),
         ("input_shapes", {"x": np.array([3])}),
@@ -124,12 +175,11 @@ def test_a_value_is_shown_and_what_is_expected(graph: pb.GraphDef) -> None:
         ("rename", {"x": 1}),
         ("input_shapes", {"x": {"3": 3}}),
         ("limits", tfconvert.Limits(operations=-1)),
-        ("order", "Official"),
-        ("limits", tfconvert.Limits(run_seconds="1")),
-        ("iree", tfconvert.IreeOptions(cpu=5)),  # type: ignore[arg-type]
-        ("iree", tfconvert.IreeOptions(flags="--x")),
-        ("iree", tfconvert.IreeOptions(keep_mlir="yes")),  # type: ignore[arg-type]
-        ("iree", tfconvert.IreeOptions(backend=["cuda"])),  # type: ignore[arg-type]
+        ("limits", tfconvert.Limits(run_seconds="1")),  # type: ignore[arg-type]
+        ("target", tfconvert.Iree(cpu=5)),  # type: ignore[arg-type]
+        ("target", tfconvert.Iree(flags="--x")),
+        ("target", tfconvert.Iree(keep_mlir="yes")),  # type: ignore[arg-type]
+        ("target", tfconvert.Iree(backend=["cuda"])),  # type: ignore[arg-type]
     ],
 )
 def test_near_misses(graph: pb.GraphDef, name: str, value: Any) -> None:
@@ -153,10 +203,33 @@ def test_what_is_as_good(graph: pb.GraphDef, name: str, value: Any) -> None:
     assert tfconvert.convert(graph, **{name: value}).report.size
 
 
+@pytest.mark.parametrize(("name", "value"), [("tags", "serve"), ("order", "Official")])
+def test_near_misses_of_sources(graph: pb.GraphDef, name: str, value: Any) -> None:
+    with pytest.raises(ConversionError, match=f"^{name} can't be ") as refused:
+        tfconvert.convert(tfconvert.Source(graph, **{name: value}))
+    assert refused.value.code == "wrong-option"
+
+
+def test_nothing_is_given_twice(graph: pb.GraphDef) -> None:
+    with pytest.raises(ConversionError, match="inputs is given twice") as refused:
+        tfconvert.convert(tfconvert.Source(graph, inputs=["x"]), inputs=["x"])
+    assert refused.value.code == "wrong-option"
+    assert tfconvert.convert(tfconvert.Source(graph, inputs=["x"]), outputs=["y"]).report.size
+
+
 def test_every_setting_has_a_row() -> None:
-    internal = {"model", "temporary", "is_raw", "verify_each", "quantize"}
-    assert set(ARGUMENTS) == {*Source._fields, *Options._fields} - internal
-    assert {*PARAMETERS, "sparse_weights", "origin"} == {*ARGUMENTS, *SHORT, "quantize"}
-    assert set(FIELDS["iree"]) == set(tfconvert.IreeOptions._fields)
-    check_arguments(Source("model"), Options())
-    check_arguments(Source("model"), Options(iree=tfconvert.IreeOptions()))
+    internal = {"model", "temporary", "is_raw", "results", "tensors", "verify_each", "target"}
+    found = {field.name for cls in (tfconvert.Source, Options) for field in fields(cls)}
+    assert set(ROWS) == found - internal
+    assert set(PARAMETERS) - {"target", "quantize"} <= set(ROWS)
+    assert len(PARAMETERS) <= 14
+    for cls in CLASSES.values():
+        assert list(map(str, _rows(cls))) == [field.name for field in fields(cls)]
+    check_fields(Source("model"), cls=Selection)
+    Options().check()
+    Options(target=tfconvert.Iree()).check()
+
+
+def test_classes_list_their_settings() -> None:
+    for cls in (tfconvert.LiteRT, tfconvert.StableHLO, tfconvert.Iree, tfconvert.Quantize, tfconvert.Verify):
+        assert all(f"\n    {name}: {row.text}" in str(cls.__doc__) for name, row in _rows(cls).items())

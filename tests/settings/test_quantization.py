@@ -10,8 +10,7 @@ import pytest
 
 from tfconvert.api import convert
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.settings import quantization
-from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.quantization import Quantize, to_quantize
 
 
 @pytest.mark.parametrize(
@@ -88,4 +87,4 @@ def test_what_is_no_setting_is_refused(setting: Any, tmp_path: Path) -> None:
     assert caught.value.code == "wrong-option"
     if not isinstance(setting, str):
         with pytest.raises(ConversionError):
-            quantization.check(setting)
+            to_quantize(setting).check()

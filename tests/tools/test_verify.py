@@ -47,7 +47,7 @@ def test_a_right_file_has_no_layer_that_differs(right: Path, digits_model: Path)
 
 
 def test_converting_compares_layers(digits_model: Path) -> None:
-    report = tfconvert.convert(digits_model, compare_layers=True).report
+    report = tfconvert.convert(digits_model, verify=tfconvert.Verify(compare_layers=True)).report
     assert report.verification
     assert [note.code for note in report.notes] == ["same-signature", "layers-agree"]
 

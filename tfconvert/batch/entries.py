@@ -10,9 +10,9 @@ from string import Formatter
 from typing import Any, NamedTuple
 
 from tfconvert.batch import places
-from tfconvert.batch.settings import check_settings
 from tfconvert.converter.targets.output_form import Form, form_of
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.settings.data import check_data
 
 FIELDS = ("name", "parent", "number")
 """The names in a template of results' places."""
@@ -69,7 +69,7 @@ def read_manifest(path: str) -> list[dict[str, Any]]:
         settings = item.get("settings") or {}
         if not isinstance(settings, dict) or not isinstance(common, dict):
             raise _wrong(f"{where}: its settings are not a mapping")
-        check_settings({**common, **settings}, where)
+        check_data({**common, **settings}, where)
         output = item.get("output", content.get("output"))
         places_of = {"model": _beside(path, item["model"])}
         if output is not None:
@@ -103,7 +103,7 @@ def to_entries(models: Iterable[Mapping[str, Any]], template: str | None, common
             output = _filled(place, path, name, len(found) + 1)
             form = form_of(output, settings)
             if form != Form():
-                settings |= form._asdict()
+                settings |= form.settings
             found.append(Entry(name, path, output, settings))
     if not found:
         raise _wrong("there are no models to convert", "name models, patterns, a --list or a --manifest")

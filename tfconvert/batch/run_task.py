@@ -8,16 +8,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tfconvert import api
-from tfconvert.batch.settings import check_settings
 from tfconvert.batch.task import Task
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.limits import Limits
-from tfconvert.settings.iree_options import IreeOptions
-from tfconvert.settings.options import Options
-from tfconvert.settings.quantization import Quantize
-from tfconvert.settings.verify_options import Verify, to_verify
+from tfconvert.settings.data import check_data, from_data
 
 
 def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
@@ -27,11 +22,9 @@ def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
         task: What to convert, and where to.
         on_stage: Called with the name of each stage before it begins.
     """
-    check_settings(task.settings)
-    settings = dict(task.settings)
-    if task.page:
-        settings["keep_graphs"] = True
-    source, options = _split(task.model, settings)
+    check_data(task.settings)
+    selection, options = from_data({**task.settings, **({"keep_graphs": True} if task.page else {})})
+    source = Source(task.model, **selection)
     source.check_output(task.output, source.files)
     model = api.convert_source(source, options, on_stage)
     on_stage("write")
@@ -52,25 +45,6 @@ def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
         **({"beside": beside} if beside else {}),
         **({"fidelity": fidelity.summary()} if fidelity is not None else {}),
     }
-
-
-def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
-    """Returns the settings as those of the import and those of the conversion."""
-    own = Source._fields
-    source = Source(model, **{name: value for name, value in settings.items() if name in own})
-    rest = {name: value for name, value in settings.items() if name not in own}
-    quantize = rest.pop("quantize", None)
-    if isinstance(quantize, str):
-        quantize = Quantize(quantize)  # type: ignore[arg-type]  # The value was checked.
-    elif quantize is not None:
-        ends = quantize.get("io", "float32")
-        quantize = Quantize(**{**quantize, "io": tuple(ends) if isinstance(ends, list) else ends})
-    verify, data, layers = (rest.pop(name, None) for name in ("verify", "verify_data", "compare_layers"))
-    verify = to_verify(Verify(**verify) if isinstance(verify, Mapping) else verify, data, bool(layers))
-    if rest.get("iree") is not None:
-        rest["iree"] = IreeOptions(**rest["iree"])
-    rest["limits"] = Limits(**rest.get("limits", {}))
-    return source, Options(**rest, quantize=quantize, verify=verify)
 
 
 def _write_json(path: str, content: Mapping[str, Any]) -> None:

@@ -28,7 +28,7 @@ class Task(NamedTuple):
     Attributes:
         model: The path of the model.
         output: The path of the result, which is written atomically.
-        settings: Keywords of `tfconvert.convert`, as in `settings.SETTINGS`.
+        settings: The settings as data (`tfconvert.settings.data`).
         report: The path of the report as JSON, empty for none.
         page: The path of the report as a page, empty for none.
         log: The path of the log of what the process prints, empty for none.

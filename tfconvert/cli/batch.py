@@ -49,12 +49,13 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
         """Parses one value."""
         import json
 
-        from tfconvert.batch.settings import SETTINGS
+        from tfconvert.settings.data import SETTINGS
+        from tfconvert.settings.setting import is_valid
 
         name, equals, text = str(value).partition("=")
         if not equals or not name:
             self.fail(f"{value!r} is not NAME=VALUE, as in quantize=dynamic", param, ctx)
-        if name in SETTINGS and SETTINGS[name].check(text):
+        if name in SETTINGS and is_valid(text, SETTINGS[name].schema):
             return name, text  # Also one that looks like a number, as a release does.
         try:
             return name, json.loads(text)
@@ -147,13 +148,13 @@ def batch(
     Exit status: 0 if all results were written, 1 if a conversion failed, 2 if the command line or a manifest is wrong.
     """
     from tfconvert.batch import entries as listing
-    from tfconvert.batch.settings import check_settings
     from tfconvert.batch.state import State
+    from tfconvert.settings.data import check_data
 
     if address is not None and engine != "ray":
         raise click.UsageError("--address is for --engine ray")
     try:
-        check_settings(dict(settings), "--set")
+        check_data(dict(settings), "--set")
         named = [{"model": model} for model in models]
         named += [each for path in lists for each in listing.read_list(path)]
         named += [each for path in manifests for each in listing.read_manifest(path)]

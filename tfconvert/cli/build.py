@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from tfconvert.cli.options import CONTEXT, TARGET_SETTINGS, show, to_target
+from tfconvert.cli.options import CONTEXT, show, to_settings
+from tfconvert.converter.targets.output_form import form_of
 from tfconvert.schema.diagnostics import ConversionError, error
 
 _EXAMPLES = """
@@ -166,8 +167,8 @@ def _parsed(convert: click.Command, arguments: list[str], where: str) -> click.C
     """Returns a call of the command; a value that it doesn't take ends the process."""
     try:
         context = convert.make_context("tfconvert", arguments)
-        values = context.params
-        to_target({name: values[name] for name in TARGET_SETTINGS}, values["output_file"])
+        values = dict(context.params)
+        form_of(values["output_file"], to_settings(values))
     except click.UsageError as problem:
         show(_wrong(f"{where}: {problem.format_message()}").diagnostics)
         sys.exit(2)

@@ -7,7 +7,6 @@ a wrong checksum is replaced.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -25,15 +24,13 @@ from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
 from tfconvert.schema.files import open_file, read_file
+from tfconvert.settings import data
 from tfconvert.settings.options import Options
 
 # Version of the entries; entries of another version are replaced.
-_FORM = 2
+_FORM = 3
 
 _BLOCK = 1 << 20
-
-# The field that doesn't change a result.
-_BESIDE = "progress"
 
 State = tuple[tuple[int, int, int], ...]
 """Which files there are, and when they were changed."""
@@ -183,8 +180,21 @@ def state_of(files: Iterable[Path]) -> State:
     return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
 
 
-def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry | None:
-    """Returns the place of a conversion's result in a directory; `None` if the result depends on more than files.
+def uncached(source: Source, options: Options, files: Sequence[Path]) -> str:
+    """Returns why a conversion's result can't be kept; empty if it can.
+
+    Args:
+        source: The model.
+        options: The settings.
+        files: All files that the conversion reads.
+    """
+    if source.temporary is not None or not files:
+        return "the model is not in files"
+    return data.uncached(source, options)
+
+
+def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry:
+    """Returns the place of a conversion's result in a directory.
 
     Args:
         folder: The directory.
@@ -193,16 +203,8 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
         files: All files that the conversion reads.
     """
     # Not the model's path, but the contents of its files make the result.
-    settings = _plain([source._replace(model=None)._asdict(), options._asdict()])
-    is_made = source.temporary is not None
-    has_code = options.patterns or options.composites
-    writes_ranges = options.quantize is not None and options.quantize.calibration and options.quantize.samples
-    # The compiler's flags can name files, and code for this machine may not run on another.
-    is_elsewhere = options.iree is not None and (options.iree.flags or options.iree.cpu == "host")
-    if settings is None or not files or writes_ranges or has_code or is_made or is_elsewhere:
-        return None
     digests = [[file.name, _digest(file)] for file in files]
-    form = Form(options.target, options.mlir_artifact)
+    form, settings = Form.of(options.target), data.to_data(source, options)
     is_run = options.quantize is not None or options.verify is not None
     place = Path(folder, cache_key(form, settings, [_FORM, *digests], is_run=is_run))
     return Entry(place.with_suffix(form.ending), place.with_suffix(".json"))
@@ -211,20 +213,3 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
 def _digest(file: Path) -> str:
     with os.fdopen(open_file(file), "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _plain(value: object) -> Any:
-    """Returns settings as plain data, or `None` if some are the user's code."""
-    if value is None or isinstance(value, str | int | float):
-        return [value]
-    if isinstance(value, os.PathLike):
-        return [os.fspath(value)]
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value) if field.name != _BESIDE]
-        value = {name: getattr(value, name) for name in names}
-    if isinstance(value, Mapping):
-        value = [[str(name), each] for name, each in value.items()]
-    if not isinstance(value, list | tuple):
-        return None
-    parts = [_plain(each) for each in value]
-    return None if None in parts else parts

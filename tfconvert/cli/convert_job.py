@@ -15,6 +15,7 @@ from tfconvert.importers.source import Source
 from tfconvert.report.report import Report, StageTime
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
 from tfconvert.settings.options import Options
+from tfconvert.settings.targets import LiteRT
 
 if TYPE_CHECKING:
     from tfconvert.cli.cache import CachedReport
@@ -87,16 +88,16 @@ class ConvertCommand(NamedTuple):
         if self.output.needs_graphs:
             return _uncached(self._convert(array), "it keeps no graphs for pages")
         assert self.output.cache_dir is not None
+        files = self.inputs()
+        if reason := cache.uncached(self.source, self.options, files):
+            return _uncached(self._convert(array), reason)
         self.on_stage("look in the cache")
         try:
             Path(self.output.cache_dir).mkdir(parents=True, exist_ok=True)
-            files = self.inputs()
             before = cache.state_of(files)
             entry = cache.entry(self.output.cache_dir, self.source, self.options, files)
         except OSError as problem:
             return _uncached(self._convert(array), str(problem))
-        if entry is None:
-            return _uncached(self._convert(array), "the result follows from more than the contents of files")
         found = entry.find(self.source.name)
         if found is not None:
             with found:
@@ -123,13 +124,16 @@ class ConvertCommand(NamedTuple):
 
     def inputs(self) -> list[Path]:
         """Returns the files that are read: those of the model, of rules, of samples, of ranges and of metadata."""
-        quantize, metadata, verify = self.options.quantize, self.options.metadata, self.options.verify
+        quantize, verify, target = self.options.quantize, self.options.verify, self.options.target
         files = self.source.files()
-        if metadata is not None:
-            from tfconvert.converter.targets.litert.model_metadata import metadata_files
+        rules = list(self.options.patterns)
+        if isinstance(target, LiteRT):
+            rules += target.composites
+            if target.metadata is not None:
+                from tfconvert.converter.targets.litert.model_metadata import metadata_files
 
-            files += metadata_files(metadata)
-        files += [Path(name) for name in (*self.options.patterns, *self.options.composites) if name.endswith(".py")]
+                files += metadata_files(target.metadata)
+        files += [Path(name) for name in rules if name.endswith(".py")]
         files += _arrays(verify.data) if verify is not None else []
         if quantize is not None:
             files += _arrays(quantize.samples)

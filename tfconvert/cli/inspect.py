@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.cli.failure import Documented
-from tfconvert.cli.options import (
-    CONTEXT,
-    SOURCE_SETTINGS,
-    MemoryOption,
-    recurrent_option,
-    show,
-    source_options,
-    to_source,
-    utf8,
-)
+from tfconvert.cli.options import CONTEXT, MemoryOption, options_of, show, to_source, utf8
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options
+from tfconvert.settings.selection import Selection
+from tfconvert.settings.targets import LiteRT, StableHLO
 
 if TYPE_CHECKING:
     from tfconvert.importers.source import Source
@@ -37,9 +30,8 @@ Examples:
 
 @click.command("inspect", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("model", type=click.Path())
-@source_options
-@click.option("--allow-custom-ops", is_flag=True, help="Count ops that LiteRT doesn't have as convertible.")
-@recurrent_option
+@options_of(Selection)
+@options_of(LiteRT, "allow_custom_ops", "recurrent")
 @click.option(
     "--memory",
     type=MemoryOption(),
@@ -66,11 +58,11 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
 
     try:
         with Documented(as_json, sys.stdout):
-            source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+            source, options = to_source(model, {**settings, "target": StableHLO.name if memory else None})
             if memory:
-                _memory(source, Options(**settings), dict(memory), as_json=as_json, verbose=verbose)
+                _memory(source, options, dict(memory), as_json=as_json, verbose=verbose)
                 return
-            found = look(source, Options(**settings))
+            found = look(source, options)
     except ConversionError as problem:
         if as_json:
             print_json(problem.to_dict())

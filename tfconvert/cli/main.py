@@ -5,43 +5,28 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tfconvert.cli.completion import complete_model
 from tfconvert.cli.failure import DEBUG, INTERRUPTED, Documented, Door, show_failure
-from tfconvert.cli.iree_options import IREE_SETTINGS, iree_options, to_iree
-from tfconvert.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
-from tfconvert.cli.options import (
-    CONTEXT,
-    SOURCE_SETTINGS,
-    TARGET_SETTINGS,
-    StatsOption,
-    limits_option,
-    names_option,
-    recurrent_option,
-    rule_options,
-    show,
-    source_options,
-    target_options,
-    to_source,
-    to_target,
-)
+from tfconvert.cli.options import CONTEXT, StatsOption, setting_options, show, to_settings
 from tfconvert.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
-from tfconvert.cli.progress import Progress
-from tfconvert.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
+from tfconvert.cli.progress import Progress, with_progress
 from tfconvert.cli.server_options import SERVER_SETTINGS, ServerAddress, server_options, to_server
 from tfconvert.cli.streams import say
 from tfconvert.cli.verbs import Verbs
-from tfconvert.cli.verify_options import VERIFY_SETTINGS, low_fidelity, to_verify, verify_options
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.converter.targets.output_form import form_of
+from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.settings.data import from_data
 from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
     from tfconvert.cli.cache import CachedReport
     from tfconvert.cli.convert_job import ConvertCommand
-    from tfconvert.importers.source import Source
     from tfconvert.report.report import Report
     from tfconvert.settings.quantization import Quantize
 
@@ -129,46 +114,13 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=Verbs())
 @click.argument("model", shell_complete=complete_model)
 @output_options
-@source_options
-@names_option
-@click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
-@click.option(
-    "--allow-flex",
-    is_flag=True,
-    help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.",
-)
-@click.option(
-    "--flex-op",
-    "flex_ops",
-    metavar="PATTERN",
-    multiple=True,
-    help="A name, or a pattern of names, of ops that your Flex delegate takes beside the usual ones; repeatable.",
-)
-@target_options
-@iree_options
-@recurrent_option
-@rule_options
-@quantize_options
+@setting_options
 @click.option(
     "--input-stats",
     type=StatsOption(),
     multiple=True,
     help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
 )
-@metadata_options
-@verify_options
-@click.option(
-    "--target-runtime",
-    metavar="RELEASE",
-    default="",
-    help="Refuse operators that a release of the runtime, as 2.14, doesn't have yet.",
-)
-@click.option(
-    "--check-passes",
-    is_flag=True,
-    help="Run the model before and after each pass on the same random inputs and compare.",
-)
-@limits_option
 @server_options
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option(
@@ -197,35 +149,45 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
-    quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS}, quiet=quiet)
-    verify = to_verify({name: settings.pop(name) for name in VERIFY_SETTINGS})
-    metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
-    iree = to_iree({name: settings.pop(name) for name in IREE_SETTINGS})
-    file = settings["output_file"]
-    output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
-    server = to_server({name: settings.pop(name) for name in SERVER_SETTINGS}, output)
-    source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-    stats = dict(settings.pop("input_stats"))
+    data = to_settings(settings)
+    output = to_output({name: settings[name] for name in OUTPUT_SETTINGS})
+    server = to_server({name: settings[name] for name in SERVER_SETTINGS}, output)
     try:
-        settings |= _target({name: settings.pop(name) for name in TARGET_SETTINGS}, file, source)
+        source, options = _split(model, settings["output_file"], data)
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(2 if problem.code == "wrong-option" else 1)
+    options = replace(with_progress(options, quiet=quiet), keep_graphs=output.needs_graphs)
     try:
-        if stats:
-            source = _with_stats(source, stats, quantize)
-        options = Options(
-            **settings, quantize=quantize, verify=verify, metadata=metadata, keep_graphs=output.needs_graphs, iree=iree
-        )
+        if settings["input_stats"]:
+            source = _with_stats(source, dict(settings["input_stats"]), options.quantize)
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options, server).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(1)
     if options.verify is not None and options.quantize is not None:
-        show(low_fidelity(report))
+        show(_low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, output, as_json, verbose), output.report_stream)
+
+
+def _split(model: str, file: str, data: Mapping[str, Any]) -> tuple[Source, Options]:
+    """Returns the model and the settings, with what follows from the name of the output."""
+    try:
+        form = form_of(file, data)
+    except ConversionError:
+        Source(model).check_output(file)  # A file that is read has an ending of no result, and that is worse.
+        raise
+    selection, options = from_data({**data, **form.settings})
+    return Source(model, **selection), options
+
+
+def _low_fidelity(report: Report | CachedReport) -> list[Diagnostic]:
+    """Returns the warning that a quantized model differs too much from the float model, for the error stream."""
+    from tfconvert.schema.fidelity import LOW
+
+    return [Diagnostic(**note) for note in report.to_dict()["notes"] if note["code"] == LOW]
 
 
 def _with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quantize: Quantize | None) -> Source:
@@ -234,14 +196,6 @@ def _with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quanti
     if quantize is None or not quantize.has_integer_ends:
         raise click.UsageError("--input-stats goes with --quantize int8 --io int8, or uint8")
     return ranged(source, stats, next(end for end in quantize.ends if end != "float32"))
-
-
-def _target(values: dict[str, Any], file: str, source: Source) -> dict[str, Any]:
-    try:
-        return to_target(values, file)
-    except ConversionError:
-        source.check_output(file)  # A file that is read has an ending that is none of a result's, and that is worse.
-        raise
 
 
 def _job(

@@ -9,7 +9,7 @@ import click
 
 from tfconvert.cli.options import CONTEXT, show
 from tfconvert.schema.diagnostics import ERROR, Diagnostic
-from tfconvert.settings.options import TARGETS
+from tfconvert.settings.targets import TARGETS
 
 # How ops are converted that are listed only where one asks for them.
 _LEFT_OUT = ("flex", "custom", "refused", "unknown")

@@ -5,25 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tfconvert.cli.completion import complete_passes
 from tfconvert.cli.failure import show_failure, tell_more
-from tfconvert.cli.options import (
-    CONTEXT,
-    SOURCE_SETTINGS,
-    limits_option,
-    recurrent_option,
-    rule_options,
-    show,
-    source_options,
-    to_source,
-    utf8,
-)
+from tfconvert.cli.options import CONTEXT, options_of, show, to_source, utf8
 from tfconvert.schema.diagnostics import ERROR, ConversionError
 from tfconvert.settings.options import Options
+from tfconvert.settings.selection import Selection
+from tfconvert.settings.targets import LiteRT
 
 if TYPE_CHECKING:
     from tfconvert.cli.opt_job import OptCommand, Outcome
@@ -75,9 +68,6 @@ Examples:
 @click.option("--locations", is_flag=True, help="Print where ops come from.")
 @click.option("--verify-each", is_flag=True, help="Verify the IR after each pass.")
 @click.option(
-    "--check-passes", is_flag=True, help="Run the IR before and after each pass on the same random inputs and compare."
-)
-@click.option(
     "--print-ir-before",
     metavar="PASS",
     multiple=True,
@@ -99,11 +89,9 @@ Examples:
     is_flag=True,
     help="MLIR: expect the diagnostics that comments announce (// expected-error@+1 {{...}}), and no other.",
 )
-@source_options
-@click.option("--allow-custom-ops", is_flag=True, help="Pipelines: turn ops that LiteRT doesn't have into custom ops.")
-@recurrent_option
-@rule_options
-@limits_option
+@options_of(Selection)
+@options_of(LiteRT, "allow_custom_ops", "recurrent", "composites")
+@options_of(Options, "patterns", "check_passes", "limits")
 def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
     """Print a model as MLIR, after the requested passes.
 
@@ -135,11 +123,12 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
 
 def _job(model: str, settings: dict[str, Any]) -> OptCommand:
     from tfconvert.cli.opt_job import OptCommand, Request
-    from tfconvert.conversion import resolved
+    from tfconvert.conversion import checked
 
     own = {name: settings.pop(name) for name in Request.OPTIONS}
-    source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-    return OptCommand(Request(source, resolved(Options(**settings)), **own), utf8(sys.stderr))
+    verify_each = settings.pop("verify_each")
+    source, options = to_source(model, settings)
+    return OptCommand(Request(source, checked(replace(options, verify_each=verify_each)), **own), utf8(sys.stderr))
 
 
 def _list_passes() -> None:

@@ -6,22 +6,22 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 from tfconvert.cli.expected_diagnostics import compare, expectations
-from tfconvert.conversion import check_options, instruments
+from tfconvert.conversion import instruments
 from tfconvert.converter.pipeline.instruments import PrintIR, TimePasses
 from tfconvert.converter.pipeline.pass_options import find, options_of, parse_passes, summary_of
+from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.pipeline.registry import pass_class, pass_names
-from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.pipeline.runner import run_stages, setting
 from tfconvert.converter.pipeline.stage import Instrument, Pass, Stage, apply_watched
 from tfconvert.converter.pipeline.stages import before, names_of
-from tfconvert.converter.target import PIPELINES
+from tfconvert.converter.pipelines import PIPELINES
 from tfconvert.exporters.mlir import save_mlir, write_mlir, write_modules
 from tfconvert.importers.mlir import import_mlir, read_mlir
 from tfconvert.importers.source import Source
@@ -42,7 +42,7 @@ class Request:
 
     Attributes:
         source: The model; its path is `-` for MLIR text on standard input.
-        options: The settings of pipelines.
+        options: The settings of pipelines, which were checked.
         passes: The passes to run, as text.
         pipeline: The name of the pipeline to run.
         until: The name of the pass after which the pipeline stops.
@@ -137,7 +137,6 @@ class OptCommand:
         """
         self.request = request
         self._source = request.source
-        check_options(request.options)
         self._passes = _requested(request)
         self.stages = _stages(request, self._passes)
         self.timing = TimePasses() if request.time_passes else None
@@ -259,7 +258,7 @@ def _opened(source: Source, outcome: Outcome) -> ModuleOp:
         if Path(source.name).suffix not in _GRAPHS:
             raise
         try:
-            module = source._replace(is_raw=True).open()
+            module = replace(source, is_raw=True).open()
         except ConversionError:
             raise problem from None
         first = problem.diagnostics[0]
@@ -274,7 +273,7 @@ def _requested(request: Request) -> list[Pass]:
         ConversionError: A pass doesn't exist; or patterns and fusions are given, but nothing that would apply them
             (`wrong-option`).
     """
-    rules = {name: tuple(given) for name in ("patterns", "composites") if (given := getattr(request.options, name))}
+    rules = {name: tuple(given) for name in ("patterns", "composites") if (given := setting(request.options, name))}
     passes = parse_passes(request.passes) if request.passes is not None else []
     if rules and not passes and request.pipeline is None and request.until is None:
         raise error(

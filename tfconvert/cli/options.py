@@ -1,4 +1,4 @@
-"""Shared by the verbs of the command: options that choose what to import, and how errors are printed.
+"""Flags of the command: those that are settings follow from their table; and how errors are printed.
 
 Nothing here imports more than click: help and wrong calls are answered at once.
 """
@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TextIO, get_args
 
 import click
 
 from tfconvert.cli.streams import say
-from tfconvert.converter.targets.output_form import form_of
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
 from tfconvert.schema.limits import Limits
-from tfconvert.settings.options import NAMES, ORDERS, RECURRENT, STATES, TARGETS, WEIGHTS
+from tfconvert.settings.data import NESTED, SETTINGS, from_data
+from tfconvert.settings.options import Options
+from tfconvert.settings.quantization import NOT_DENSE, Io, Quantize
+from tfconvert.settings.selection import Selection
+from tfconvert.settings.setting import Setting, settings_of
+from tfconvert.settings.targets import Iree, LiteRT, StableHLO
+from tfconvert.settings.verify_options import Verify
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -100,237 +105,241 @@ class LimitOption(click.ParamType):  # type: ignore[type-arg]  # generic only in
         return field, int(number)
 
 
-limits_option = click.option(
-    "--limit",
-    "limits",
-    type=LimitOption(),
-    multiple=True,
-    callback=lambda _context, _option, pairs: Limits(**dict(pairs)),
-    help="How much may be made out of the model, as constant-bytes=4294967296; repeatable.",
-)
-"""The option that sets limits of a conversion."""
+class IoOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`TYPE`, or `TYPE,TYPE` for inputs and for outputs."""
+
+    name = "TYPE[,TYPE]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parses one value."""
+        ends = str(value).split(",")
+        if len(ends) > 2 or not set(ends) <= set(get_args(Io)):
+            self.fail(f"{value!r} is not one of {', '.join(get_args(Io))}, or two of them with a comma", param, ctx)
+        return ends[0] if len(ends) == 1 else tuple(ends)
 
 
-_SOURCE_OPTIONS = (
-    click.option(
-        "--signature",
-        "signatures",
-        metavar="KEY",
-        multiple=True,
-        help="A signature to convert; repeatable. Default: every one.",
-    ),
-    click.option(
-        "--tags",
-        metavar="TAG",
-        multiple=True,
-        help="A tag of the SavedModel's graph; repeatable, or several with commas. Default: serve.",
-    ),
-    click.option(
-        "--input",
-        "inputs",
-        metavar="NAME",
-        multiple=True,
-        help="A tensor to feed, x or x:0; what lies before is cut off. Repeatable, order kept.",
-    ),
-    click.option(
-        "--output",
-        "outputs",
-        metavar="NAME",
-        multiple=True,
-        help="A tensor to fetch, x or x:0; what lies behind is cut off. Repeatable, order kept.",
-    ),
-    click.option(
-        "--input-shape",
-        "input_shapes",
-        type=ShapeOption(),
-        multiple=True,
-        help="Pin unknown dimensions of an input; repeatable.",
-    ),
-    click.option(
-        "--batch", type=click.IntRange(1), metavar="N", help="Pin the unknown first dimension of every input."
-    ),
-    click.option("--rename", type=RenameOption(), multiple=True, help="Rename an input or output; repeatable."),
-    click.option(
-        "--order",
-        type=click.Choice(ORDERS),
-        default=ORDERS[0],
-        show_default=True,
-        help="The order of a signature's inputs and outputs: the function's, or TensorFlow's converter's.",
-    ),
-    click.option(
-        "--asset-root",
-        metavar="DIR",
-        type=click.Path(),
-        help="MLIR: the folder below which the text may name files to be read. Default: none.",
-    ),
-    click.option(
-        "--follow-links",
-        is_flag=True,
-        help="Follow links that lead out of the model's folder; only for models that you trust.",
-    ),
-    click.option(
-        "--op-defs",
-        metavar="FILE",
-        type=click.Path(),
-        help="Definitions of custom ops, an OpList as text or binary: a GraphDef has none.",
-    ),
-)
+class RangeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`LOW,HIGH`: two numbers."""
 
-SOURCE_SETTINGS = (
-    "signatures",
-    "tags",
-    "inputs",
-    "outputs",
-    "input_shapes",
-    "asset_root",
-    "batch",
-    "rename",
-    "order",
-    "follow_links",
-    "op_defs",
-)
-"""The parameters that `source_options` adds to a command."""
+    name = "LOW,HIGH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """Parses one value."""
+        try:
+            low, high = map(float, str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not LOW,HIGH, as in 0,6", param, ctx)
+        return low, high
+
+
+class ShareOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`90%` or `0.9`: a share."""
+
+    name = "SHARE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parses one value."""
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = -1
+        if not 0 <= share <= 1:
+            self.fail(f"{value!r} is not a share, as in 90% or 0.9", param, ctx)
+        return share
+
+
+class Normalization(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`MEAN,STD` or `INPUT=MEAN,STD`: what a program takes from each value, and divides it by, before it feeds it."""
+
+    name = "[INPUT=]MEAN,STD"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[float]]:
+        """Parses one value."""
+        name, _, text = str(value).rpartition("=")
+        try:
+            mean, std = map(float, text.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not [INPUT=]MEAN,STD, as in 127.5,127.5", param, ctx)
+        return name, [mean, std]
+
 
 Function = Callable[..., Any]
 
+# Settings whose values have a syntax of their own.
+_SYNTAX: Mapping[str, Callable[[], Any]] = {
+    "input_shapes": ShapeOption,
+    "rename": RenameOption,
+    "limits": LimitOption,
+    "io": IoOption,
+    "default_range": RangeOption,
+    "min_agreement": ShareOption,
+}
+_PATHS = ("FILE", "DIR", "PATH", "FILE.py")
+_GROUPS = {StableHLO: "StableHLO: ", Iree: "IREE: "}
+# In the order in which help shows them.
+_CLASSES: tuple[Any, ...] = (Selection, LiteRT, Quantize, StableHLO, Iree, Options, Verify)
 
-def source_options(function: Function) -> Function:
-    """Adds the options that choose what is imported of a model, in the order in which help shows them."""
-    for option in reversed(_SOURCE_OPTIONS):
-        function = option(function)
+# Flags that are no single setting, by the classes after whose flags they stand.
+_OTHERS: Mapping[Any, tuple[Function, ...]] = {
+    Selection: (
+        click.option(
+            "--target",
+            type=click.Choice(SETTINGS["target"].schema["enum"]),
+            help=f"{SETTINGS['target'].text} Default: by the ending of -o, else litert.",
+        ),
+    ),
+    LiteRT: (
+        click.option(
+            "--metadata",
+            metavar="[OUTPUT=]FILE",
+            multiple=True,
+            help="Store a text file of labels, one a line, with an output; or a .json file. Repeatable.",
+        ),
+        click.option(
+            "--metadata-normalization",
+            type=Normalization(),
+            multiple=True,
+            help="Store how programs are to normalize an input, (x - MEAN) / STD. Repeatable.",
+        ),
+    ),
+    Quantize: (
+        click.option("--per-tensor", is_flag=True, help="Give weights one scale instead of one for each channel."),
+        click.option("--per-tensor-dense", is_flag=True, help="The same, but for fully connected layers alone."),
+    ),
+}
+
+
+def setting_options(function: Function) -> Function:
+    """Adds the flags of all settings."""
+    for cls in reversed(_CLASSES):
+        for option in reversed(_OTHERS.get(cls, ())):
+            function = option(function)
+        function = options_of(cls)(function)
     return function
 
 
-names_option = click.option(
-    "--names",
-    type=click.Choice(NAMES),
-    default=NAMES[0],
-    show_default=True,
-    help="What inputs and outputs are called: as in their signature, or as TensorFlow's converter calls them.",
-)
-"""The option that chooses the names of tensors."""
-
-
-recurrent_option = click.option(
-    "--recurrent",
-    type=click.Choice(RECURRENT),
-    default=RECURRENT[0],
-    show_default=True,
-    help="Recurrent layers: LiteRT's operators for whole sequences, loops, up to 64 steps without a loop, or what is "
-    "faster for their sizes.",
-)
-"""The option that chooses operators or loops, whether layers are recognised by marks or by their structure."""
-
-
-_TARGET_OPTIONS = (
-    click.option(
-        "--target",
-        type=click.Choice(TARGETS),
-        help="What the model becomes: a LiteRT file, a text of StableHLO (.mlir), a program of IREE (.vmfb). "
-        "Default: by the ending of -o, else litert.",
-    ),
-    click.option(
-        "--mlir-weights",
-        "mlir_weights",
-        type=click.Choice(WEIGHTS),
-        help="StableHLO: weights at the end (default), inline, or as arguments, with a file beside the text.",
-    ),
-    click.option(
-        "--mlir-state",
-        "mlir_state",
-        type=click.Choice(STATES),
-        help="StableHLO: variables that the model changes as globals (default), or as arguments and results.",
-    ),
-    click.option(
-        "--mlir-shape-function",
-        "mlir_shape_function",
-        is_flag=True,
-        help="StableHLO: add main__shape, which computes the sizes of results from those of arguments.",
-    ),
-    click.option(
-        "--mlir-artifact",
-        "mlir_artifact",
-        is_flag=True,
-        help="StableHLO: a portable artifact (.mlirbc) instead of a text; needs tfconvert[artifact].",
-    ),
-)
-
-TARGET_SETTINGS = ("target", "mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact")
-"""The parameters that `target_options` adds to a command."""
-
-
-def target_options(function: Function) -> Function:
-    """Adds the options that choose what a model becomes."""
-    for option in reversed(_TARGET_OPTIONS):
-        function = option(function)
-    return function
-
-
-def to_target(values: Mapping[str, Any], output: str) -> dict[str, Any]:
-    """Returns the settings that `target_options` were given, and what follows from the name of the output.
+def options_of(cls: Any, *names: str) -> Callable[[Function], Function]:
+    """Returns a decorator that adds the flags of settings, in the order in which help shows them.
 
     Args:
-        values: The parameters `TARGET_SETTINGS`.
-        output: The file to write.
+        cls: Their class.
+        names: Those of its settings; all by default.
     """
-    given = {name: value for name, value in values.items() if value}
-    return {**given, **form_of(output, given)._asdict()}
+    rows = [row for row in settings_of(cls).values() if row.flag and (not names or row.name in names)]
+
+    def add(function: Function) -> Function:
+        for row in reversed(rows):
+            function = _option(row, _GROUPS.get(cls, ""))(function)
+        return function
+
+    return add
 
 
-_RULE_OPTIONS = (
-    click.option(
-        "--patterns",
-        metavar="FILE.py",
-        multiple=True,
-        type=click.Path(),
-        help="Apply the patterns that a Python file defines with tfconvert.patterns; repeatable.",
-    ),
-    click.option(
-        "--composites",
-        metavar="FILE.py",
-        multiple=True,
-        type=click.Path(),
-        help="Fuse functions as a Python file says with tfconvert.composites; repeatable.",
-    ),
-)
+def _option(row: Setting, group: str) -> Function:
+    kind, choices = row.schema.get("type"), row.schema.get("enum")
+    text = row.help or row.text
+    shown = f"{group}{text[0].lower()}{text[1:]}" if group else text
+    if kind == "boolean" or row.data == "verify":
+        return click.option(row.flag, is_flag=True, help=shown)
+    settings: dict[str, Any] = {"metavar": row.metavar or None}
+    if row.name in _SYNTAX:
+        settings["type"] = _SYNTAX[row.name]()
+    elif choices is not None:
+        settings["type"] = click.Choice([str(each) for each in choices])
+    elif kind == "integer":
+        settings["type"] = click.IntRange(row.schema.get("minimum"))
+    elif kind == "number":
+        settings["type"] = click.FloatRange(row.schema["minimum"]) if "minimum" in row.schema else float
+    elif row.metavar in _PATHS:
+        settings["type"] = click.Path()
+    if _is_multiple(row):
+        settings["multiple"] = True
+        shown += " Repeatable."
+    if isinstance(row.default, str | int | float) and row.default != "":
+        shown += f" Default: {row.default:g}." if isinstance(row.default, float) else f" Default: {row.default}."
+    return click.option(row.flag, help=shown, **settings)
 
 
-def rule_options(function: Function) -> Function:
-    """Adds the options that name files with rewrites of the user's."""
-    for option in reversed(_RULE_OPTIONS):
-        function = option(function)
-    return function
+def _is_multiple(row: Setting) -> bool:
+    return row.schema.get("type") in ("array", "object") and row.name not in ("io", "default_range")
 
 
-def to_source(
-    model: str,
-    signatures: Iterable[str],
-    tags: Iterable[str],
-    inputs: Iterable[str],
-    outputs: Iterable[str],
-    input_shapes: Iterable[tuple[str, list[int]]],
-    asset_root: str | None = None,
-    batch: int | None = None,
-    rename: Iterable[tuple[str, str]] = (),
-    order: str = ORDERS[0],
-    follow_links: bool = False,
-    op_defs: str | None = None,
-) -> Source:
-    """Returns a model's source with the options of `source_options`."""
-    return Source(
-        model,
-        inputs=tuple(inputs) or None,
-        outputs=tuple(outputs) or None,
-        input_shapes=dict(input_shapes) or None,
-        signatures=tuple(signatures) or None,
-        tags=",".join(tags).split(",") if tags else None,
-        asset_root=asset_root,
-        batch=batch,
-        rename=dict(rename) or None,
-        order=order,
-        follow_links=follow_links,
-        op_defs=op_defs,
-    )
+def to_settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Takes the settings that were given out of a command's parameters; returns them as data.
+
+    Args:
+        values: The parameters; those that are no settings stay.
+
+    Raises:
+        UsageError: Flags need others.
+    """
+    data = {"target": values.pop("target", None), "metadata": _metadata(values)}
+    data = {name: value for name, value in data.items() if value is not None}
+    for cls in (Selection, LiteRT, StableHLO, Options):
+        data |= {row.data: value for row, value in _given(cls, values)}
+    for name, cls in NESTED.items():
+        nested = {row.name: value for row, value in _given(cls, values)}
+        if cls is Quantize:
+            dense, tensor = (values.pop(each, False) for each in ("per_tensor_dense", "per_tensor"))
+            nested |= {"per_channel": NOT_DENSE} if dense else {}
+            nested |= {"per_channel": False} if tensor else {}
+        if nested:
+            data[name] = nested
+    if "quantize" in data and "mode" not in data["quantize"]:
+        raise click.UsageError("options of a quantization go with --quantize MODE")
+    verify = data.get("verify")
+    if isinstance(verify, dict) and "search_seconds" in verify and "compare_layers" not in verify:
+        raise click.UsageError("--search-seconds goes with --compare-layers")
+    return data
+
+
+def _given(cls: Any, values: dict[str, Any]) -> Iterator[tuple[Setting, Any]]:
+    """Takes the settings of a class that were given out of parameters."""
+    for row in settings_of(cls).values():
+        value = values.pop(row.flag.removeprefix("--").replace("-", "_"), None) if row.flag else None
+        if value is None or value is False or value == ():
+            continue
+        if row.default is True:
+            value = False  # Such a flag turns it off.
+        elif row.name == "tags":
+            value = ",".join(value).split(",")
+        elif _is_multiple(row) and value is not True:
+            value = dict(value) if row.schema["type"] == "object" else list(value)
+        elif "enum" in row.schema:
+            value = next(each for each in row.schema["enum"] if str(each) == value)
+        yield row, value
+
+
+def _metadata(values: dict[str, Any]) -> Mapping[str, Any] | str | None:
+    """Takes the metadata out of parameters; `None` if there is none.
+
+    Raises:
+        UsageError: A JSON file, which holds everything, is not alone.
+    """
+    files, normalization = values.pop("metadata", ()), values.pop("metadata_normalization", ())
+    if not files and not normalization:
+        return None
+    if any(file.lower().endswith(".json") for file in files):
+        if len(files) > 1 or normalization:
+            raise click.UsageError("a .json file of --metadata holds everything; write labels and normalization there")
+        return str(files[0])
+    labels = [file.rpartition("=") for file in files]
+    return {
+        "inputs": {name: {"mean": mean, "std": std} for name, (mean, std) in normalization},
+        "outputs": {name: {"labels": path} for name, _, path in labels},
+    }
+
+
+def to_source(model: str, values: dict[str, Any]) -> tuple[Source, Options]:
+    """Returns a model with what to import of it, and the settings, of a command that makes no file.
+
+    Args:
+        model: The model.
+        values: The command's parameters, of which the settings are taken.
+    """
+    selection, options = from_data(to_settings(values))
+    return Source(model, **selection), options
 
 
 def utf8(stream: TextIO) -> TextIO:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from types import TracebackType
 
+import click
+
 from tfconvert.cli.streams import can_redraw, say
+from tfconvert.settings.options import Options
+from tfconvert.settings.targets import LiteRT
 
 _ERASE = "\r\033[K"
 
@@ -54,3 +59,26 @@ def _width() -> int:
         return (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
     except (OSError, ValueError):
         return 79
+
+
+def with_progress(options: Options, *, quiet: bool) -> Options:
+    """Returns settings by which a calibration shows how far it is, if there is one, and a terminal.
+
+    Args:
+        options: The settings.
+        quiet: Whether nothing is shown.
+    """
+    quantize = options.quantize
+    if not isinstance(options.target, LiteRT) or quantize is None or quiet or not can_redraw(sys.stderr):
+        return options
+    quantize = replace(quantize, progress=_show_calibration)
+    return replace(options, target=replace(options.target, quantize=quantize))
+
+
+def _show_calibration(done: int, total: int | None) -> None:
+    """Shows on a line of its own how many samples have been run; the line is removed after the last."""
+    if done == total:
+        click.echo(_ERASE, nl=False, err=True)
+    else:
+        of = "" if total is None else f" of {total}"
+        click.echo(f"{_ERASE}tfconvert: calibrate, {done}{of} samples", nl=False, err=True)

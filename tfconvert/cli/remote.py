@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tfconvert.batch.places import is_url
-from tfconvert.batch.settings import to_travel
 from tfconvert.cli.cache import copy_file
 from tfconvert.cli.server_options import ServerAddress
 from tfconvert.client.client import Client, Job
@@ -19,6 +19,7 @@ from tfconvert.exporters.output_file import Parts, places_of, write_whole
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.settings.data import to_data
 from tfconvert.settings.options import Options
 
 OnStage = Callable[[str], None]
@@ -43,8 +44,8 @@ def convert(
         write: Writes the files of the result, of which it is also given the size of the result's own.
     """
     # The server decides by itself whether to keep graphs.
-    settings = to_travel(source, options._replace(keep_graphs=False))
-    form = Form(options.target, options.mlir_artifact)
+    settings = to_data(source, replace(options, keep_graphs=False))
+    form = Form.of(options.target)
     with Client(server.url, server.token) as client, tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
         on_stage("send")
         model = source.name

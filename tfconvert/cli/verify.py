@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.cli.options import CONTEXT, SOURCE_SETTINGS, limits_option, show, source_options, to_source
-from tfconvert.cli.verify_options import limit_options
+from tfconvert.cli.options import CONTEXT, options_of, show, to_source
 from tfconvert.schema.diagnostics import ConversionError, printable
-from tfconvert.schema.limits import Limits, limited
+from tfconvert.schema.limits import limited
+from tfconvert.settings.options import Options
+from tfconvert.settings.selection import Selection
+from tfconvert.settings.verify_options import Verify
 
 if TYPE_CHECKING:
     from tfconvert.converter.validation.result_check import Verification
@@ -40,24 +43,14 @@ Examples:
     multiple=True,
     help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones that suit it.",
 )
-@limit_options
+@options_of(Verify, "min_snr", "min_agreement")
 @click.option(
     "--compare-layers", is_flag=True, help="Find the first operator whose result differs; quantized: list the layers."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-@source_options
-@limits_option
-def verify(
-    file: str,
-    model: str,
-    data: tuple[str, ...],
-    min_snr: float | None,
-    min_agreement: float | None,
-    compare_layers: bool,
-    as_json: bool,
-    limits: Limits,
-    **settings: Any,
-) -> None:
+@options_of(Selection)
+@options_of(Options, "limits")
+def verify(file: str, model: str, data: tuple[str, ...], compare_layers: bool, as_json: bool, **settings: Any) -> None:
     """Compare a .tflite FILE with the TensorFlow model that it was made of.
 
     The file runs in LiteRT, the model in this package's reference executor; TensorFlow is not needed. Signatures,
@@ -70,16 +63,10 @@ def verify(
     from tfconvert.tools.against import check
 
     try:
-        source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-        with limited(limits):
-            found = check(
-                source,
-                file,
-                list(data) or None,
-                compare_layers=compare_layers,
-                min_snr=min_snr,
-                min_agreement=min_agreement,
-            )
+        source, options = to_source(model, settings)
+        wanted = replace(options.verify or Verify(), data=list(data) or None, compare_layers=compare_layers)
+        with limited(options.limits):
+            found = check(source, file, wanted)
     except ConversionError as problem:
         if as_json:
             _print_json(problem.to_dict())

@@ -25,7 +25,7 @@ from tfconvert.client.protocol import (
     to_error,
     to_info,
 )
-from tfconvert.client.settings import to_data
+from tfconvert.client.settings import to_request
 from tfconvert.converter.targets.output_form import form_of
 from tfconvert.exporters.output_file import check_single, is_c_source, places_of, whole_file
 from tfconvert.schema.diagnostics import error
@@ -109,7 +109,7 @@ class AsyncClient:
         """
         if (model is None) == (not place):
             raise error("wrong-option", "name either a model to upload, or the place of one that the server can read")
-        data, samples = to_data(settings)
+        data, samples = to_request(settings)
         # A form's fields are files without a name: httpx would send a form without files in another encoding.
         form: dict[str, tuple[str | None, Any]] = {"options": (None, json.dumps(data))}
         if place:

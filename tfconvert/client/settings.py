@@ -4,52 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tfconvert.batch.settings import check_settings
-from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.limits import Limits
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.schema.diagnostics import error
+from tfconvert.settings.data import check_data, plain, target_data
 from tfconvert.settings.quantization import Quantize
-from tfconvert.settings.verify_options import Verify
-
-# Fields of `Quantize` that aren't data: samples are sent as files, and progress is shown by the server's stages.
-_BESIDE = ("samples", "progress")
+from tfconvert.settings.targets import LiteRT
 
 
-def to_data(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str | os.PathLike[str], ...]]:
-    """Returns keywords of `tfconvert.convert` as data, and the files of samples."""
+def to_request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str | os.PathLike[str], ...]]:
+    """Returns the data that is sent for settings, and the files of samples.
+
+    Args:
+        settings: Keywords of `tfconvert.convert`, or names that settings have in data.
+
+    Raises:
+        ConversionError: One can't be sent to a server.
+    """
     given = {name: value for name, value in settings.items() if value is not None}
+    target = given.pop("target", LiteRT())
+    if isinstance(target, LiteRT) and target.quantize is not None:
+        given.setdefault("quantize", target.quantize)
+        target = replace(target, quantize=None)
+    given |= {"target": target} if isinstance(target, str) else target_data(target)
     samples: tuple[str | os.PathLike[str], ...] = ()
     quantize = given.get("quantize")
     if isinstance(quantize, Quantize):
         samples = _samples(quantize.samples)
-        given["quantize"] = {"mode": quantize.mode, **_record(quantize, Quantize(quantize.mode), _BESIDE)}
+        given["quantize"] = replace(quantize, samples=None)
     elif isinstance(quantize, Mapping) and "samples" in quantize:
         samples = _samples(quantize["samples"])
         given["quantize"] = {name: value for name, value in quantize.items() if name != "samples"}
-    if isinstance(given.get("verify"), Verify):
-        given["verify"] = _record(given["verify"], Verify(), ()) or True
-    if isinstance(given.get("limits"), Limits):
-        given["limits"] = given["limits"]._asdict()
-    if isinstance(given.get("iree"), IreeOptions):
-        iree: IreeOptions = given["iree"]
-        given["iree"] = {name: value for name, value in iree._asdict().items() if value != iree._field_defaults[name]}
     if isinstance(given.get("signatures"), str):
         given["signatures"] = [given["signatures"]]
     if "metadata" in given:
         given["metadata"] = _metadata(given["metadata"])
-    data = {name: _plain(value, name) for name, value in given.items()}
-    check_settings(data, allow_paths=False)
+    data = {name: plain(value, name) for name, value in given.items()}
+    check_data(data, allow_paths=False)
     return data, samples
-
-
-def _record(value: Quantize | Verify, default: Quantize | Verify, beside: Sequence[str]) -> dict[str, Any]:
-    """Returns the fields that don't have their defaults."""
-    names = [field.name for field in fields(value) if field.name not in beside]
-    return {name: getattr(value, name) for name in names if getattr(value, name) != getattr(default, name)}
 
 
 def _samples(samples: Any) -> tuple[str | os.PathLike[str], ...]:
@@ -85,24 +79,3 @@ def _with_labels(value: Any) -> Any:
         return {**value, "labels": Path(labels).read_text("utf-8").splitlines()}
     except (OSError, UnicodeDecodeError) as problem:
         raise error("bad-metadata", f"can't read the labels in {os.fspath(labels)}: {problem}") from None
-
-
-def _plain(value: Any, name: str) -> Any:
-    """Returns a value as JSON has it."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each, name) for key, each in value.items()}
-    if isinstance(value, Sequence):
-        return [_plain(each, name) for each in value]
-    raise _not_data(value, name)
-
-
-def _not_data(value: object, name: str) -> ConversionError:
-    return error(
-        "wrong-option",
-        f"{name}: a {type(value).__name__} can't be sent to a server",
-        hint="convert on this machine, without a server",
-    )

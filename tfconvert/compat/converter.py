@@ -20,6 +20,7 @@ from tfconvert.report.report import Report
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.targets import LiteRT
 
 
 class Converter(Settable):
@@ -86,8 +87,8 @@ class Converter(Settable):
         if setting is not None:
             arguments["quantize"] = setting
         selection = {"order": "official", **self._arguments}
-        options = Options(**arguments, names="official", origin=origin(values, self._made))
-        model = convert_source(Source(self.model(values), **selection), options)
+        target = LiteRT(**arguments, names="official", origin=origin(values, self._made))
+        model = convert_source(Source(self.model(values), **selection), Options(target=target))
         content = bytes(model)
         report = model.report
         backends = names(

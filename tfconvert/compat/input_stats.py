@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 NAME = "quantized_input_stats"
 
-# The least and the greatest number of each type that inputs may have.
+# The minimum and maximum of each type that inputs may have.
 _LIMITS = {"uint8": (0, 255), "int8": (-128, 127)}
 
 _INSTEAD = "set representative_dataset: its samples tell the ranges"
@@ -64,7 +65,7 @@ def ranged(source: Source, stats: Mapping[str, tuple[float, float]], kind: str) 
     with temporary_model(source.name, "TF_GRAPH_DEF") as folder:
         path = Path(folder, "graph.pb")
         path.write_bytes(graph.SerializeToString())
-        return source._replace(model=path, temporary=folder)
+        return replace(source, model=path, temporary=folder)
 
 
 def _fake_quantized(graph: pb.GraphDef, stats: Mapping[str, tuple[float, float]], kind: str) -> pb.GraphDef:

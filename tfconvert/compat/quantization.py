@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.compat.row import Mapped, Values, refusal
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
-from tfconvert.settings.quantization import Quantize
-from tfconvert.settings.quantization_choices import NOT_DENSE, Accumulation, Bias, Io, Mode, PerChannel
+from tfconvert.settings.quantization import NOT_DENSE, Accumulation, Bias, Io, Mode, PerChannel, Quantize
 
 BUILTINS = "TFLITE_BUILTINS"
 FLEX = "SELECT_TF_OPS"

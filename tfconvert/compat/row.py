@@ -15,10 +15,10 @@ Values = Mapping[str, Any]
 
 
 class Mapped(NamedTuple):
-    """The meaning of attributes for `convert`.
+    """The meaning of attributes.
 
     Attributes:
-        arguments: Arguments of `convert`.
+        arguments: Settings of LiteRT.
         notes: What else the user should know.
     """
 
@@ -32,10 +32,10 @@ class Row(NamedTuple):
     Attributes:
         name: Its name.
         default: Its value unless the user sets another; the official converter's.
-        effect: Whether it maps to arguments of `convert`, has no effect (a note says so if it was set), or is refused.
+        effect: Whether it maps to settings of LiteRT, has no effect (a note says so if it was set), or is refused.
         text: What it does here, or why it does nothing.
         hint: What to do instead, if it is refused.
-        maps: Turns attributes into arguments. Rows that belong together have the same function.
+        maps: Turns attributes into settings. Rows that belong together have the same function.
     """
 
     name: str

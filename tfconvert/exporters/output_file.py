@@ -62,7 +62,7 @@ def check_single(endings: Iterable[str]) -> None:
         raise error(
             "wrong-option",
             f"the result is more than one file ({beside} beside it), which need a path",
-            hint="save it to a path; or choose other places of weights and state (mlir_weights, mlir_state), "
+            hint="save it to a path; or choose other places of weights and state (--mlir-weights, --mlir-state), "
             "embed the weights (--iree-embed-weights), and keep no text",
         )
 

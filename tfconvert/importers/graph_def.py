@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
+from tfconvert.importers.graph.adjustments import adjusted
 from tfconvert.importers.graph.attributes import shape_of
 from tfconvert.importers.graph.entry_points import (
     PLACEHOLDERS,
@@ -23,58 +24,36 @@ from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import as_graph, import_callees
 from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
-from tfconvert.importers.graph.protos import parse_proto
+from tfconvert.importers.graph.protos import parse_proto, read_op_defs
 from tfconvert.importers.graph.reachability import needed_nodes, unused_nodes
 from tfconvert.importers.graph.variables import check_values
-from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.files import read_file
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import WHOLE, Selection
 
 _WITH_DEFAULT = "PlaceholderWithDefault"
 _WANTED = "give a frozen graph (.pb, .pbtxt) or a SavedModel folder"
 
 
 def import_graph_def(
-    path: str | os.PathLike[str],
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    *,
-    wishes: Wishes = AS_WRITTEN,
-    is_raw: bool = False,
-    functional: bool = False,
+    path: str | os.PathLike[str], selection: Selection = WHOLE, *, functional: bool = False
 ) -> ModuleOp:
     """Returns the module of a frozen graph: one public function `main`.
 
     Args:
         path: A GraphDef, binary or text.
-        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach. A
-            placeholder with a default is only fed if it is named.
-        outputs: Tensors to fetch; the nodes that nothing uses by default.
-        input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
-        wishes: What else the user wants of inputs and outputs.
-        is_raw: Whether to import the graph as it is, legacy ops and variables without values included.
+        selection: The part to import: inputs are by default the placeholders that the outputs reach, but those with a
+            default only if they are named; outputs are by default the nodes that nothing uses.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
-    return import_graph(
-        read_graph_def(path), inputs, outputs, input_shapes, wishes=wishes, is_raw=is_raw, functional=functional
-    )
+    return import_graph(read_graph_def(path), selection, functional=functional)
 
 
-def import_graph(
-    graph: pb.GraphDef,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    *,
-    wishes: Wishes = AS_WRITTEN,
-    is_raw: bool = False,
-    functional: bool = False,
-) -> ModuleOp:
+def import_graph(graph: pb.GraphDef, selection: Selection = WHOLE, *, functional: bool = False) -> ModuleOp:
     """Returns the module of a frozen graph in memory, which is not changed; see `import_graph_def`.
 
     Raises:
@@ -84,21 +63,20 @@ def import_graph(
         raise error("not-a-graph-def", "the GraphDef holds no nodes", hint=_WANTED)
     check_versions(graph.versions)
     nodes: Mapping[str, pb.NodeDef] = {node.name: node for node in graph.node}
+    inputs, outputs, is_raw = selection.inputs, selection.outputs, selection.is_raw
     function = as_graph(nodes)
     if function is not None:
         nodes = function.nodes
         inputs = function.inputs if inputs is None else inputs
         outputs = function.outputs if outputs is None and function.outputs else outputs
-    is_raw = is_raw or wishes.is_raw
-    context = ImportContext(
-        OpRegistry(wishes.op_defs), FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional
-    )
-    if wishes.is_raw and outputs is None:
+    registry = OpRegistry(read_op_defs(selection.op_defs))
+    context = ImportContext(registry, FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional)
+    if is_raw and outputs is None:
         entry = _whole_entry(nodes, context, inputs)
     else:
         output_names = list(outputs) if outputs is not None else _sinks(nodes, context)
-        entry = named_entry(nodes, context, inputs, output_names, input_shapes)
-    functions = import_entries(nodes, context, fitted([entry], wishes))
+        entry = named_entry(nodes, context, inputs, output_names, selection.input_shapes)
+    functions = import_entries(nodes, context, adjusted([entry], selection))
     if not is_raw:
         check_values(functions)
     module = ModuleOp.of([*functions, *import_callees(context)])
@@ -127,8 +105,6 @@ def named_entry(
     """
     if not outputs:
         raise error("no-outputs", "the graph has no node that could be an output", hint="name one with outputs=[...]")
-    if not isinstance(input_shapes, Mapping | None):
-        raise error("wrong-option", f"input_shapes can't be {input_shapes!r}", hint="give a mapping by input name")
     shapes = dict(input_shapes or {})
     names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
     # A placeholder with a given shape is fed.

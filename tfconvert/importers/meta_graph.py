@@ -9,6 +9,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from tfconvert.importers.containment import Folder
+from tfconvert.importers.graph.adjustments import adjusted
 from tfconvert.importers.graph.entry_points import (
     PLACEHOLDERS,
     EntryPoint,
@@ -20,10 +21,9 @@ from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
-from tfconvert.importers.graph.protos import parse_proto
+from tfconvert.importers.graph.protos import parse_proto, read_op_defs
 from tfconvert.importers.graph.reachability import dependent_nodes, unused_nodes
 from tfconvert.importers.graph.variables import check_values, import_table_initializers, import_variables
-from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.importers.graph_def import named_entry, output_types
 from tfconvert.importers.saved_model import signature_entries
 from tfconvert.schema.diagnostics import error
@@ -32,6 +32,7 @@ from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.files import is_file, is_folder, read_file
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import WHOLE, Selection
 
 _SUFFIX = ".meta"
 # The file in which TensorFlow records a folder's newest checkpoint.
@@ -106,45 +107,37 @@ def _index(prefix: Path) -> Path:
 
 
 def import_meta_graph(
-    path: str | os.PathLike[str],
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    signatures: Sequence[str] | None = None,
-    wishes: Wishes = AS_WRITTEN,
-    *,
-    functional: bool = False,
+    path: str | os.PathLike[str], selection: Selection = WHOLE, *, functional: bool = False
 ) -> ModuleOp:
     """Returns the module of a MetaGraph and the checkpoint beside it.
 
     Args:
         path: The `.meta` file, binary or text. The checkpoint has the same name with other endings, or is the one that
             the folder's `checkpoint` file names.
-        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach.
-        outputs: Tensors to fetch; by default the only node that has no users and that an input reaches.
-        input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
-        signatures: The signatures to export; by default every one, if there are some and no tensors are named.
-        wishes: What else the user wants of inputs and outputs.
+        selection: The part to import: signatures are by default every one, if there are some and no tensors are named;
+            inputs are by default the placeholders that the outputs reach, and outputs the only node that has no users
+            and that an input reaches.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
     file = Path(path)
-    folder = Folder(file.parent, wishes.follow_links)
+    folder = Folder(file.parent, selection.follow_links)
     meta_graph = _read(file)
     graph = meta_graph.graph_def
     check_versions(graph.versions)
     nodes = {node.name: node for node in graph.node}
-    registry = OpRegistry((*wishes.op_defs, *meta_graph.meta_info_def.stripped_op_list.op))
+    registry = OpRegistry((*read_op_defs(selection.op_defs), *meta_graph.meta_info_def.stripped_op_list.op))
     context = ImportContext(registry, FunctionLibrary(graph.library), is_functional=functional)
     entries: list[EntryPoint]
-    if signatures is not None or (meta_graph.signature_def and inputs is None and outputs is None):
-        entries = signature_entries(meta_graph, nodes, signatures, input_shapes, wishes)
+    inputs, outputs = selection.inputs, selection.outputs
+    if selection.signatures is not None or (meta_graph.signature_def and inputs is None and outputs is None):
+        entries = signature_entries(meta_graph, nodes, selection)
     else:
         names = list(outputs) if outputs is not None else [_result(meta_graph, nodes, context, inputs)]
-        entries = fitted([named_entry(nodes, context, inputs, names, input_shapes)], wishes)
+        entries = adjusted([named_entry(nodes, context, inputs, names, selection.input_shapes)], selection)
     functions = import_entries(nodes, context, entries)
     initializers = import_table_initializers(folder, meta_graph, nodes, context, functions)
     called = import_callees(context)
-    prefix = checkpoint_of(file, follow_links=wishes.follow_links)
+    prefix = checkpoint_of(file, follow_links=selection.follow_links)
     if prefix is None:
         check_values(functions)
     variables = import_variables(prefix, folder, meta_graph, nodes, functions) if prefix is not None else []

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from tfconvert.importers.containment import Folder
+from tfconvert.importers.graph.adjustments import adjusted
 from tfconvert.importers.graph.attributes import shape_of
 from tfconvert.importers.graph.debug_info import load_debug_info, no_source
 from tfconvert.importers.graph.entry_points import (
@@ -33,10 +35,9 @@ from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
 from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
-from tfconvert.importers.graph.protos import parse_proto
-from tfconvert.importers.graph.signature_order import call_order, output_names
+from tfconvert.importers.graph.protos import parse_proto, read_op_defs
+from tfconvert.importers.graph.signature_order import ORDERINGS, Ordering, call_order, output_names
 from tfconvert.importers.graph.variables import INITIALIZER, import_table_initializers, import_variables
-from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types
@@ -44,6 +45,7 @@ from tfconvert.schema.files import is_file, is_folder
 from tfconvert.schema.ir.attributes import UnitAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import WHOLE, Selection
 
 FILES = ("saved_model.pb", "saved_model.pbtxt")
 """The files of a SavedModel's graph, binary and as text."""
@@ -141,60 +143,40 @@ def signatures_of(
 
 
 def import_saved_model(
-    path: str | os.PathLike[str],
-    signatures: Sequence[str] | None = None,
-    tags: Sequence[str] | None = None,
-    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    wishes: Wishes = AS_WRITTEN,
-    *,
-    functional: bool = False,
+    path: str | os.PathLike[str], selection: Selection = WHOLE, *, functional: bool = False
 ) -> ModuleOp:
     """Returns the module of a SavedModel: one public function a signature, equal signatures sharing one.
 
     Args:
         path: The SavedModel's folder.
-        signatures: The signatures to export, every one by default.
-        tags: The tags of the MetaGraph; `serve` by default, or the only MetaGraph there is.
-        input_shapes: Shapes of inputs by name, for every signature that has the input.
-        wishes: What else the user wants of inputs and outputs.
+        selection: The part to import: the tags are those of the MetaGraph, by default `serve`, or the only MetaGraph's;
+            shapes are for every signature that has the input.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
-    folder = Folder(Path(path), wishes.follow_links)
-    return import_message(
-        _read(folder), Files.of(folder), signatures, tags, input_shapes, wishes, functional=functional
-    )
+    folder = Folder(Path(path), selection.follow_links)
+    return import_message(_read(folder), Files.of(folder), selection, functional=functional)
 
 
 def import_message(
-    saved_model: pb.SavedModel,
-    files: Files,
-    signatures: Sequence[str] | None = None,
-    tags: Sequence[str] | None = None,
-    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    wishes: Wishes = AS_WRITTEN,
-    *,
-    functional: bool = False,
+    saved_model: pb.SavedModel, files: Files, selection: Selection, *, functional: bool = False
 ) -> ModuleOp:
     """Returns the module of a SavedModel's message, which is not changed; see `import_saved_model`.
 
     Args:
         saved_model: The message.
         files: The files beside it.
-        signatures: The signatures to export.
-        tags: The tags of the MetaGraph.
-        input_shapes: Shapes of inputs by name.
-        wishes: What else the user wants of inputs and outputs.
+        selection: The part to import.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
-    meta_graph = _meta_graph(saved_model, tags)
+    meta_graph = _meta_graph(saved_model, selection.tags)
     graph = meta_graph.graph_def
     nodes = {node.name: node for node in graph.node}
     check_versions(graph.versions)
-    registry = OpRegistry((*wishes.op_defs, *meta_graph.meta_info_def.stripped_op_list.op))
-    if not wishes.results and any(len(each.outputs) > 1 for each in meta_graph.signature_def.values()):
+    registry = OpRegistry((*read_op_defs(selection.op_defs), *meta_graph.meta_info_def.stripped_op_list.op))
+    if not selection.results and any(len(each.outputs) > 1 for each in meta_graph.signature_def.values()):
         names = output_names(files.folder, meta_graph)
-        wishes = wishes._replace(results=dict.fromkeys(meta_graph.signature_def, names) if names else {})
-    entries = signature_entries(meta_graph, nodes, signatures, input_shapes, wishes)
+        selection = replace(selection, results=dict.fromkeys(meta_graph.signature_def, names) if names else {})
+    entries = signature_entries(meta_graph, nodes, selection)
     source_of = no_source if files.folder is None else load_debug_info(files.folder)
     context = ImportContext(registry, FunctionLibrary(graph.library), source_of, is_functional=functional)
     functions = import_entries(nodes, context, entries)
@@ -244,11 +226,7 @@ def _meta_graph(saved_model: pb.SavedModel, tags: Sequence[str] | None) -> pb.Me
 
 
 def signature_entries(
-    meta_graph: pb.MetaGraphDef,
-    nodes: Mapping[str, pb.NodeDef],
-    wanted: Sequence[str] | None,
-    input_shapes: Mapping[str, Sequence[int | None]] | None,
-    wishes: Wishes = AS_WRITTEN,
+    meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef], selection: Selection
 ) -> list[EntryPoint]:
     """Returns an entry point for each chosen signature; equal ones become one with several exported names.
 
@@ -257,14 +235,13 @@ def signature_entries(
     Args:
         meta_graph: The MetaGraph.
         nodes: Its nodes by name.
-        wanted: The signatures, every one by default.
-        input_shapes: Shapes of inputs by name, for every signature that has the input.
-        wishes: What else the user wants of inputs and outputs.
+        selection: The part to import.
 
     Raises:
         ConversionError: There is no such signature or input, or a signature is damaged.
     """
-    input_shapes = input_shapes or {}
+    wanted, input_shapes = selection.signatures, selection.input_shapes or {}
+    order = ORDERINGS[selection.order]
     there = [key for key in sorted(meta_graph.signature_def) if key not in (INITIALIZER, _TRAIN_OP)]
     keys = there if wanted is None else list(dict.fromkeys(wanted))
     for key in keys:
@@ -286,8 +263,8 @@ def signature_entries(
     used: set[str] = set()
     for key in keys:
         entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
-        _sort(entry, nodes, library, wishes)
-        entry = _labelled(entry, wishes)
+        _sort(entry, nodes, library, selection)
+        entry = _labelled(entry, order, selection)
         meaning = _meaning(entry, nodes, library)
         same = by_meaning.setdefault(meaning, entry)
         own = tensors.setdefault(same.symbol, {})
@@ -300,8 +277,8 @@ def signature_entries(
             # A signature that is called without a name has the labels of its own tensors.
             by_meaning[meaning] = entry._replace(symbol=same.symbol, exported_names=same.exported_names)
     entries = list(by_meaning.values())
-    if wishes.inputs is not None or wishes.outputs is not None:
-        cuts = Cuts(wishes.inputs, wishes.outputs, input_shapes, wishes.batch)
+    if selection.inputs is not None or selection.outputs is not None:
+        cuts = Cuts(selection.inputs, selection.outputs, input_shapes, selection.batch)
         used |= {key for key in input_shapes if cut_name(key) in cuts.pinned}
         entries = with_cuts(entries, nodes, tensors, cuts)
     if unknown := sorted(input_shapes.keys() - used):
@@ -311,12 +288,12 @@ def signature_entries(
             f"no chosen signature has an input {', '.join(unknown)}",
             hint=f"the inputs are: {', '.join(known)}",
         )
-    return fitted(entries if wanted is not None else [_named_once(each, wishes) for each in entries], wishes)
+    return adjusted(entries if wanted is not None else [_named_once(each, order) for each in entries], selection)
 
 
-def _named_once(entry: EntryPoint, wishes: Wishes) -> EntryPoint:
+def _named_once(entry: EntryPoint, order: Ordering) -> EntryPoint:
     """Returns an entry point without the names that say nothing more than `serving_default`, if it has that."""
-    names, second = entry.exported_names, wishes.second_names
+    names, second = entry.exported_names, order.second_names
     others = [name for name in names if name != _DEFAULT and (second is None or name in second)]
     if _DEFAULT not in names or not others:
         return entry
@@ -364,12 +341,13 @@ def _tensor_name(key: str, name: str, info: pb.TensorInfo) -> str:
 
 
 def _sort(
-    entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef], wishes: Wishes
+    entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef], selection: Selection
 ) -> None:
     """Returns an entry point, sorted by the names of inputs and outputs, in the requested order."""
-    if wishes.sort_key is not None:
-        entry.inputs.sort(key=wishes.sort_key)
-        entry.outputs.sort(key=wishes.sort_key)
+    sort_key = ORDERINGS[selection.order].sort_key
+    if sort_key is not None:
+        entry.inputs.sort(key=sort_key)
+        entry.outputs.sort(key=sort_key)
         return
     called = {output.tensor.node for output in entry.outputs}
     order = call_order(nodes.get(next(iter(called))), library) if len(called) == 1 else None
@@ -377,17 +355,18 @@ def _sort(
         last = len(order.arguments)
         entry.inputs.sort(key=lambda each: order.arguments.get(each.tensor.node, last))
         entry.outputs.sort(key=lambda each: order.results.get(each.tensor.position, each.tensor.position))
-    told = {name: index for index, name in enumerate(wishes.results.get(entry.symbol, ()))}
+    results = selection.tensors if selection.order == "flattened" else selection.results
+    told = {name: index for index, name in enumerate(results.get(entry.symbol, ()))}
     entry.outputs.sort(key=lambda each: told.get(each.name, len(told)))
 
 
-def _labelled(entry: EntryPoint, wishes: Wishes) -> EntryPoint:
+def _labelled(entry: EntryPoint, order: Ordering, selection: Selection) -> EntryPoint:
     """Returns an entry point with the labels of its tensors."""
-    own = wishes.tensors.get(entry.symbol)
+    own = selection.tensors.get(entry.symbol) if selection.order == "flattened" else None
     return entry._replace(
-        inputs=[each._replace(label=each.name if own is not None else wishes.label(each)) for each in entry.inputs],
+        inputs=[each._replace(label=each.name if own is not None else order.label(each)) for each in entry.inputs],
         outputs=[
-            each._replace(label=wishes.label(each) if own is None else own.get(each.name, "")) for each in entry.outputs
+            each._replace(label=order.label(each) if own is None else own.get(each.name, "")) for each in entry.outputs
         ],
     )
 

@@ -3,60 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.files import is_file
+from tfconvert.settings.selection import Selection
 
 if TYPE_CHECKING:
     from tfconvert.importers.temporary_model import TemporaryModel
     from tfconvert.schema.ir.builtin import ModuleOp
 
 
-class Source(NamedTuple):
-    """A model, and the part to import.
+@dataclass(frozen=True, slots=True)
+class Source(Selection):
+    """A model, and the part of it to import.
 
     Attributes:
         model: A SavedModel folder, a file (GraphDef, MetaGraph, MLIR text, `.tflite`, Keras), a SavedModel or GraphDef
             message, TensorFlow's own or this package's, or a Keras model or TensorFlow functions (see `on_disk`).
-        signatures: SavedModels: the signatures to import, every one by default.
-        tags: SavedModels: the tags of the graph to import, `serve` by default.
-        inputs: The tensors to feed (`x` or `x:0`), in the result's order; what lies before them is cut off.
-        outputs: The tensors to fetch, in the result's order; what lies behind them is cut off.
-        input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
-        checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
-            endings.
-        asset_root: MLIR text: the folder below which it may name files; it may name none by default.
         temporary: The model, if it is a temporary copy of another; `on_disk` sets it, unless the caller has one.
-        rename: New names of inputs and outputs.
-        batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
-        order: SavedModels: how a signature's inputs and outputs are ordered: `written`, as the function's arguments
-            and results, `flattened`, which is the same but has the results of a dictionary by key, or `official` or
-            `official-v1`, as TensorFlow's own converters order them.
-        follow_links: Whether links may lead out of the model's folder; they may not by default.
-        op_defs: A file with definitions of custom ops (an OpList, as text or binary), or such a message: what a
-            GraphDef doesn't say itself.
-        is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
     """
 
     model: object
-    signatures: Sequence[str] | None = None
-    tags: Sequence[str] | None = None
-    inputs: Sequence[str] | None = None
-    outputs: Sequence[str] | None = None
-    input_shapes: Mapping[str, Sequence[int | None]] | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    asset_root: str | os.PathLike[str] | None = None
-    temporary: TemporaryModel | None = None
-    rename: Mapping[str, str] | None = None
-    batch: int | None = None
-    order: str = "written"
-    follow_links: bool = False
-    op_defs: object = None
-    is_raw: bool = False
+    temporary: TemporaryModel | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.temporary is not None:
+            object.__setattr__(self, "results", self.temporary.results)
+            object.__setattr__(self, "tensors", self.temporary.tensors)
 
     @property
     def name(self) -> str:
@@ -76,15 +54,20 @@ class Source(NamedTuple):
         """The kind of a model that was saved for the conversion, see `TemporaryModel`; empty for others."""
         return "" if self.temporary is None else self.temporary.kind
 
-    @property
-    def results(self) -> Mapping[str, Sequence[str]]:
-        """Names of outputs by signature, in the order of the function's results, as far as a model in memory tells."""
-        return self.temporary.results if self.temporary is not None else {}
+    def selecting(self, **given: Any) -> Source:
+        """Returns the same model with other parts to import.
 
-    @property
-    def tensors(self) -> Mapping[str, Mapping[str, str]]:
-        """What the own graph of a function in memory calls its outputs, by signature and name, in the graph's order."""
-        return self.temporary.tensors if self.temporary is not None else {}
+        Args:
+            given: Fields and their values; `None` for those that are not given.
+
+        Raises:
+            ConversionError: One has a value already (`wrong-option`).
+        """
+        given = {name: value for name, value in given.items() if value is not None}
+        for name in given:
+            if getattr(self, name) is not None:
+                raise error("wrong-option", f"{name} is given twice", hint="leave it out here, or in the Source")
+        return replace(self, **given) if given else self
 
     def on_disk(self) -> Source:
         """Returns the source of what can be imported: this one, or that of a temporary SavedModel of its model.
@@ -97,7 +80,7 @@ class Source(NamedTuple):
         saved = open_model.save_if_needed(self.model)
         if saved is None:
             return self
-        return self._replace(model=saved, temporary=saved, signatures=self.signatures or saved.signatures)
+        return replace(self, model=saved, temporary=saved, signatures=self.signatures or saved.signatures)
 
     def files(self) -> list[Path]:
         """Returns the files that an import may read; none for a model in memory."""

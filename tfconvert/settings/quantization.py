@@ -2,103 +2,139 @@
 
 from __future__ import annotations
 
-import math
 import os
-import reprlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from typing import Any, Literal, get_args
 
 from tfconvert.schema.diagnostics import error
-from tfconvert.settings.quantization_choices import (
-    NOT_DENSE,
-    Accumulation,
-    Bias,
-    Io,
-    Mode,
-    PerChannel,
-    Ranges,
-    RecurrentState,
-    VariableType,
-)
+from tfconvert.settings.setting import check_fields, documented, is_path, setting, shown
+
+Mode = Literal["dynamic", "float16", "int8", "int16", "weights"]
+Io = Literal["float32", "int8", "uint8", "int16"]
+Ranges = Literal["minmax", "mse", "percentile"]
+Bias = Literal["int32", "int64"]
+Accumulation = Literal["float32", "float16"]
+RecurrentState = Literal["reset", "kept"]
+VariableType = Literal["auto", "float32", "integers"]
+PerChannel = bool | Literal["not-dense"]
+
+NOT_DENSE: PerChannel = "not-dense"
+"""A scale for each channel of all weights but those of fully connected layers."""
 
 Sample = Mapping[str, Any] | Sequence[Any]
 """One run's inputs: arrays by input name, or in the signature's order."""
 
 Samples = Iterable[Sample] | Mapping[str, Iterable[Sample]] | Callable[[], Iterable[Sample]]
-"""Samples of the only signature, those of several by signature, or a function that returns either anew."""
+"""Samples of the only signature, those of several by signature, or a function that returns either again."""
 
-_CHOICES: Mapping[str, Any] = {
-    "mode": Mode,
-    "ranges": Ranges,
-    "variables": VariableType,
-    "accumulation": Accumulation,
-    "recurrent_state": RecurrentState,
-}
+_PATHS = {"type": "array", "items": {"type": "string"}}
 
 WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
 """The modes that change how constants are stored, and need no samples."""
 
 
+@documented
 @dataclass(frozen=True, slots=True)
 class Quantize:
-    """How to quantize a model after training, or one that was trained for it.
+    """How to quantize a model after training, or one that was trained for it."""
 
-    Attributes:
-        mode: `dynamic`: weights as 8-bit integers, which the runtime multiplies with integers where it can; `float16`:
-            constants as 16-bit floats; `weights`: weights as integers that are turned to floats when the model is
-            loaded or run; `int8`: integers throughout; `int16`: 8-bit weights and 16-bit activations.
-        weights: Bits of weights, 8 or 4; with 4, those that gain by it (matrices and embedding tables).
-        samples: Typical inputs, for the modes `int8` and `int16`; or paths of `.npz` files (arrays by input name, the
-            first axis counts the samples), of `.npy` files, or of folders of them.
-        calibration: Path of a file that keeps the ranges that the samples gave: it is read if it is there, and written
-            if samples are given.
-        io: Element type of float inputs and outputs; or a pair, first that of inputs, then that of outputs.
-        per_channel: Whether weights have a scale for each output channel; else one in all. `not-dense`: they have, but
-            for those of fully connected layers.
-        exclude: Patterns of names of nodes or operators (`*/logits`, `SOFTMAX`) that stay float.
-        strict: Whether an op that would stay float is an error; excluded ones may.
-        ranges: How a tensor's range follows from what it was in the samples: all of it, the range with the least
-            squared error, or all but the outermost 0.01 %.
-        hybrid_only: Whether, in the mode `dynamic`, all filters are used as integers that can be, faster or not:
-            without operators that turn some to floats, which some devices don't have.
-        variables: In the modes `int8` and `int16`, what variables hold that keep state from one run to the next:
-            `integers`, `float32`, or `auto`: integers where they are only moved, as in ring buffers, or `strict` is
-            set, and floats where a variable is computed from itself, as a sum is.
-        recurrent_state: Whether the operators of LSTMs and simple RNNs begin each run with zeros, as in TensorFlow, or
-            with what the run before has left (`kept`), as in the official converter's files, until the app calls
-            `reset_all_variables`. The latter needs no copies of zeros, which compilers for NPUs leave to the processor.
-        bias: Type of biases and of the sums of products. `None`: `int64` in the mode `int16`, else `int32`. The mode
-            `int16` takes either: with `int32`, as CMSIS-NN has it, sums of very many products may overflow.
-        accumulation: In the mode `float16`, in which floats XNNPACK may sum up products on processors that compute with
-            16 bits; 16-bit sums are faster, and less precise.
-        trained_only: Whether only that becomes integers which the model fake-quantizes itself, without samples; a model
-            without fake quantization stays float, and so do inputs and outputs that aren't fake-quantized.
-        default_range: The least and the greatest number of values whose ranges nothing tells, neither samples nor
-            training. Results are wrong then; it serves to measure speed and size.
-        float_ends: Whether inputs and outputs stay floats where the operators at them compute with floats, whatever
-            `io` says.
-        progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
-    """
-
-    mode: Mode
-    weights: int = 8
-    samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None
-    calibration: str | os.PathLike[str] | None = None
-    io: Io | tuple[Io, Io] = "float32"
-    per_channel: PerChannel = True
-    exclude: Sequence[str] = ()
-    strict: bool = False
-    ranges: Ranges = "minmax"
-    hybrid_only: bool = False
-    variables: VariableType = "auto"
-    recurrent_state: RecurrentState = "reset"
-    bias: Bias | None = None
-    accumulation: Accumulation = "float32"
-    trained_only: bool = False
-    float_ends: bool = False
-    default_range: tuple[float, float] | None = None
+    mode: Mode = setting(
+        MISSING,
+        "Weights as 8-bit integers, which the runtime multiplies with integers where it can (dynamic); constants as"
+        " 16-bit floats (float16); weights as integers that become floats when the model is loaded or run "
+        "(weights); integers throughout (int8); 8-bit weights and 16-bit activations (int16).",
+        flag="--quantize",
+    )
+    weights: int = setting(
+        8,
+        "Bits of weights; with 4, only matrices and embedding tables, where that reduces size.",
+        schema={"enum": [8, 4]},
+    )
+    samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = setting(
+        None,
+        "int8, int16: typical inputs; or paths of .npz files (arrays by input name, the first axis counts the "
+        "samples), of .npy files, or of directories of them.",
+        metavar="PATH",
+        schema=_PATHS,
+        accepts=lambda value: True,
+        is_path=True,
+    )
+    calibration: str | os.PathLike[str] | None = setting(
+        None,
+        "int8, int16: a file of the ranges that samples gave: read if it exists, else written.",
+        metavar="FILE",
+        expected="the path of a file",
+        accepts=is_path,
+        is_path=True,
+    )
+    io: Io | tuple[Io, Io] = setting(
+        "float32",
+        "Type of float inputs and outputs; or a pair, that of inputs and that of outputs.",
+        expected=f"one of {', '.join(get_args(Io))}, or a pair of them",
+    )
+    per_channel: PerChannel = setting(
+        True,
+        "Give weights a scale for each output channel, or one in all; not-dense: for each channel but in fully "
+        "connected layers.",
+        has_flag=False,
+        schema={"enum": [True, False, "not-dense"]},
+    )
+    exclude: Sequence[str] = setting(
+        (),
+        "Patterns of names of nodes or operators that stay float, as */logits or SOFTMAX.",
+        metavar="PATTERN",
+        expected="a list of patterns",
+        accepts=lambda value: isinstance(value, set | frozenset) and all(isinstance(each, str) for each in value),
+    )
+    strict: bool = setting(False, "int8, int16: refuse ops that would stay float but for excluded ones.")
+    ranges: Ranges = setting(
+        "minmax",
+        "int8, int16: how a range follows from samples: all of it, that with the least squared error, or all but "
+        "the outermost 0.01 %.",
+    )
+    hybrid_only: bool = setting(
+        False,
+        "dynamic: use filters as integers wherever possible, without operators that turn some to floats, which is "
+        "faster on processors but not known to all devices.",
+    )
+    variables: VariableType = setting(
+        "auto",
+        "int8, int16: type of variables that keep state between runs: auto stands for integers where values are "
+        "only moved, as in ring buffers, or strict is set, and for floats where a variable is computed from itself.",
+    )
+    recurrent_state: RecurrentState = setting(
+        "reset",
+        "What operators of LSTMs and simple RNNs begin a run with: zeros, as in TensorFlow, or what the last run "
+        "left (kept), as in the official converter's files, until the app calls reset_all_variables; that needs no "
+        "copies of zeros, which compilers for NPUs leave to the processor.",
+    )
+    bias: Bias | None = setting(
+        None,
+        "Type of biases and of sums of products; by default int64 in the mode int16, else int32. The mode int16 "
+        "takes either: with int32, as in CMSIS-NN, sums of very many products may overflow.",
+    )
+    accumulation: Accumulation = setting(
+        "float32",
+        "float16: the floats in which XNNPACK may sum up products on processors that compute with 16 bits; 16-bit "
+        "sums are faster, and less precise.",
+    )
+    trained_only: bool = setting(
+        False,
+        "int8, int16, dynamic: quantize only what the model fake-quantizes itself, without samples; the rest, and "
+        "inputs and outputs that aren't fake-quantized, stay float.",
+    )
+    float_ends: bool = setting(
+        False, "Leave inputs and outputs floats where the operators at them compute with floats, whatever io says."
+    )
+    default_range: tuple[float, float] | None = setting(
+        None,
+        "int8, int16: the minimum and maximum of values whose ranges neither samples nor training tell. Results are"
+        " wrong then; it serves to measure speed and size.",
+        expected="two numbers, the smaller one first",
+    )
     progress: Callable[[int, int | None], None] | None = None
+    """Called with the number of samples that were run, and how many there are (`None` if that is unknown)."""
 
     @property
     def is_static(self) -> bool:
@@ -121,18 +157,14 @@ class Quantize:
         Raises:
             ConversionError: One is wrong, or two contradict each other (`wrong-option`).
         """
-        for name, kinds in _CHOICES.items():
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in get_args(kinds):
-                raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")
-        if self.bias is not None and self.bias not in get_args(Bias):
-            raise _wrong(f"bias can't be {self.bias!r}", f"choose one of {', '.join(get_args(Bias))}")
+        check_fields(self, "quantize.")
+        if self.progress is not None and not callable(self.progress):
+            raise _wrong(f"progress can't be {self.progress!r}", "pass a function")
         if self.bias == "int64" and self.mode != "int16":
             raise _wrong(f"biases are not int64 in the mode {self.mode!r}", "leave `bias` out")
         if self.accumulation == "float16" and self.mode != "float16":
             raise _wrong(f"accumulation doesn't go with the mode {self.mode!r}", "choose the mode 'float16'")
         self._check_io()
-        self._check_types()
         self._check_default_range()
         if self.weights == 4 and self.mode in ("float16", "int16"):
             raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
@@ -144,11 +176,9 @@ class Quantize:
             raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
 
     def _check_io(self) -> None:
-        kinds = get_args(Io)
-        ends: Any = self.io if isinstance(self.io, tuple) and len(self.io) == 2 else (self.io,)
-        for end in ends:
-            if not isinstance(end, str) or end not in kinds:
-                raise _wrong(f"io can't be {self.io!r}", f"choose one of {', '.join(kinds)}, or a pair of them")
+        if not isinstance(self.io, str | tuple):
+            raise _wrong(f"io can't be {self.io!r}", "choose a type, or a pair of them")
+        for end in self.ends:
             if end != "float32" and not self.is_static:
                 raise _wrong(
                     f"inputs and outputs can't be {end} in the mode {self.mode!r}: it computes with floats",
@@ -162,35 +192,10 @@ class Quantize:
     def _check_default_range(self) -> None:
         if self.default_range is None:
             return
-        if not _is_range(self.default_range):
-            raise _wrong(f"default_range can't be {self.default_range!r}", "pass two numbers, the least one first")
+        if self.default_range[0] >= self.default_range[1]:
+            raise _wrong(f"default_range can't be {self.default_range!r}", "pass two numbers, the smaller one first")
         if not self.is_static:
             raise _wrong(f"the mode {self.mode!r} needs no default_range", "leave it out, or choose the mode 'int8'")
-
-    def _check_types(self) -> None:
-        # Whatever the annotations say, a user may pass anything.
-        weights: Any = self.weights
-        exclude: Any = self.exclude
-        if not isinstance(weights, int) or weights not in (8, 4):
-            raise _wrong(f"weights can't have {weights!r} bits", "choose 8 or 4")
-        if isinstance(exclude, str):
-            raise _wrong("exclude is a text", "pass a list of patterns")
-        if not isinstance(exclude, Collection) or not all(isinstance(each, str) for each in exclude):
-            raise _wrong(f"exclude can't be {exclude!r}", "pass a list of patterns, which are texts")
-        if self.per_channel != NOT_DENSE and not isinstance(self.per_channel, bool):
-            raise _wrong(f"per_channel can't be {self.per_channel!r}", f"choose True, False or {NOT_DENSE!r}")
-        for name in ("strict", "hybrid_only", "trained_only"):
-            if not isinstance(getattr(self, name), bool):
-                raise _wrong(f"{name} can't be {getattr(self, name)!r}", "choose True or False")
-        if self.calibration is not None and not isinstance(self.calibration, str | os.PathLike):
-            raise _wrong(f"calibration can't be {self.calibration!r}", "pass the path of a file")
-        if self.progress is not None and not callable(self.progress):
-            raise _wrong(f"progress can't be {self.progress!r}", "pass a function")
-
-
-def _is_range(value: Any) -> bool:
-    is_pair = isinstance(value, Sequence) and len(value) == 2 and all(isinstance(each, int | float) for each in value)
-    return is_pair and math.isfinite(value[0]) and math.isfinite(value[1]) and value[0] < value[1]
 
 
 def has_channels(per_channel: PerChannel, operator: str) -> bool:
@@ -207,15 +212,20 @@ INT8 = Quantize("int8")
 """Integers throughout, with every other setting as it is by default."""
 
 
-def check(quantize: object) -> None:
-    """Checks what the user passed as the setting.
+def to_quantize(quantize: object) -> Quantize:
+    """Returns the record that the argument `quantize` of a conversion stands for.
+
+    Args:
+        quantize: A mode, or a `Quantize`.
 
     Raises:
-        ConversionError: It is not a `Quantize`, or one with wrong settings (`wrong-option`).
+        ConversionError: It is neither (`wrong-option`).
     """
+    if isinstance(quantize, str):
+        return Quantize(quantize)  # type: ignore[arg-type]  # It is checked with the other settings.
     if not isinstance(quantize, Quantize):
-        raise _wrong(f"it can't be {reprlib.repr(quantize)}", 'pass a mode, or a `Quantize`, as in quantize="dynamic"')
-    quantize.check()
+        raise _wrong(f"it can't be {shown(quantize)}", 'pass a mode, or a `Quantize`, as in quantize="dynamic"')
+    return quantize
 
 
 def _wrong(message: str, hint: str) -> Exception:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Outline, Signature, Tensor, outline, read_file
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.fidelity import Limits
+from tfconvert.settings.verify_options import Verify
 from tfconvert.tools.layers import first_difference, layer_table
 
 
@@ -94,15 +94,7 @@ def _unlike(names: Sequence[str], tensors: Sequence[Tensor], what: str) -> Conve
 _STORED = ("int8", "uint8", "int16")
 
 
-def check(
-    source: Source,
-    path: str | os.PathLike[str],
-    data: Any = None,
-    *,
-    compare_layers: bool = False,
-    min_snr: float | None = None,
-    min_agreement: float | None = None,
-) -> Verification:
+def check(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Verification:
     """Returns how a file's results differ from the model's.
 
     A file of floats has to agree but for rounding. A quantized one is judged by how near it is: its inputs are fed, and
@@ -111,11 +103,8 @@ def check(
     Args:
         source: The model.
         path: The file.
-        data: The user's inputs, as `Quantize.samples`; `None` for random ones.
-        compare_layers: Whether to find the first operator whose result differs, which a note tells; of a quantized file
-            all layers are listed instead.
-        min_snr: Quantized files: the minimum signal-to-noise ratio of an output that is enough, in dB; `None` for 20.
-        min_agreement: Quantized files: the minimum share of rows with the same largest element; `None` for 0.9.
+        wanted: How to verify. If layers are compared, a note tells the first operator whose result differs; of a
+            quantized file all layers are listed instead. Limits are for quantized files.
 
     Raises:
         ConversionError: Either can't be read, they have other signatures, inputs or outputs (`no-such-signature`,
@@ -127,23 +116,25 @@ def check(
     file = outline(content)
     wiring = Matching(file)
     if not file.is_quantized:
-        if min_snr is not None or min_agreement is not None:
+        if wanted.judges:
             raise error(
                 "wrong-option",
                 f"{os.fspath(path)} is not quantized: it has to agree but for rounding",
                 hint="leave min_snr and min_agreement (--min-snr, --min-agreement) out",
             )
-        found = result_check.compared(source, content, data, wiring)
-        return found.with_layers(first_difference(source, content, data, wiring)) if compare_layers else found
+        found = result_check.compared(source, content, wanted.data, wiring)
+        if not wanted.compare_layers:
+            return found
+        return found.with_layers(first_difference(source, content, wanted.data, wiring))
 
     def ranges(interface: Interface) -> dict[int, tuple[float, float]]:
         return _ranges(file, wiring, interface)
 
-    quantized = Quantized(Limits.of(min_snr, min_agreement, required=True), ranges)
-    found = result_check.compared(source, content, data, wiring, quantized)
-    if not compare_layers or found.fidelity is None:
+    quantized = Quantized(Limits.of(wanted.min_snr, wanted.min_agreement, required=True), ranges)
+    found = result_check.compared(source, content, wanted.data, wiring, quantized)
+    if not wanted.compare_layers or found.fidelity is None:
         return found
-    fidelity = found.fidelity._replace(layers=layer_table(source, content, data, wiring, ranges))
+    fidelity = found.fidelity._replace(layers=layer_table(source, content, wanted.data, wiring, ranges))
     problem = fidelity.problem()
     others = [each for each in found.problems if problem is None or each.code != problem.code]
     return found._replace(fidelity=fidelity, problems=(*others, *([problem] if problem is not None else ())))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tfconvert import conversion
 from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
 from tfconvert.converter.process.interpreter import with_room
+from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.saved_model import MetaGraphInfo, graphs_in, is_saved_model
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -218,13 +219,14 @@ def _tried(known: Inspection, source: Source, options: Options) -> Inspection:
     """
     watch = _Watch()
     try:
-        file, report = conversion.run_litert(source, options, watch.stage, watch.imported)
+        file, report = conversion.run(source, conversion.checked(options), watch.stage, watch.imported)
     except ConversionError as problem:
         if watch.facts is None:
             raise
         return known._replace(
             converts=False, problems=problem.diagnostics, model=watch.facts, mutable_variables=watch.mutable
         )
+    assert isinstance(file, TFLiteFile), "the target is LiteRT"
     tables = describe(read_model(file.tables), file.size, sum(file.bytes_by_operator.values()))
     return known._replace(
         converts=True, notes=report.notes, model=watch.facts, mutable_variables=watch.mutable, litert=tables

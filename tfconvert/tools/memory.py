@@ -75,11 +75,11 @@ def memory_of(source: Source, options: Options, shapes: Mapping[str, Sequence[in
 
     Args:
         source: The model.
-        options: The settings of the conversion; the target is StableHLO.
+        options: The settings of the conversion, whose target is StableHLO.
         shapes: Shapes of inputs, by their names, for which numbers are wanted; -1 leaves a size as it is.
     """
     modules: list[ModuleOp] = []
-    conversion.run(source, options._replace(target="stablehlo"), on_import=modules.append)
+    conversion.run(source, conversion.checked(options), on_import=modules.append)
     (module,) = modules
     public = [each for each in defined_functions(module).values() if not symbol_table.is_private(each)]
     interfaces = [_interface(each) for each in public]

@@ -9,20 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfconvert.converter.pipeline.quantization_report import QuantizationReport
-from tfconvert.converter.target import target_of
-from tfconvert.converter.validation import quantization_check
+from tfconvert.converter.pipeline.pass_result import QuantizationReport
+from tfconvert.converter.validation import file_check, quantization_check
 from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.targets import LiteRT
 from tfconvert.settings.verify_options import Verify
 from tfconvert.tools.layers import first_difference
 
 if TYPE_CHECKING:
-    from tfconvert.converter.target import ConvertedFile
+    from tfconvert.converter.targets.target import ConvertedFile
 
 _NEEDS_FLEX = Diagnostic(
     "not-verified",
@@ -40,14 +40,14 @@ def prepared(options: Options) -> Iterator[Options]:
         options: The settings as the user gave them.
     """
     quantize = options.quantize
-    if quantize is None or quantize.samples is None:
+    if not isinstance(options.target, LiteRT) or quantize is None or quantize.samples is None:
         yield options
         return
     quantize = replace(quantize, samples=_repeatable(quantize.samples))
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
         if options.verify is not None and options.verify.compare_layers and quantize.calibration is None:
             quantize = replace(quantize, calibration=Path(folder) / "ranges.json")
-        yield options._replace(quantize=quantize)
+        yield replace(options, target=replace(options.target, quantize=quantize))
 
 
 def _repeatable(samples: Any) -> Any:
@@ -96,12 +96,12 @@ def verified(
     """
     wanted = options.verify
     assert wanted is not None, "the settings say to verify"
-    if options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
+    if any(note.code == "needs-flex" for note in report.notes):
         return report._replace(notes=(*report.notes, _NEEDS_FLEX))
     if options.quantize is not None:
         assert isinstance(file, TFLiteFile), "only LiteRT's files are quantized"
         return _quantized(source, options, options.quantize, wanted, file, report, on_stage)
-    found = target_of(options).compare(source, file, wanted.data)
+    found = file_check.compared(source, file, wanted.data)
     if wanted.compare_layers:
         assert isinstance(file, TFLiteFile), "only LiteRT's files have layers to compare"
         found = found.with_layers(first_difference(source, file.to_bytes(), wanted.data))

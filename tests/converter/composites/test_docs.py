@@ -59,14 +59,17 @@ def test_gelu(tf: ModuleType, page: dict[str, Any], tmp_path: Path, run_tflite: 
     mark = f'name: "acme:gelu" attr {{ key: "approximate" value {{ b: {str(approximate).lower()} }} }}'
     gelu = tf.function(lambda x: tf.nn.gelu(x, approximate), experimental_implements=mark)
     page["save"](lambda x: {"y": gelu(x)}, tmp_path, [2, 3])
-    model = tfconvert.convert(tmp_path, composites=[page["acme_gelu"]])
+    model = tfconvert.convert(tmp_path, target=tfconvert.LiteRT(composites=[page["acme_gelu"]]))
     x = np.linspace(-3, 3, 6, dtype=np.float32).reshape(2, 3)
     assert model.report.rewrites["prepare-composite-functions"] == {"acme-gelu": 1}
     np.testing.assert_allclose(run_tflite(bytes(model), [x])[0], gelu(x), atol=1e-5)
 
 
 def test_options_of_the_user_s_operator(page: dict[str, Any]) -> None:
-    model = tfconvert.convert(f"{page['folder']}/attention", composites=[page["acme_attention"]], allow_custom_ops=True)
+    model = tfconvert.convert(
+        f"{page['folder']}/attention",
+        target=tfconvert.LiteRT(composites=[page["acme_attention"]], allow_custom_ops=True),
+    )
     (op,) = (op for op in import_tflite(bytes(model)).walk() if op.name == "tfl.custom")
     options = flexbuffers.Loads(tfl.attribute(op, tfl.CUSTOM_OPTION))
     assert options == {"is_causal": False, "scale": 0.5, "version": 1}
@@ -82,7 +85,7 @@ def test_attention_of_builtin_operators(page: dict[str, Any], run_tflite: RunTFL
         return body.tf("BatchMatMulV2", (weights, value), *composite.results, adj_x=False, adj_y=False)
 
     fusion = replace(page["acme_attention"], rewrite=rewrite, is_custom=False)
-    model = tfconvert.convert(f"{page['folder']}/attention", composites=[fusion])
+    model = tfconvert.convert(f"{page['folder']}/attention", target=tfconvert.LiteRT(composites=[fusion]))
     given = np.random.default_rng(2).normal(size=(3, 1, 2, 5, 4)).astype(np.float32)
     assert model.report.rewrites["prepare-composite-functions"] == {"acme-attention": 1}
     named = dict(zip("qkv", given, strict=True))
@@ -91,7 +94,7 @@ def test_attention_of_builtin_operators(page: dict[str, Any], run_tflite: RunTFL
 
 
 def test_the_page_lists_every_interface() -> None:
-    listed = PAGE.partition("## What is known")[2].partition(
+    listed = PAGE.partition("## Known interfaces")[2].partition(
         "`tfconvert/converter/targets/litert/fusions/registry.py`"
     )[0]
     for fusion in registry.FUSIONS:

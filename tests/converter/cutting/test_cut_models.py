@@ -105,7 +105,7 @@ def test_inputs_in_any_order_with_their_shapes(networks: Path, run_tflite: RunTF
 
 
 def test_what_only_the_rest_needed_is_gone(networks: Path) -> None:
-    found = inspect(Source(str(networks), ["once"], inputs=["active"], outputs=["scores"]), Options())
+    found = inspect(Source(str(networks), signatures=["once"], inputs=["active"], outputs=["scores"]), Options())
     assert found.model is not None
     assert (found.model.variables, found.mutable_variables) == (0, 0)
     assert set(found.model.operations) == {"Softmax", "Identity"}
@@ -121,7 +121,7 @@ def test_a_state_that_the_kept_part_reads_is_kept(networks: Path) -> None:
         state = state * 0.5 + np.full((1, 4), step, np.float32) @ WEIGHTS
         got = interpreter.get_signature_runner("stream")(bounded=np.full((1, 4), step, np.float32))
         np.testing.assert_allclose(got["output_0"], state, rtol=1e-5)
-    found = inspect(Source(str(networks), ["stream"], inputs=["bounded"]), Options())
+    found = inspect(Source(str(networks), signatures=["stream"], inputs=["bounded"]), Options())
     assert found.mutable_variables == 1
 
 
@@ -349,7 +349,9 @@ def test_a_module_of_a_message(tf: ModuleType, tmp_path: Path) -> None:
     module, functions = network(tf)
     tf.saved_model.save(module, str(tmp_path), signatures=functions["twice"])
     message = pb.SavedModel.FromString((tmp_path / "saved_model.pb").read_bytes())
-    model = tfconvert.convert(message, checkpoint=tmp_path / "variables" / "variables", outputs=["sine"])
+    model = tfconvert.convert(
+        tfconvert.Source(message, checkpoint=tmp_path / "variables" / "variables"), outputs=["sine"]
+    )
     assert _interface(model) == (("serving_default",), ["x f32[?,4]"], ["sine f32[?,4]"])
 
 
@@ -417,6 +419,8 @@ def test_recurrent_layers_stay_operators(tmp_path: Path) -> None:
         [keras.Input((12, 4)), layers.Dense(6, activation="relu", name="first"), layers.LSTM(32, name="lstm")]
     )
     model.save(tmp_path)
-    cut = tfconvert.convert(tmp_path, inputs=["sequential/first/Relu"], batch=1, verify=True, recurrent="fused")
+    cut = tfconvert.convert(
+        tmp_path, inputs=["sequential/first/Relu"], batch=1, verify=True, target=tfconvert.LiteRT(recurrent="fused")
+    )
     assert cut.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
     assert cut.report.rewrites["prepare-composite-functions"]

@@ -14,6 +14,7 @@ from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 _TYPES = {"float": pb.DT_FLOAT, "bool": pb.DT_BOOL, "int": pb.DT_INT32, "resource": pb.DT_RESOURCE}
 _OF_DTYPE = ("Placeholder", "Const", "VarHandleOp", "AssignVariableOp", "ReadVariableOp", "RandomUniform")
@@ -60,7 +61,7 @@ def imported(text: str, outputs: Sequence[str], folder: Path) -> ModuleOp:
     """Returns the module of a graph."""
     path = folder / "graph.pb"
     path.write_bytes(graph_def(text).SerializeToString())
-    module = import_graph_def(path, outputs=outputs)
+    module = import_graph_def(path, Selection(outputs=outputs))
     verify(module, with_relations=False)
     return module
 

@@ -14,13 +14,14 @@ from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeC
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.ops.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.settings.selection import Selection
 
 
 def built(shape: str, size: int, folder: Path) -> ModuleOp:
     """Returns the module of one of the benchmark's graphs, made functional."""
     path = folder / "graph.pb"
     path.write_bytes(control_flow.SHAPES[shape][0](size).SerializeToString())
-    module = import_graph_def(path, [control_flow.INPUT], [control_flow.OUTPUT])
+    module = import_graph_def(path, Selection(inputs=[control_flow.INPUT], outputs=[control_flow.OUTPUT]))
     functionalize(module)
     return module
 

@@ -18,12 +18,12 @@ import pytest
 import tfconvert
 from tests.converter.pass_texts import check_results
 from tfconvert.converter import passes
-from tfconvert.converter.pipeline import registry
+from tfconvert.converter.pipeline import pass_registry
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument, Stage
-from tfconvert.converter.target import LITERT
 from tfconvert.converter.targets.iree import passes as iree_passes
 from tfconvert.converter.targets.litert import passes as litert_passes
+from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.converter.targets.stablehlo import passes as stablehlo_passes
 from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -31,6 +31,7 @@ from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.targets import LiteRT
 
 FILES = [
     module.name
@@ -42,12 +43,12 @@ NOT_BY_ITSELF = {"share-shapes": "only models with control flow are looked throu
 """Passes that the pipeline leaves out for their own examples, with the reason."""
 
 
-_INTEGERS = Options(quantize=Quantize("int8", io="int8"))
+_INTEGERS = Options(target=LiteRT(quantize=Quantize("int8", io="int8")))
 
 WITH = {
-    "sparse-weights": Options(sparse_weights=True),
-    "quantize-weights": Options(quantize=Quantize("dynamic")),
-    "unroll-loops": Options(recurrent="unrolled"),
+    "sparse-weights": Options(target=LiteRT(sparse_weights=True)),
+    "quantize-weights": Options(target=LiteRT(quantize=Quantize("dynamic"))),
+    "unroll-loops": Options(target=LiteRT(recurrent="unrolled")),
     **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),
 }
 """The settings with which passes run that don't by default."""
@@ -149,15 +150,15 @@ class _Effects(Instrument):
         return ()
 
 
-@pytest.mark.parametrize("name", [name for name in registry.pass_names() if name in {s.run for s in LITERT.stages}])
+@pytest.mark.parametrize("name", [name for name in pass_registry.pass_names() if name in {s.run for s in STAGES}])
 def test_what_a_docstring_shows_is_done_by_the_whole_pipeline(name: str) -> None:
     """No stage is left out, and none before takes the work away; what comes behind may refuse the example."""
-    rewrite = registry.pass_class(name)
+    rewrite = pass_registry.pass_class(name)
     for before, _ in _examples(importlib.import_module(rewrite.__module__).__doc__ or ""):
         module, effects = _parsed(before), _Effects()
         try:
             options = WITH.get(name, Options())
-            stages = [done.name for done in run_stages(module, LITERT.stages, options, [effects])]
+            stages = [done.name for done in run_stages(module, STAGES, options, [effects])]
         except ConversionError:
             stages = effects.ran[:-1]
         assert (name in stages) is (name not in NOT_BY_ITSELF)
@@ -190,6 +191,6 @@ def test_what_a_pass_returns_depends_on_the_module_only(file: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_is_named_as_its_pass_which_the_table_has(file: str) -> None:
     module, rewrite = _pass(file)
-    assert registry.pass_class(rewrite.name) is type(rewrite)
+    assert pass_registry.pass_class(rewrite.name) is type(rewrite)
     assert rewrite.name == file.rpartition(".")[2].replace("_", "-")
     assert (module.__doc__ or "").startswith(f"Pass `{rewrite.name}`: ")

@@ -15,6 +15,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tf_executor
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 GRAPH = """
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
@@ -29,7 +30,7 @@ node { name: "print" op: "PrintV2" input: "text" }
 def test_islands_become_ops_in_the_order_of_their_controls(tmp_path: Path) -> None:
     path = tmp_path / "graph.pb"
     path.write_bytes(text_format.Parse(GRAPH, pb.GraphDef()).SerializeToString())
-    module = import_graph_def(path, outputs=["neg"])
+    module = import_graph_def(path, Selection(outputs=["neg"]))
     verify(module)
     ExecutorToFunctional().apply(module)
     verify(module)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import sample_models
 from tfconvert.converter.pipeline.runner import make_pass
-from tfconvert.converter.target import LITERT
+from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.importers.source import Source
 from tfconvert.ops.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -28,7 +28,7 @@ def imported(request: pytest.FixtureRequest, tf: ModuleType, tmp_path_factory: p
 def test_what_is_done_is_done(imported: ModuleOp) -> None:
     """Each pass verifies and, applied again at once, changes nothing."""
     module = imported.clone()
-    for stage in LITERT.stages:
+    for stage in STAGES:
         if stage.only_with == "quantize":
             continue  # It would need samples.
         run = make_pass(stage, Options())

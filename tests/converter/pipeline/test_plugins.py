@@ -60,7 +60,7 @@ def test_everything_in_a_file_is_taken_once(package: Path) -> None:
 @pytest.mark.parametrize("as_path", [False, True])
 def test_convert_takes_names(package: Path, digits_model: Path, as_path: bool) -> None:
     report = tfconvert.convert(
-        digits_model, patterns=[package if as_path else "acme-first"], composites=["acme"]
+        digits_model, patterns=[package if as_path else "acme-first"], target=tfconvert.LiteRT(composites=["acme"])
     ).report
     assert report.rewrites["canonicalize"]["first"] == 1
     assert "unused-fusion" in [note.code for note in report.notes]

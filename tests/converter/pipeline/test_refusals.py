@@ -13,6 +13,7 @@ from tfconvert.converter.pipeline.refusals import check_graphs
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 
 def queue() -> list[pb.NodeDef]:
@@ -46,7 +47,7 @@ def problems(tmp_path: Path, nodes: list[pb.NodeDef], **arguments: object) -> tu
     differentiated.signature.output_arg.add(name="y", type=FLOAT)
     path.write_bytes(graph.SerializeToString())
     with pytest.raises(ConversionError) as caught:
-        check_graphs(import_graph_def(path, outputs=["y"], **arguments))  # type: ignore[arg-type]
+        check_graphs(import_graph_def(path, Selection(outputs=["y"], **arguments)))  # type: ignore[arg-type]
     return caught.value.diagnostics
 
 
@@ -69,16 +70,16 @@ def test_what_only_a_running_program_has(
 def test_what_is_fed_is_not_refused(tmp_path: Path) -> None:
     path = tmp_path / "graph.pb"
     path.write_bytes(v1_graphs.graph(*queue()).SerializeToString())
-    module = import_graph_def(path, inputs=["batch"], outputs=["y"])
+    module = import_graph_def(path, Selection(inputs=["batch"], outputs=["y"]))
     check_graphs(module)
     assert "Queue" not in str(module)
 
 
 def test_a_graph_can_be_looked_at_that_can_not_be_converted(tmp_path: Path) -> None:
-    """What is imported and what is refused are not the importer's to decide."""
+    """The importer imports such nodes; only the check refuses them."""
     path = tmp_path / "graph.pb"
     path.write_bytes(v1_graphs.graph(*queue()).SerializeToString())
-    assert "QueueDequeueManyV2" in str(import_graph_def(path, outputs=["y"]))
+    assert "QueueDequeueManyV2" in str(import_graph_def(path, Selection(outputs=["y"])))
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(path, outputs=["y"])
     assert caught.value.code == "input-pipeline"

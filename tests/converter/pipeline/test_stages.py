@@ -19,13 +19,14 @@ from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.passes import decompose_resource_ops, functionalize_conditionals, functionalize_loops
 from tfconvert.converter.pipeline import stages
 from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
-from tfconvert.converter.recurrence import step_reads
+from tfconvert.converter.pipelines import PIPELINES
+from tfconvert.converter.recurrence import unrolled
 from tfconvert.converter.shapes import list_ops
-from tfconvert.converter.target import LITERT, PIPELINES
 from tfconvert.converter.targets.litert.legalize.legalizations import TABLE
 from tfconvert.converter.targets.litert.passes import prepare_control_flow
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.converter.targets.litert.passes.quantize_weights import QuantizeWeights
+from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.importers.source import Source
 from tfconvert.ops import index
 from tfconvert.ops.verification import verify
@@ -36,6 +37,7 @@ from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.targets import LiteRT
 
 NAMES = [
     "merge-functions",
@@ -59,7 +61,7 @@ def _run_stages(module: ModuleOp) -> None:
     """Runs all stages; what one forbids stays away."""
     forbidden: tuple[str, ...] = ()
     verify(module)
-    for stage in LITERT.stages:
+    for stage in STAGES:
         if stage.only_with == "quantize":
             continue  # It would need samples, or change nothing.
         make_pass(stage, Options()).apply(module)
@@ -83,7 +85,7 @@ def test_steps_ensure_what_they_say(name: str, tf: ModuleType, tmp_path: Path) -
 def _run(text: str, options: Options | None = None) -> list[str]:
     """Returns the names of the passes that a text needs; it has to be converted."""
     module = IRParser(text).parse_module()
-    return [done.name for done in run_stages(module, LITERT.stages, options or Options())]
+    return [done.name for done in run_stages(module, STAGES, options or Options())]
 
 
 PLAIN = """
@@ -154,12 +156,12 @@ EVERYTHING = [
 
 
 def test_the_order() -> None:
-    assert stages.names_of(LITERT.stages) == EVERYTHING
-    assert [stage.run for stage in LITERT.stages if not stage.needs and not stage.only_with] == NAMES
+    assert stages.names_of(STAGES) == EVERYTHING
+    assert [stage.run for stage in STAGES if not stage.needs and not stage.only_with] == NAMES
 
 
 def test_pipelines_by_name() -> None:
-    assert PIPELINES["tflite"] == LITERT.stages
+    assert PIPELINES["tflite"] == STAGES
     standard = stages.names_of(PIPELINES["tf-standard"])
     assert [*standard, "initialize-state"] == EVERYTHING[: len(standard) + 1]
 
@@ -170,7 +172,7 @@ def test_a_plain_model_needs_no_more_than_the_others() -> None:
 
 def test_what_the_user_adds_is_required() -> None:
     fusion = composites.Fusion("own", "a", "nothing", lambda composite: "", lambda composite, body: [])
-    names = _run(PLAIN, Options(composites=[fusion]))
+    names = _run(PLAIN, Options(target=LiteRT(composites=[fusion])))
     assert names == [*NAMES[:1], "prepare-composite-functions", *NAMES[1:]]
     rule = patterns.rule("own", patterns.tf.Relu(patterns.value("x")), to=patterns.value("x"))
     names = _run(PLAIN, Options(patterns=[rule]))
@@ -178,9 +180,10 @@ def test_what_the_user_adds_is_required() -> None:
 
 
 def test_stages_name_what_is_there() -> None:
-    settings = {*Options._fields, "fuses_recurrent", "recurrent_by_speed", "unrolls_loops"}
+    names = {field.name for cls in (Options, LiteRT) for field in fields(cls)}
+    settings = names | {"fuses_recurrent", "recurrent_by_speed", "unrolls_loops"}
     paths = settings | {f"quantize.{field.name}" for field in fields(Quantize)}
-    for stage in LITERT.stages:
+    for stage in STAGES:
         run = type(make_pass(stage, Options()))
         own = set(inspect.signature(run).parameters)
         assert set(stage.takes) <= paths, stage.run
@@ -195,7 +198,7 @@ def test_stages_name_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("name", "group", "ops"),
     [
-        ("fuse-unrolled-layers", 1, set(step_reads._FINDERS)),
+        ("fuse-unrolled-layers", 1, set(unrolled._FINDERS)),
         ("separate-state", 0, {f"tfl.{name}" for name in tfl.STEPS | tfl.SEQUENCES}),
         ("decompose-resource-ops", 0, set(decompose_resource_ops._DECOMPOSED)),
         ("functionalize-loops", 0, {op.NAME for op in functionalize_loops._OF_LOOPS}),
@@ -209,7 +212,7 @@ def test_stages_name_what_is_there() -> None:
 )
 def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops: set[str]) -> None:
     assert ops
-    stage = next(stage for stage in LITERT.stages if stage.run == name)
+    stage = next(stage for stage in STAGES if stage.run == name)
     assert not [op for op in ops if not op.startswith(stage.needs[group])]
 
 
@@ -238,11 +241,11 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
     families = {module for module in index.MODULES if f"tfconvert.ops.{module}" in loaded}
     assert families == set(FAMILIES.split())
-    assert not loaded & {"dataclasses", "ml_dtypes", "tfconvert.settings.quantization"}
+    assert not loaded & {"ml_dtypes", "tfconvert.converter.targets.stablehlo.target"}
 
 
 def test_every_stage_tells_why_it_stands_there() -> None:
-    for stage in LITERT.stages:
+    for stage in STAGES:
         assert len(stage.because.split()) > 3, stage.run
 
 
@@ -254,7 +257,7 @@ def test_a_broken_promise_is_named() -> None:
     }
     """
     module = IRParser(text).parse_module()
-    left = {stage.run: stage.left_over(module) for stage in LITERT.stages}
+    left = {stage.run: stage.left_over(module) for stage in STAGES}
     assert left["legalize"] is not None
     assert left["legalize"].name == "tf.Relu"
     assert left["executor-to-functional"] is left["cse"] is None
@@ -262,21 +265,23 @@ def test_a_broken_promise_is_named() -> None:
 
 def test_options_reach_the_passes() -> None:
     for allowed in (True, False):
-        (stage,) = [stage for stage in LITERT.stages if stage.run == "legalize"]
-        run = make_pass(stage, Options(allow_custom_ops=allowed))
+        (stage,) = [stage for stage in STAGES if stage.run == "legalize"]
+        run = make_pass(stage, Options(target=LiteRT(allow_custom_ops=allowed)))
         assert isinstance(run, Legalize)
         assert run.allow_custom_ops is allowed
 
 
 def test_settings_of_a_group_reach_the_passes() -> None:
-    (stage,) = (stage for stage in LITERT.stages if stage.run == "quantize-weights")
+    (stage,) = (stage for stage in STAGES if stage.run == "quantize-weights")
     settings = Quantize("weights", 4, per_channel=False, exclude=["*/logits"], hybrid_only=True)
-    assert make_pass(stage, Options(quantize=settings)) == QuantizeWeights("weights", 4, False, ("*/logits",), True)
+    assert make_pass(stage, Options(target=LiteRT(quantize=settings))) == QuantizeWeights(
+        "weights", 4, False, ("*/logits",), True
+    )
     assert make_pass(stage, Options()) == QuantizeWeights()
 
 
 def test_weights_are_quantized_if_the_user_wants_it() -> None:
-    assert _run(PLAIN, Options(quantize=Quantize("dynamic"))) == [
+    assert _run(PLAIN, Options(target=LiteRT(quantize=Quantize("dynamic")))) == [
         *NAMES[:-1],
         "quantize-weights",
         NAMES[-1],

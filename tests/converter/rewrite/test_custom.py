@@ -92,7 +92,7 @@ def test_custom_operators_have_to_be_allowed(digits_model: Path, result: Any) ->
     with pytest.raises(tfconvert.ConversionError, match="pattern 'leaky' makes the custom op 'Leaky'") as caught:
         tfconvert.convert(digits_model, patterns=[pattern])
     assert (caught.value.code, "--allow-custom-ops" in caught.value.diagnostics[0].hint) == ("wrong-option", True)
-    report = tfconvert.convert(digits_model, patterns=[pattern], allow_custom_ops=True).report
+    report = tfconvert.convert(digits_model, patterns=[pattern], target=tfconvert.LiteRT(allow_custom_ops=True)).report
     assert report.operators["Leaky"] == 1
 
 
@@ -110,5 +110,5 @@ def test_functions_that_make_custom_operators_have_to_be_allowed_to(root: str, d
     with pytest.raises(tfconvert.ConversionError, match="pattern 'by hand' makes the custom op 'Leaky'") as caught:
         tfconvert.convert(digits_model, patterns=[pattern])
     assert caught.value.code == "wrong-option"
-    report = tfconvert.convert(digits_model, patterns=[pattern], allow_custom_ops=True).report
+    report = tfconvert.convert(digits_model, patterns=[pattern], target=tfconvert.LiteRT(allow_custom_ops=True)).report
     assert report.operators["Leaky"] == 1

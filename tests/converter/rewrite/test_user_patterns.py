@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.converter.pipeline.blame import blamed
-from tfconvert.converter.target import LITERT
+from tfconvert.converter.pipeline.instruments import blamed
+from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.patterns import Failure, Pattern, check, computed, op, rule, tf, tfl, value
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.parsing import IRParser
@@ -149,6 +149,6 @@ def test_a_mistake_of_the_pass_is_not_the_users(digits_model: Path) -> None:
         raise error("pass-changed-results", f"{name} is wrong")
 
     module = IRParser("func.func @main() { func.return }").parse_module()
-    (stage,) = (stage for stage in LITERT.stages if stage.run == "optimize")
+    (stage,) = (stage for stage in STAGES if stage.run == "optimize")
     problem = error("pass-changed-results", "optimize is wrong")
     assert blamed(stage, module, problem, Options(patterns=[BOUNDED]), broken) is problem

@@ -124,7 +124,7 @@ def test_a_result_of_two_files_needs_a_path(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert ".safetensors" in done.stderr
     with pytest.raises(tfconvert.ConversionError, match="more than one file"):
-        tfconvert.convert(path, target="stablehlo", mlir_weights="arguments").save(io.BytesIO())
+        tfconvert.convert(path, target=tfconvert.StableHLO(weights="arguments")).save(io.BytesIO())
 
 
 def test_endings() -> None:

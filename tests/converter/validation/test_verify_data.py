@@ -59,7 +59,7 @@ def _generator(folder: Path) -> Any:
 @pytest.mark.parametrize("make", [_npz, _folder, _generator, lambda folder: {"serving_default": [_sample(2)]}])
 def test_every_form_of_data_is_taken(make: Callable[[Path], Any], model: Path, tmp_path: Path) -> None:
     """The numbers under the root are negative here and there: NaN at the same places isn't a difference."""
-    report = tfconvert.convert(model, verify_data=make(tmp_path)).report
+    report = tfconvert.convert(model, verify=tfconvert.Verify(data=make(tmp_path))).report
     assert [note for note in report.notes if note.code == "not-verified"] == []
     (checked,) = report.verification
     assert checked.max_relative < 1e-5
@@ -82,7 +82,7 @@ def test_without_data_the_model_is_declined(model: Path) -> None:
 )
 def test_wrong_data_is_refused(data: Any, message: str, model: Path) -> None:
     with pytest.raises(ConversionError, match=message) as caught:
-        tfconvert.convert(model, verify_data=data)
+        tfconvert.convert(model, verify=tfconvert.Verify(data=data))
     assert caught.value.code == "wrong-sample"
 
 

@@ -21,12 +21,13 @@ from tfconvert.schema.dialects import locations, tf_executor, types
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 
 def imported(tmp_path: Path, graph: pb.GraphDef, **arguments: object) -> ModuleOp:
     path = tmp_path / "graph.pb"
     path.write_bytes(graph.SerializeToString())
-    module = import_graph_def(path, **arguments)  # type: ignore[arg-type]
+    module = import_graph_def(path, Selection(**arguments))  # type: ignore[arg-type]
     verify(module)
     return module
 

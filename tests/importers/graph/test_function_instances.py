@@ -20,6 +20,7 @@ from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 
 def generic() -> pb.GraphDef:
@@ -55,7 +56,7 @@ def write(tmp_path: Path, graph: pb.GraphDef) -> Path:
 
 
 def test_each_choice_of_types_is_a_function(tmp_path: Path) -> None:
-    module = import_graph_def(write(tmp_path, generic()), outputs=["again", "again:1", "call"])
+    module = import_graph_def(write(tmp_path, generic()), Selection(outputs=["again", "again:1", "call"]))
     verify(module)
     private = [op for op in module.ops if isinstance(op, FuncOp) and op.sym_visibility is not None]
     elements = [[str(arg.type) for arg in function.body.block.args] for function in private]
@@ -123,7 +124,7 @@ def test_what_cannot_be_instantiated_is_reported(tmp_path: Path, change: object)
     assert callable(change)
     change(graph)
     with pytest.raises(ConversionError) as caught:
-        import_graph_def(write(tmp_path, graph), outputs=["named"])
+        import_graph_def(write(tmp_path, graph), Selection(outputs=["named"]))
     assert caught.value.code == "bad-function"
     assert "twice" in str(caught.value)
 
@@ -133,7 +134,7 @@ def test_a_function_named_like_the_op_that_calls_it_ends(tmp_path: Path) -> None
     graph.library.function[0].signature.name = "PartitionedCall"
     graph.node[4].attr["f"].func.name = "PartitionedCall"
     with pytest.raises(ConversionError):
-        import_graph_def(write(tmp_path, graph), outputs=["call"])
+        import_graph_def(write(tmp_path, graph), Selection(outputs=["call"]))
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])

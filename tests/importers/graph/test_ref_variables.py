@@ -20,6 +20,7 @@ from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 
 def variable(name: str = "v", op: str = "VariableV2") -> pb.NodeDef:
@@ -132,7 +133,7 @@ def test_whether_a_variable_has_a_value_is_asked_of_the_handle() -> None:
 def test_a_variable_can_be_fed(tmp_path: Path) -> None:
     path = tmp_path / "graph.pb"
     path.write_bytes(v1_graphs.graph(variable(), node("y", "Neg", "v", T=FLOAT)).SerializeToString())
-    module = import_graph_def(path, ["v"], ["y"])
+    module = import_graph_def(path, Selection(inputs=["v"], outputs=["y"]))
     assert executor.run(module, "main", [np.array(3, np.float32)]) == [-3]
 
 
@@ -184,7 +185,7 @@ def test_programs_of_reads_and_writes_give_what_tensorflow_gives(
     with v1.Graph().as_default(), v1.Session(config=as_written) as session:
         v1.import_graph_def(v1.GraphDef.FromString(path.read_bytes()), name="")
         wanted = session.run([f"{name}:0" for name in reads])
-    assert executor.run(import_graph_def(path, outputs=reads), "main", []) == wanted
+    assert executor.run(import_graph_def(path, Selection(outputs=reads)), "main", []) == wanted
 
 
 _OPS = st.sampled_from(
@@ -226,4 +227,4 @@ def test_any_graph_ends_in_a_module_or_an_error(tmp_path: Path, drawn: list[tupl
     path.write_bytes(v1_graphs.graph(*nodes).SerializeToString())
     for output in ("n0", f"n{len(drawn) - 1}"):
         with suppress(ConversionError):
-            verify(import_graph_def(path, outputs=[output]))
+            verify(import_graph_def(path, Selection(outputs=[output])))

@@ -13,6 +13,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import SessionInitializerOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.settings.selection import Selection
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def model(tf: ModuleType, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("signature", ["of_file", "of_constants"])
 def test_only_tables_that_a_signature_uses_are_filled(model: Path, signature: str) -> None:
-    ops = list(import_saved_model(model, [signature]).ops)
+    ops = list(import_saved_model(model, Selection(signatures=[signature])).ops)
     assert sum(isinstance(op, SessionInitializerOp) for op in ops) == 1
     (initializer,) = (op for op in ops if isinstance(op, FuncOp) and op.sym_name == "__saved_model_init_op")
     assert sum(op.name == "tf.StatefulPartitionedCall" for op in initializer.walk()) == 1

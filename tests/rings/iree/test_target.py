@@ -85,8 +85,8 @@ def test_the_weights_are_beside_the_program(program: Path, weights: np.ndarray) 
 
 @pytest.mark.parametrize("backend", ["llvm-cpu", "vmvx"])
 def test_weights_can_be_in_the_program(model: Path, weights: np.ndarray, tmp_path: Path, backend: Any) -> None:
-    settings = tfconvert.IreeOptions(backend, embed_weights=True)
-    converted = tfconvert.convert(model, target="iree", iree=settings)
+    settings = tfconvert.Iree(backend=backend, embed_weights=True)
+    converted = tfconvert.convert(model, target=settings)
     (tmp_path / "a.vmfb").write_bytes(bytes(converted))
     x = np.ones((2, 16), np.float32)
     found = tfconvert.load(tmp_path / "a.vmfb").run([x])
@@ -186,7 +186,7 @@ def test_a_compiler_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monk
     script.chmod(0o755)
     monkeypatch.setattr(compiler, "find", lambda: str(script))
     with pytest.raises(tfconvert.ConversionError) as refused:
-        compiler.compile_text(lambda stream: None, tfconvert.IreeOptions(), 0.2)
+        compiler.compile_text(lambda stream: None, tfconvert.Iree(), 0.2)
     assert refused.value.code == "iree-timeout"
 
 

@@ -1,4 +1,4 @@
-"""The name of a result and what the result is: the ending chooses the target, or must agree with it."""
+"""The kinds of result files: the ending of a name chooses the target, or must agree with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.exporters.output_file import C_HEADERS, C_SOURCES
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.settings.options import TARGETS, WEIGHTS
+from tfconvert.settings.targets import TARGETS, AnyTarget, StableHLO
 
 
 class Form(NamedTuple):
@@ -21,6 +21,16 @@ class Form(NamedTuple):
 
     target: str = TARGETS[0]
     mlir_artifact: bool = False
+
+    @classmethod
+    def of(cls, target: AnyTarget) -> Form:
+        """Returns what files of a target are."""
+        return cls(target.name, isinstance(target, StableHLO) and target.artifact)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of a conversion that makes it, as data."""
+        return {"target": self.target, **({"mlir_artifact": True} if self.mlir_artifact else {})}
 
     @property
     def ending(self) -> str:
@@ -44,7 +54,7 @@ ENDINGS: Mapping[str, Form] = {
 
 _NAMES = {
     Form("litert"): "a model for LiteRT",
-    Form("stablehlo"): "a text of StableHLO",
+    Form("stablehlo"): "StableHLO text",
     Form("stablehlo", mlir_artifact=True): "a portable artifact of StableHLO",
     Form("iree"): "a program of IREE",
 }
@@ -82,7 +92,7 @@ def form_of(path: str | os.PathLike[str], given: Mapping[str, Any]) -> Form:
         given: The settings that were given; those that have their defaults are left out.
 
     Raises:
-        ConversionError: They contradict each other, or the ending is not known (`wrong-option`).
+        ConversionError: They contradict each other, or the ending is unknown (`wrong-option`).
     """
     ending = ending_of(path)
     named = ENDINGS.get(ending)
@@ -101,7 +111,7 @@ def form_of(path: str | os.PathLike[str], given: Mapping[str, Any]) -> Form:
     if artifact and not named.mlir_artifact:
         hint = "let its name end in .mlirbc, or leave mlir_artifact (--mlir-artifact) out"
         raise _wrong(path, f"{ending} is the ending of {named}, not of a portable artifact", hint)
-    if named.mlir_artifact and given.get("mlir_weights") == WEIGHTS[0]:
+    if named.mlir_artifact and given.get("mlir_weights") == "resource":
         raise _wrong(
             path,
             f"{named} can't have its weights as resources",

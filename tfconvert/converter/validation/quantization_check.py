@@ -8,9 +8,8 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tfconvert.converter.ir.interface import interface_of
-from tfconvert.converter.pipeline.opened import opened
-from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer
-from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.pipeline.pass_result import FLOAT, LayerReport
+from tfconvert.converter.pipeline.runner import opened, run_stages
 from tfconvert.converter.pipeline.stages import before
 from tfconvert.converter.targets.litert.quantize import comparison
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
@@ -32,6 +31,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.targets import LiteRT
 from tfconvert.settings.verify_options import Verify
 
 _FLOATS = before(STAGES, "prepare-quantize")
@@ -74,7 +74,9 @@ class Forms:
     """
 
     def __init__(self, source: Source, options: Options, quantize: Quantize) -> None:
-        self._options = options._replace(keep_graphs=False, check_passes=False)
+        self._options = replace(options, keep_graphs=False, check_passes=False)
+        assert isinstance(options.target, LiteRT), "only LiteRT's files are quantized"
+        self._target = options.target
         # The ranges are known from the conversion itself, if they were kept.
         samples = quantize.samples if quantize.calibration is None else None
         self._quantize = replace(quantize, samples=samples, progress=None)
@@ -83,7 +85,7 @@ class Forms:
             for _ in run_stages(self._module, _FLOATS, self._options):
                 pass
 
-    def nodes(self, layers: Iterable[Layer], exclude: Sequence[str] = ()) -> frozenset[str]:
+    def nodes(self, layers: Iterable[LayerReport], exclude: Sequence[str] = ()) -> frozenset[str]:
         """Returns the nodes that are quantized, at least in part.
 
         Args:
@@ -102,7 +104,7 @@ class Forms:
         """Returns the model of floats."""
         module = self._module.clone({})
         with limited(self._options.limits):
-            for _ in run_stages(module, _REST, self._options._replace(quantize=None)):
+            for _ in run_stages(module, _REST, self._with(None)):
                 pass
             places: dict[Value, Place] = {}
             file = export(module, places=places, restate=True)
@@ -121,12 +123,16 @@ class Forms:
         """
         module = self._module.clone({})
         quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))
-        layers: list[Layer] = []
+        layers: list[LayerReport] = []
         with limited(self._options.limits):
-            for done in run_stages(module, _REST, self._options._replace(quantize=quantize)):
+            for done in run_stages(module, _REST, self._with(quantize)):
                 layers += done.result.layers
-            file = export_file(module, allow_custom_ops=self._options.allow_custom_ops, quantize=quantize)
+            file = export_file(module, LiteRT(allow_custom_ops=self._target.allow_custom_ops, quantize=quantize))
         return QuantizedForm(file, self.nodes(layers, exclude))
+
+    def _with(self, quantize: Quantize | None) -> Options:
+        """Returns the settings with those of another quantization."""
+        return replace(self._options, target=replace(self._target, quantize=quantize))
 
 
 def _readers(module: ModuleOp) -> dict[str, list[str]]:
@@ -156,7 +162,7 @@ def check(
     quantize: Quantize,
     wanted: Verify,
     file: TFLiteFile,
-    layers: Sequence[Layer],
+    layers: Sequence[LayerReport],
     on_stage: Callable[[str], None] = lambda name: None,
 ) -> Fidelity:
     """Compares a quantized file with the model of floats; if that is wished, layer by layer.

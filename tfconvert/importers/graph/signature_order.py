@@ -11,7 +11,8 @@ scripts that use inputs and outputs by their number depend on it. TensorFlow 1's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfconvert.importers.containment import Folder
@@ -165,6 +166,35 @@ def by_fingerprint(each: GraphInput | GraphOutput) -> int:
 def label_v1(each: GraphInput | GraphOutput) -> str:
     """Returns an input's or output's name in TensorFlow 1's converter: that of the node for its first result."""
     return tensor_of(each).removesuffix(":0")
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """An order of a signature's inputs and outputs, and what belongs to it.
+
+    Attributes:
+        sort_key: The key that inputs and outputs are sorted by; `None` for the order of the function's arguments and
+            results.
+        label: Returns TensorFlow's own converter's name of an input or output.
+        second_names: Names that a function only has if it isn't also `serving_default`, or if they are requested;
+            `None` for any.
+    """
+
+    sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
+    label: Callable[[GraphInput | GraphOutput], str] = tensor_of
+    second_names: Collection[str] | None = None
+
+
+# The second name of models that Keras exports, which TensorFlow's converter omits beside `serving_default`.
+_SECOND_NAMES = ("serve",)
+
+ORDERINGS: Mapping[str, Ordering] = {
+    "written": Ordering(),
+    "flattened": Ordering(),
+    "official": Ordering(by_fingerprint, second_names=_SECOND_NAMES),
+    "official-v1": Ordering(tensor_of, label_v1, _SECOND_NAMES),
+}
+"""The orders that `Selection.order` names."""
 
 
 def fingerprint(name: str) -> int:

@@ -311,7 +311,7 @@ def _without_checkpoint(handle: Operation) -> Diagnostic:
         "the variable's value is in a checkpoint, which was not given with the model",
         handle.name,
         _variable_name(handle),
-        hint="give the checkpoint's path (checkpoint=...), or save the model to a folder",
+        hint="give the checkpoint's path (tfconvert.Source(model, checkpoint=...)), or save the model to a folder",
     )
 
 

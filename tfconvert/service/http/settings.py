@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any, NoReturn
 
-from tfconvert.batch.settings import check_settings
 from tfconvert.schema.diagnostics import error
+from tfconvert.settings.data import check_data
 
 _DEEPEST = 32
 _LARGEST = 1 << 63
@@ -30,7 +30,7 @@ def read_settings(text: str) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise error("bad-config", "'options' is not an object", hint='as in {"quantize": "dynamic"}')
     _check_values(settings)
-    check_settings(settings, "options", allow_paths=False)
+    check_data(settings, "options", allow_paths=False)
     return settings
 
 

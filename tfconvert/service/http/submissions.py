@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 
-from tfconvert.batch.settings import SETTINGS
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service.http.access import Caller
 from tfconvert.service.http.form import Form, FormReader
@@ -22,6 +21,7 @@ from tfconvert.service.jobs import Submission
 from tfconvert.service.model_kinds import recognize
 from tfconvert.service.model_places import check as check_place
 from tfconvert.service.storage import Incoming, Upload
+from tfconvert.settings.data import SETTINGS
 
 _OWN = "quantize"
 FORM: dict[str, Any] = {

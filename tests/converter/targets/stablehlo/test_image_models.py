@@ -94,7 +94,7 @@ def test_a_network_of_open_batch_and_size(tf: ModuleType, build: Callable[..., A
     function = tf.function(lambda x: build(tf, x), autograph=False).get_concrete_function(
         tf.TensorSpec([None, None, None, 3], tf.float32, name="x")
     )
-    text = bytes(tfconvert.convert(function, target="stablehlo", mlir_weights="inline")).decode()
+    text = bytes(tfconvert.convert(function, target=tfconvert.StableHLO(weights="inline"))).decode()
     program = Program(text, [(tf.float32, (None,) * rank)])
     for shape in SHAPES:
         images = np.random.default_rng(1).normal(size=shape).astype(np.float32)

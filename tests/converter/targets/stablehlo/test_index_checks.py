@@ -13,8 +13,8 @@ from tfconvert.ops.verification import verify
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.settings.iree_options import IreeOptions
 from tfconvert.settings.options import Options
+from tfconvert.settings.targets import Iree
 
 BEFORE_IREE = [stage for stage in STAGES if stage.run not in ("stablehlo-to-iree-input", "weights-to-parameters")]
 """What becomes of a module as long as it is StableHLO."""
@@ -22,7 +22,7 @@ BEFORE_IREE = [stage for stage in STAGES if stage.run not in ("stablehlo-to-iree
 
 def _lowered(text: str, *, checks: bool = True) -> ModuleOp:
     module = IRParser(text).parse_module()
-    for _ in run_stages(module, BEFORE_IREE, Options(target="iree", iree=IreeOptions(check_indices=checks))):
+    for _ in run_stages(module, BEFORE_IREE, Options(target=Iree(check_indices=checks))):
         pass
     verify(module)
     return module

@@ -80,8 +80,7 @@ def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
                 function.graph.as_graph_def(add_shapes=True),
                 inputs=[each.name for each in function.inputs],
                 outputs=[each.name for each in results],
-                target="stablehlo",
-                mlir_weights="inline",
+                target=tfconvert.StableHLO(weights="inline"),
             )
             text = bytes(converted).decode()
             program = Program(text, [(each.dtype, each.shape) for each in results]) if group.in_xla else None

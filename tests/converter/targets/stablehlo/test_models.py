@@ -46,7 +46,7 @@ def _encoder(tf: ModuleType) -> Any:
 def test_an_encoder_of_open_batch_and_length(tf: ModuleType) -> None:
     model = _encoder(tf)
     function = model.run.get_concrete_function()
-    text = bytes(tfconvert.convert(function, target="stablehlo", mlir_weights="inline")).decode()
+    text = bytes(tfconvert.convert(function, target=tfconvert.StableHLO(weights="inline"))).decode()
     program = Program(text, [(tf.float32, (None, None))])
     for shape in ((1, 1), (2, 7), (3, 16)):
         ids = np.random.default_rng(1).integers(0, 50, shape).astype(np.int32)

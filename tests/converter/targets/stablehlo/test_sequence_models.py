@@ -25,7 +25,7 @@ def _check(function: Any, inputs: Sequence[Sequence[np.ndarray]], *, in_xla: boo
     """Compares a function's text with the function for several inputs, and returns it."""
     import tensorflow as tf
 
-    converted = tfconvert.convert(function, target="stablehlo", mlir_weights="inline")
+    converted = tfconvert.convert(function, target=tfconvert.StableHLO(weights="inline"))
     text = bytes(converted).decode()
     module = IRParser(text).parse_module()
     names = [each.name for each in converted.report.interfaces[0].outputs]

@@ -51,7 +51,7 @@ def _model(tf: ModuleType) -> Any:
 def test_state_that_the_caller_keeps(tf: ModuleType) -> None:
     model = _model(tf)
     function = model.add.get_concrete_function()
-    converted = tfconvert.convert(function, target="stablehlo", mlir_state="arguments")
+    converted = tfconvert.convert(function, target=tfconvert.StableHLO(state="arguments"))
     (interface,) = converted.report.interfaces
     assert [each.name for each in interface.inputs] == ["x", "count", "table"]
     assert [each.name for each in interface.outputs][1:] == ["count", "table"]
@@ -85,7 +85,7 @@ def test_signatures_share_globals(tf: ModuleType, tmp_path: Path) -> None:
 def test_only_state_that_a_function_uses_is_its_own(tf: ModuleType, tmp_path: Path) -> None:
     model = _model(tf)
     tf.saved_model.save(model, str(tmp_path), signatures={"add": model.add, "look": model.look})
-    converted = tfconvert.convert(tmp_path, target="stablehlo", mlir_state="arguments")
+    converted = tfconvert.convert(tmp_path, target=tfconvert.StableHLO(state="arguments"))
     found = {each.keys: [tensor.name for tensor in each.inputs] for each in converted.report.interfaces}
     assert found == {("add",): ["x", "count", "table"], ("look",): ["places", "table"]}
     look = next(each for each in converted.report.interfaces if each.keys == ("look",))
@@ -138,7 +138,7 @@ def test_what_initializers_compute_is_a_function(tf: ModuleType, tmp_path: Path)
     assert "func.func @main(" in text
     assert "@second" not in text
     assert oracle.problems({"globals": text}) == {}
-    text = bytes(tfconvert.convert(path, target="stablehlo", mlir_state="arguments")).decode()
+    text = bytes(tfconvert.convert(path, target=tfconvert.StableHLO(state="arguments"))).decode()
     alone = text.replace("@main", "@serve").replace("@initialize", "@main")
     first = np.arange(3, dtype=np.float32)  # what the first one assigns is a constant
     (state,) = Program(alone, [(tf.float32, (3,))]).run([first])
@@ -169,9 +169,11 @@ def test_variables_that_no_text_can_hold_are_told(tmp_path: Path, value: str, co
     assert [each.code for each in refused.value.diagnostics] == [code]
 
 
-@pytest.mark.parametrize("settings", [{"mlir_state": "arguments"}, {"mlir_weights": "arguments"}, {}])
+@pytest.mark.parametrize(
+    "target", [tfconvert.StableHLO(state="arguments"), tfconvert.StableHLO(weights="arguments"), tfconvert.StableHLO()]
+)
 def test_verifying_gives_arguments_what_is_beside_the_text(
-    tf: ModuleType, tmp_path: Path, settings: dict[str, Any]
+    tf: ModuleType, tmp_path: Path, target: tfconvert.StableHLO
 ) -> None:
     model = _model(tf)
     model.weights = tf.Variable(np.arange(512, dtype=np.float32).reshape(2, 256) / 100)
@@ -183,7 +185,7 @@ def test_verifying_gives_arguments_what_is_beside_the_text(
 
     model.run = run
     tf.saved_model.save(model, str(tmp_path), signatures={"run": run, "look": model.look})
-    report = tfconvert.convert(tmp_path, target="stablehlo", verify=True, **settings).report
+    report = tfconvert.convert(tmp_path, target=target, verify=True).report
     assert {each.signature for each in report.verification} == {"run", "look"}
     assert [each.output for each in report.verification if each.signature == "run"] == ["look", "product"]
     assert max(each.max_absolute for each in report.verification) < 1e-4

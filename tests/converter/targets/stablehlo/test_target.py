@@ -75,7 +75,7 @@ def model(tmp_path: Path, weights: np.ndarray) -> Path:
 
 @pytest.mark.parametrize("where", ["resource", "inline"])
 def test_the_text_holds_the_weights(model: Path, weights: np.ndarray, where: Literal["resource", "inline"]) -> None:
-    converted = tfconvert.convert(model, target="stablehlo", mlir_weights=where)
+    converted = tfconvert.convert(model, target=tfconvert.StableHLO(weights=where))
     text = bytes(converted).decode()
     assert ("dialect_resources" in text) == (where == "resource")
     assert len(converted) == len(text) == converted.report.size
@@ -88,7 +88,7 @@ def test_the_text_holds_the_weights(model: Path, weights: np.ndarray, where: Lit
 def test_tensorflow_reads_what_is_written(model: Path) -> None:
     texts = {
         "resource": bytes(tfconvert.convert(model, target="stablehlo")).decode(),
-        "inline": bytes(tfconvert.convert(model, target="stablehlo", mlir_weights="inline")).decode(),
+        "inline": bytes(tfconvert.convert(model, target=tfconvert.StableHLO(weights="inline"))).decode(),
     }
     assert oracle.problems(texts) == {}
 
@@ -117,7 +117,7 @@ def test_a_function_computes_the_sizes_of_results(model: Path, tmp_path: Path) -
     assert done.exit_code == 0, done.output
     found = executor.run(IRParser(path.read_text()).parse_module(), "main__shape", [np.array(7)])
     assert [int(each) for each in found] == [7]
-    assert path.read_bytes() == bytes(tfconvert.convert(model, target="stablehlo", mlir_shape_function=True))
+    assert path.read_bytes() == bytes(tfconvert.convert(model, target=tfconvert.StableHLO(shape_function=True)))
     assert oracle.problems({"shapes": path.read_text()}) == {}
     assert b"__shape" not in bytes(tfconvert.convert(model, target="stablehlo"))
 
@@ -226,7 +226,7 @@ def test_a_text_that_does_not_run_fails_verification(model: Path, monkeypatch: p
 
 def test_verifying_on_data_of_ones_own(model: Path) -> None:
     data = [{"x": np.ones((size, 16), np.float32)} for size in (1, 4)]
-    assert tfconvert.convert(model, target="stablehlo", verify_data=data).report.verification
+    assert tfconvert.convert(model, target="stablehlo", verify=tfconvert.Verify(data=data)).report.verification
 
 
 def test_passes_are_checked_down_to_the_text(model: Path) -> None:
@@ -235,7 +235,7 @@ def test_passes_are_checked_down_to_the_text(model: Path) -> None:
 
 
 def test_weights_as_arguments_are_in_a_file_beside_the_text(model: Path, weights: np.ndarray, tmp_path: Path) -> None:
-    converted = tfconvert.convert(model, target="stablehlo", mlir_weights="arguments")
+    converted = tfconvert.convert(model, target=tfconvert.StableHLO(weights="arguments"))
     name = "weight"  # texts name no nodes
     converted.save(tmp_path / "out.mlir")
     text = (tmp_path / "out.mlir").read_text()
@@ -260,11 +260,11 @@ def test_weights_as_arguments_are_in_a_file_beside_the_text(model: Path, weights
     "settings",
     [
         {"target": "wasm"},
-        {"target": "stablehlo", "mlir_weights": "elsewhere"},
+        {"target": tfconvert.StableHLO(weights="elsewhere")},  # type: ignore[arg-type]
         {"target": "stablehlo", "quantize": "dynamic"},
-        {"target": "stablehlo", "compare_layers": True},
-        {"target": "stablehlo", "allow_flex": True},
-        {"mlir_weights": "inline"},
+        {"target": "stablehlo", "verify": tfconvert.Verify(compare_layers=True)},
+        {"target": "stablehlo", "quantize": tfconvert.Quantize("dynamic")},
+        {"target": tfconvert.LiteRT(quantize=tfconvert.Quantize("dynamic")), "quantize": "dynamic"},
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(model: Path, settings: dict[str, object]) -> None:
@@ -276,6 +276,6 @@ def test_settings_that_contradict_each_other_are_refused(model: Path, settings: 
 def test_artifacts_need_a_library(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artifact_file, "find_spec", lambda name: None)
     with pytest.raises(ConversionError) as caught:
-        tfconvert.convert(model, target="stablehlo", mlir_artifact=True)
+        tfconvert.convert(model, target=tfconvert.StableHLO(artifact=True))
     assert caught.value.code == "jaxlib-missing"
     assert "tfconvert[artifact]" in caught.value.diagnostics[0].hint

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import Iree
 
 # The kinds of devices, by backend; the others make code for this machine's processor.
 _DEVICES = {"cuda": "cuda", "rocm": "hip", "vulkan-spirv": "vulkan", "metal-spirv": "metal"}
@@ -74,7 +74,7 @@ def find() -> str:
     return found
 
 
-def flags_of(options: IreeOptions) -> list[str]:
+def flags_of(options: Iree) -> list[str]:
     device = _DEVICES.get(options.backend)
     flags = [f"--iree-hal-target-device={device or 'local'}"]
     if device is None:
@@ -85,7 +85,7 @@ def flags_of(options: IreeOptions) -> list[str]:
     return [*flags, "--iree-input-demote-f64-to-f32=false", *options.flags]
 
 
-def compile_text(write: Callable[[BinaryIO], None], options: IreeOptions, seconds: float) -> Compiled:
+def compile_text(write: Callable[[BinaryIO], None], options: Iree, seconds: float) -> Compiled:
     """Compiles StableHLO text.
 
     Args:

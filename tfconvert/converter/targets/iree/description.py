@@ -14,7 +14,7 @@ from tfconvert.converter.ir.interface import Tensor, interface_of
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.settings.iree_options import DRIVERS
+from tfconvert.settings.targets import DRIVERS
 
 _REFLECTION = "iree.reflection"
 _KEY = "tfconvert.interface"

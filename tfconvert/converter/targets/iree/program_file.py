@@ -19,7 +19,7 @@ from tfconvert.exporters.safetensors import PARAMETERS, Safetensors
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.limits import budget
-from tfconvert.settings.iree_options import IreeOptions
+from tfconvert.settings.targets import Iree
 
 TEXT = ".mlir"
 
@@ -58,7 +58,7 @@ class IreeFile:
 
     custom_operators: ClassVar[Mapping[str, int]] = {}
 
-    def __init__(self, module: ModuleOp, options: IreeOptions) -> None:
+    def __init__(self, module: ModuleOp, options: Iree) -> None:
         weights = weights_of(module)
         describe(module, options.backend, has_parameters=bool(weights))
         self._text = StableHLOText(module)

@@ -18,7 +18,7 @@ from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.files import is_file
-from tfconvert.settings.iree_options import DRIVERS
+from tfconvert.settings.targets import DRIVERS
 
 try:
     import iree.runtime as _iree

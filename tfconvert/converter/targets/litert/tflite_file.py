@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
-from tfconvert.exporters.tflite.model import Describe, Origin, TFLiteFile, export
+from tfconvert.converter.targets.litert.model_metadata import describer
+from tfconvert.exporters.tflite.model import Origin, TFLiteFile, export
 from tfconvert.exporters.tflite.subgraph import Naming
+from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, tf_saved_model, tfl, tfl_file
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
-
-if TYPE_CHECKING:
-    from tfconvert.settings.quantization import Quantize
-    from tfconvert.settings.quantization_choices import Mode
+from tfconvert.settings.quantization import Mode, Quantize
+from tfconvert.settings.targets import LiteRT
 
 _OPTIMIZATIONS: Mapping[Mode, str] = {
     "dynamic": "PTQ_DYNAMIC_RANGE",
@@ -27,47 +25,40 @@ _OPTIMIZATIONS: Mapping[Mode, str] = {
 _OF_TRAINING = frozenset(("dynamic", "int8", "int16"))
 
 
-def export_file(
-    module: ModuleOp,
-    *,
-    allow_custom_ops: bool,
-    quantize: Quantize | None = None,
-    describe: Describe | None = None,
-    target_runtime: str = "",
-    allow_flex: bool = False,
-    origin: Mapping[str, Any] | None = MappingProxyType({}),
-    was_trained: bool = False,
-    is_sparse: bool = False,
-    official_names: bool = False,
-) -> TFLiteFile:
+def export_file(module: ModuleOp, settings: LiteRT, *, model_type: str = "", was_trained: bool = False) -> TFLiteFile:
     """Returns the file of a module of `tfl` ops, with the settings of its conversion in the metadata.
 
     Args:
         module: The module.
-        allow_custom_ops: Whether custom operators were allowed.
-        quantize: How it was quantized.
-        describe: Describes inputs and outputs in the file's metadata.
-        target_runtime: The runtime release to support; any if empty.
-        allow_flex: Whether TensorFlow's own kernels were allowed.
-        origin: Additional fields of `Origin`; `None` leaves out the metadata about the origin.
+        settings: The settings.
+        model_type: What the model was, if it was saved for the conversion; see `TemporaryModel`.
         was_trained: Whether the model was trained with quantization.
-        is_sparse: Whether weights may be stored without their zeros.
-        official_names: Whether tensors have the names from TensorFlow's own converter.
     """
-    version = module.attributes.get(tf.PRODUCER_VERSION)
-    found = (
-        None
-        if origin is None
-        else Origin(
-            model_type=_model_type(module),
-            tensorflow_version=version.data if isinstance(version, StringAttr) else "",
-            optimizations=(*_optimizations(quantize, was_trained), *(_sparsity(module) if is_sparse else ())),
-            allow_custom_ops=allow_custom_ops,
-            enable_select_tf_ops=allow_flex,
-        )._replace(**origin)
+    describe = None if settings.metadata is None else describer(settings.metadata)
+    return export(
+        module,
+        origin=_origin(module, settings, model_type, was_trained),
+        restate=True,
+        describe=describe,
+        target_runtime=settings.target_runtime,
+        naming=Naming(settings.names == "official"),
     )
-    naming = Naming(official_names)
-    return export(module, origin=found, restate=True, describe=describe, target_runtime=target_runtime, naming=naming)
+
+
+def _origin(module: ModuleOp, settings: LiteRT, model_type: str, was_trained: bool) -> Origin | None:
+    if settings.origin is None:
+        return None
+    if unknown := sorted(settings.origin.keys() - set(Origin._fields)):
+        raise error("wrong-option", f"origin can't have {unknown[0]!r}", hint=f"known are {', '.join(Origin._fields)}")
+    version = module.attributes.get(tf.PRODUCER_VERSION)
+    sparsity = _sparsity(module) if settings.sparse_weights else ()
+    return Origin(
+        model_type=model_type or _model_type(module),
+        tensorflow_version=version.data if isinstance(version, StringAttr) else "",
+        optimizations=(*_optimizations(settings.quantize, was_trained), *sparsity),
+        allow_custom_ops=settings.allow_custom_ops,
+        enable_select_tf_ops=settings.allow_flex,
+    )._replace(**settings.origin)
 
 
 def _model_type(module: ModuleOp) -> str:

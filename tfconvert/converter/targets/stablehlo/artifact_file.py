@@ -50,7 +50,7 @@ class ArtifactFile:
             raise error(
                 "artifact-failed",
                 "state in globals has no form in portable artifacts",
-                hint="keep it in arguments (mlir_state)",
+                hint="keep it in arguments (StableHLO.state, --mlir-state)",
             )
         self.text = StableHLOText(module, inline=True)
         self._content = b""

@@ -107,7 +107,7 @@ def written(tf: ModuleType, saved: Path) -> tuple[bytes, bytes]:
     """Returns the official converter's file of `saved`, and ours."""
     official = tf.lite.TFLiteConverter.from_saved_model(str(saved))
     official.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
-    return official.convert(), bytes(tfconvert.convert(saved, allow_flex=True))
+    return official.convert(), bytes(tfconvert.convert(saved, target=tfconvert.LiteRT(allow_flex=True)))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -129,7 +129,7 @@ def test_options_are_the_official_converters(written: tuple[bytes, bytes], name:
 @pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("Stateless")])
 def test_tensorflow_runs_what_is_written(tf: ModuleType, saved: Path, name: str) -> None:
     function, inputs = MODELS[name](tf)
-    content = bytes(tfconvert.convert(saved, signatures=name, allow_flex=True))
+    content = bytes(tfconvert.convert(saved, signatures=name, target=tfconvert.LiteRT(allow_flex=True)))
     for want, got in zip(tf.nest.flatten(function(*inputs)), _run_nodes(tf, content, inputs), strict=True):
         np.testing.assert_array_equal(got, want.numpy())
 
@@ -327,7 +327,7 @@ def test_the_list_of_ops() -> None:
 
 def test_verification_declines(tf: ModuleType, tmp_path: Path) -> None:
     folder = _save(tf, tmp_path, {"Qr": MODELS["Qr"](tf)})
-    report = tfconvert.convert(folder, allow_flex=True, verify=True).report
+    report = tfconvert.convert(folder, verify=True, target=tfconvert.LiteRT(allow_flex=True)).report
     assert report.operators == {"FlexQr": 1}
     assert report.verification == ()
     assert [note.code for note in report.notes] == ["needs-flex", "flex-op", "not-verified"]
@@ -337,4 +337,4 @@ def test_calibration_says_what_it_can_not_run(tf: ModuleType, tmp_path: Path) ->
     folder = _save(tf, tmp_path, {"f": (lambda x: tf.linalg.det(x) + 1.0, [MATRIX])})
     quantize = tfconvert.Quantize("int8", samples=[[MATRIX]])
     with pytest.raises(tfconvert.ConversionError, match="can't be run: LiteRT's package has no kernel of Flex"):
-        tfconvert.convert(folder, allow_flex=True, quantize=quantize)
+        tfconvert.convert(folder, quantize=quantize, target=tfconvert.LiteRT(allow_flex=True))

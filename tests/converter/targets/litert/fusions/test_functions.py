@@ -15,6 +15,7 @@ import pytest
 
 import tfconvert
 from tests.converter.composites.modules import DETECTION, UNPOOLING
+from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError
@@ -53,7 +54,7 @@ def _check(
 ) -> tfconvert.Model:
     """Converts a function of tensors and compares its one result with TensorFlow's; returns the model."""
     _save(tf, folder, lambda *arguments: {"y": function(*arguments)}, *((list(x.shape), x.dtype.name) for x in inputs))
-    model = tfconvert.convert(folder, **options)
+    model = converted(folder, **options)
     expected = function(*map(tf.constant, inputs))
     np.testing.assert_allclose(run_tflite(bytes(model), list(inputs))[0], expected, atol=1e-5)
     return model
@@ -130,7 +131,9 @@ def test_a_composite_within_a_composite(
     outer = tf.function(lambda ids: rows(TABLE, ids) + 1, experimental_implements=_mark("my.op", tfl_fusable_op=True))
     if custom:
         _save(tf, tmp_path, lambda ids: {"y": outer(ids)}, ([4], "int32"))
-        assert dict(tfconvert.convert(tmp_path, allow_custom_ops=True).report.operators) == {"my.op": 1}
+        assert dict(tfconvert.convert(tmp_path, target=tfconvert.LiteRT(allow_custom_ops=True)).report.operators) == {
+            "my.op": 1
+        }
     else:
         model = _check(tf, tmp_path, run_tflite, outer, IDS)
         assert dict(model.report.operators) == {"EMBEDDING_LOOKUP": 1, "ADD": 1}
@@ -244,7 +247,7 @@ def test_detection(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, is_reg
     )
     specs = [([1, number, 4], "float32"), ([1, number, classes + 1], "float32"), ([number, 4], "float32")]
     _save(tf, tmp_path, lambda *arguments: dict(zip("abcd", marked(*arguments), strict=True)), *specs)
-    model = tfconvert.convert(tmp_path, allow_custom_ops=True)
+    model = tfconvert.convert(tmp_path, target=tfconvert.LiteRT(allow_custom_ops=True))
     assert dict(model.report.operators) == {"TFLite_Detection_PostProcess": 1}
     inputs = [
         RNG.normal(size=(1, number, 4)),
@@ -284,7 +287,7 @@ def test_custom_operators_are_written_as_the_official_converter_writes_them(
     _save(tf, tmp_path, lambda *values: dict(zip("abcd", marked(*values), strict=False)), *arguments)
     official = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path))
     official.allow_custom_ops = True
-    files = [bytes(tfconvert.convert(tmp_path, allow_custom_ops=True)), official.convert()]
+    files = [bytes(tfconvert.convert(tmp_path, target=tfconvert.LiteRT(allow_custom_ops=True))), official.convert()]
     mine, theirs = ([op for op in import_tflite(file).walk() if op.name == "tfl.custom"] for file in files)
     assert len(mine) == len(theirs) == 1
     for each in (tfl.CUSTOM_CODE, tfl.CUSTOM_OPTION):

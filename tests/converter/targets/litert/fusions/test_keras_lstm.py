@@ -107,7 +107,7 @@ def test_a_sequence_without_steps(tf: ModuleType, layers: Any, tmp_path: Path, b
     _compare(tf, model, original, *[[(2, time, FEATURES), *[(2, UNITS)] * 2] for time in (4, 0, 1)])
 
 
-@pytest.mark.parametrize(("is_masked", "reason"), [(False, "its last cell state is used"), (True, "a mask says so")])
+@pytest.mark.parametrize(("is_masked", "reason"), [(False, "its last cell state is used"), (True, "by a mask")])
 def test_why_a_layer_stays_a_loop_is_told_once(
     tf: ModuleType, layers: Any, tmp_path: Path, is_masked: bool, reason: str
 ) -> None:
@@ -125,7 +125,7 @@ def test_why_a_layer_stays_a_loop_is_told_once(
 def test_a_layer_stays_a_loop_where_it_is_to(tf: ModuleType, layers: Any, tmp_path: Path) -> None:
     layer = layers.LSTM(UNITS)
     original = save_call(tf, tmp_path, layer, (None, None, FEATURES))
-    model = tfconvert.convert(tmp_path, recurrent="loop")
+    model = tfconvert.convert(tmp_path, target=tfconvert.LiteRT(recurrent="loop"))
     assert "UNIDIRECTIONAL_SEQUENCE_LSTM" not in model.report.operators
     assert not model.report.notes
     _compare(tf, model, original, [(3, 5, FEATURES)])

@@ -12,6 +12,7 @@ import pytest
 import tfconvert
 from tests.converter.composites.modules import LSTM, LSTM_RESULTS, keras, mark, text
 from tests.converter.targets.litert.fusions.saved_layers import save_call
+from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -21,7 +22,7 @@ RNG = np.random.default_rng(7)
 def _convert(folder: Path, source: str, **options: Any) -> tfconvert.Model:
     path = folder / "model.mlir"
     path.write_text(source)
-    return tfconvert.convert(path, **options)
+    return converted(path, **options)
 
 
 def _random(*shapes: tuple[int, ...]) -> list[Array]:

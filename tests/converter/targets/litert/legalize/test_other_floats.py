@@ -61,7 +61,7 @@ def test_between_ops_of_doubles_no_double_is_made(tf: ModuleType, run_tflite: Ru
 
 
 def test_doubles_are_left_to_the_kernels_of_tensorflow_if_allowed(tf: ModuleType, tmp_path: Path) -> None:
-    operators = tfconvert.convert(_chain(tf, tmp_path), allow_flex=True).report.operators
+    operators = tfconvert.convert(_chain(tf, tmp_path), target=tfconvert.LiteRT(allow_flex=True)).report.operators
     assert {"FlexMatMul", "FlexTanh"} <= set(operators)
 
 

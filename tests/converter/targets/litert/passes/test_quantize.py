@@ -8,8 +8,7 @@ from tests.converter.pass_texts import FileCheck
 from tests.support.run_text import parse
 from tfconvert.converter.targets.litert.passes.quantize import QuantizeOps
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.settings.quantization import Quantize
-from tfconvert.settings.quantization_choices import Mode
+from tfconvert.settings.quantization import Mode, Quantize
 
 INT8, INT16 = QuantizeOps(Quantize("int8")), QuantizeOps(Quantize("int16"))
 STRICT = QuantizeOps(Quantize("int8", strict=True))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite, run_compiled
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -20,7 +21,7 @@ FIXED, OPEN, OPENER = "tensor<2x3xKIND>", "tensor<?x3xKIND>", "tensor<?x?xKIND>"
 def _convert(folder: Path, text: str, **settings: Any) -> tfconvert.Model:
     path = folder / "model.mlir"
     path.write_text(text)
-    return tfconvert.convert(path, **settings)
+    return converted(path, **settings)
 
 
 def _main(kind: str, body: str, *results: str, type_of: Mapping[str, str] | None = None) -> str:

@@ -17,6 +17,7 @@ from tfconvert.importers.source import Source
 from tfconvert.schema.tflite.reader import read_model
 from tfconvert.settings.options import Options
 from tfconvert.settings.quantization import Quantize
+from tfconvert.settings.targets import LiteRT
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -37,7 +38,7 @@ def _converted(tf: ModuleType, weights: Array, quantize: Quantize | None, *, is_
         return tf.nn.relu(tf.matmul(x, weights) + 0.5)
 
     function = traced(tf, tf.TensorSpec([None, len(weights)], tf.float32, name="x"))(call)
-    return convert_source(Source(function), Options(quantize=quantize, sparse_weights=is_sparse))
+    return convert_source(Source(function), Options(target=LiteRT(quantize=quantize, sparse_weights=is_sparse)))
 
 
 def _runs(content: bytes, x: Array) -> list[Array]:

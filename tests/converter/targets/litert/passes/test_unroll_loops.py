@@ -38,7 +38,7 @@ _RNG = np.random.default_rng(3)
 def _convert(folder: Path, source: str, **settings: Any) -> tfconvert.Model:
     path = folder / "model.mlir"
     path.write_text(source)
-    return tfconvert.convert(path, recurrent="unrolled", **settings)
+    return tfconvert.convert(path, **settings, target=tfconvert.LiteRT(recurrent="unrolled"))
 
 
 def _inputs(*shapes: tuple[int, ...]) -> list[Array]:

@@ -19,7 +19,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
-from tfconvert.settings.quantization_choices import Ranges
+from tfconvert.settings.quantization import Ranges
 
 ENTRY = 'attributes {tf.entry_function = {control_outputs = "", inputs = "x", outputs = "y"}}'
 

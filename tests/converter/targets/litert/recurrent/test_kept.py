@@ -33,7 +33,7 @@ def test_loops_stay_where_they_are_to(tmp_path: Path, source: str, fused: str, k
     path = tmp_path / "model.mlir"
     path.write_text(source)
     assert fused in tfconvert.convert(path).report.operators
-    report = tfconvert.convert(path, recurrent="loop").report
+    report = tfconvert.convert(path, target=tfconvert.LiteRT(recurrent="loop")).report
     assert kept in report.operators
     assert not any("SEQUENCE" in name for name in report.operators)
     assert not report.notes  # The user knows.
@@ -55,7 +55,9 @@ def test_kernels_have_no_room_for_a_projection_wider_than_the_state(
         x = tf.compat.v1.placeholder(tf.float32, [4, 2, 3], "x")
         result = tf.identity(tf.scan(step, x, (tf.zeros([2, outputs]), tf.zeros([2, 2])))[0])
         (tmp_path / "model.pb").write_bytes(graph.as_graph_def().SerializeToString())
-    report = tfconvert.convert(tmp_path / "model.pb", inputs=["x"], outputs=[result.op.name], recurrent="fused").report
+    report = tfconvert.convert(
+        tmp_path / "model.pb", inputs=["x"], outputs=[result.op.name], target=tfconvert.LiteRT(recurrent="fused")
+    ).report
     assert ("UNIDIRECTIONAL_SEQUENCE_LSTM" in report.operators) is (outputs <= 2)
     kept = [note for note in report.notes if note.code == KEPT]
     assert [WIDE_PROJECTION in note.message for note in kept] == [True] * (outputs > 2)

@@ -45,7 +45,7 @@ def test_the_faster_form_is_chosen(
     assert note.code == (FUSED if is_fused else KEPT)
     assert f"{units} units, {steps or 50} steps, batch {batch or 1}" in note.message
     for recurrent in ("fused", "loop"):
-        report = tfconvert.convert(path, recurrent=recurrent).report
+        report = tfconvert.convert(path, target=tfconvert.LiteRT(recurrent=recurrent)).report
         assert ("UNIDIRECTIONAL_SEQUENCE_LSTM" in report.operators) is (recurrent == "fused")
         assert not [note for note in report.notes if note.code in (FUSED, KEPT)]  # The user knows.
 
@@ -59,7 +59,7 @@ def test_integers_get_the_more_exact_form(tf: ModuleType, tmp_path: Path) -> Non
 
 def test_other_choices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(tfconvert.ConversionError, match=r"recurrent can't be 'fast'\n.*auto, fused, loop"):
-        tfconvert.convert(tmp_path, recurrent="fast")  # type: ignore[arg-type]
+        tfconvert.convert(tmp_path, target=tfconvert.LiteRT(recurrent="fast"))  # type: ignore[arg-type]
 
 
 def test_choices_are_those_of_the_nearest_row() -> None:

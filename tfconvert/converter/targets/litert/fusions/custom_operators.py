@@ -5,10 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.composites import custom_options
-from tfconvert.converter.composites.body import Body
-from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.composite import Composite, chosen_options, plain_option, unfit_option
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.converter.ir import option_map
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
@@ -125,12 +123,12 @@ def _same_name(composite: Composite, body: Body) -> Sequence[Value]:
 
 
 def _ngrams(composite: Composite, body: Body) -> Sequence[Value]:
-    options = option_map.encode(custom_options.chosen(composite, _NGRAMS))
+    options = option_map.encode(chosen_options(composite, _NGRAMS))
     return body.custom(composite.name, options, body.arguments, composite.results)
 
 
 def _projection(composite: Composite, body: Body) -> Sequence[Value]:
-    options = option_map.encode(custom_options.chosen(composite, _SGNN))
+    options = option_map.encode(chosen_options(composite, _SGNN))
     return body.custom(composite.name, options, body.arguments, composite.results)
 
 
@@ -172,11 +170,11 @@ def _fusable_options(composite: Composite) -> Mapping[str, Attribute]:
 def _check_fusable(composite: Composite) -> str | None:
     if not composite.name:
         return "an operator's name can't be empty"
-    return custom_options.why_not(_fusable_options(composite))
+    return unfit_option(_fusable_options(composite))
 
 
 def _rewrite_fusable(composite: Composite, body: Body) -> Sequence[Value]:
-    options = {name: custom_options.plain(value) for name, value in _fusable_options(composite).items()}
+    options = {name: plain_option(value) for name, value in _fusable_options(composite).items()}
     return body.custom(composite.name, option_map.encode(options), body.arguments, composite.results)
 
 

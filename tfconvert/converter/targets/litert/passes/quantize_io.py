@@ -45,8 +45,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8, I16, IntegerType, Signedness
 from tfconvert.schema.ir.values import OpResult, Value
-from tfconvert.settings.quantization import Quantize
-from tfconvert.settings.quantization_choices import Io
+from tfconvert.settings.quantization import Io, Quantize
 
 _UNSIGNED = IntegerType.get(8, Signedness.UNSIGNED)
 _QUANTIZE, _DEQUANTIZE = "tfl.quantize", "tfl.dequantize"

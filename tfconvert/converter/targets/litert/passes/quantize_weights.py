@@ -73,8 +73,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
-from tfconvert.settings.quantization import Quantize
-from tfconvert.settings.quantization_choices import Accumulation, Mode, PerChannel
+from tfconvert.settings.quantization import Accumulation, Mode, PerChannel, Quantize
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.settings.quantization_choices import RecurrentState
+from tfconvert.settings.quantization import RecurrentState
 
 _COPIED = "copied"
 _RESIZED = "resized"

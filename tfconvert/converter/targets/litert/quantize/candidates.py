@@ -17,8 +17,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8, I16, FloatType, IntegerType
 from tfconvert.schema.ir.values import Value
-from tfconvert.settings.quantization import Quantize
-from tfconvert.settings.quantization_choices import PerChannel
+from tfconvert.settings.quantization import PerChannel, Quantize
 
 EXCLUDED = "it is excluded"
 

@@ -109,7 +109,7 @@ class CarryState:
             if isinstance(op, GlobalTensorOp):
                 erase(op)
         notes = [_note(variables)] if as_arguments else []
-        return PassResult.of({"variables": len(variables)})._replace(notes=notes)
+        return PassResult.of({"variables": len(variables)}, notes)
 
 
 def _initializer(module: ModuleOp) -> FuncOp | None:
@@ -275,6 +275,6 @@ def _padded(attributes: ArrayAttr | None, count: int) -> list[Attribute]:
 def _note(variables: Mapping[str, _Variable]) -> Diagnostic:
     shown = ", ".join(f"{variable.name} ({variable.kind})" for variable in variables.values())
     first = next(iter(variables.values())).handle
-    hint = "the file of weights beside the text holds what it is at first; or keep it in globals (mlir_state)"
+    hint = "the file of weights beside the text holds what it is at first; or keep it in globals (--mlir-state)"
     message = f"the caller keeps the state, as the functions' last arguments and results: {shown}"
     return Diagnostic("state-arguments", message, node=node_of(first.location), hint=hint, severity=NOTE)

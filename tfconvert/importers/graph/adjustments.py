@@ -1,0 +1,96 @@
+"""Gives the inputs and outputs of a model the batch and the names that the user wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, override_shape
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.cut import End
+from tfconvert.settings.selection import Selection
+
+
+def adjusted(entries: Sequence[EntryPoint], selection: Selection) -> list[EntryPoint]:
+    """Returns entry points with the batch and the names that the user wants.
+
+    Args:
+        entries: The entry points.
+        selection: The batch and the names.
+    """
+    result, batch = list(entries), selection.batch
+    if batch is not None:
+        check_batch(batch)
+        # What is cut has other inputs in the end.
+        result = [each._replace(inputs=_batched(each.inputs, batch)) if each.cut is None else each for each in result]
+    if selection.rename:
+        _check_names(result, selection.rename)
+        result = [_renamed(each, selection.rename) for each in result]
+    return result
+
+
+def check_batch(batch: Any) -> None:
+    """Checks that a batch is a number of examples.
+
+    Raises:
+        ConversionError: It is not (`wrong-option`).
+    """
+    if not isinstance(batch, int) or batch < 1:
+        raise error("wrong-option", f"invalid batch size {batch}", hint="it must be at least 1")
+
+
+def with_batch(name: str, tensor: types.AnyTensor, batch: int) -> types.AnyTensor:
+    """Returns the type of an input with a batch, which scalars and tensors of unknown rank don't get.
+
+    Args:
+        name: The input.
+        tensor: Its type.
+        batch: The first dimension that it gets.
+    """
+    shape = types.shape_of(tensor)
+    if not shape:  # The report names those.
+        return tensor
+    pinned = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])])
+    return types.tensor(types.element_of(tensor), pinned)
+
+
+def _batched(inputs: Sequence[GraphInput], batch: int) -> list[GraphInput]:
+    return [each._replace(type=with_batch(each.name, each.type, batch)) for each in inputs]
+
+
+def _check_names(entries: Sequence[EntryPoint], rename: Mapping[str, str]) -> None:
+    known = {name for entry in entries for name in (*entry.input_names, *entry.output_names)}
+    if unknown := sorted(rename.keys() - known):
+        raise error(
+            "wrong-option",
+            f"rename: there is no input or output {', '.join(unknown)}",
+            hint=f"there are: {', '.join(sorted(known))}",
+        )
+    for name in rename.values():
+        if not name or "," in name:
+            raise error("wrong-option", f"rename: {name!r} can't be a name", hint="give a name without commas")
+
+
+def _renamed(entry: EntryPoint, rename: Mapping[str, str]) -> EntryPoint:
+    cut = entry.cut
+    if cut is not None:
+        cut = cut._replace(inputs=_renamed_ends(cut.inputs, rename), outputs=_renamed_ends(cut.outputs, rename))
+    # Ports that a cut replaces keep the names by which they are looked up.
+    inputs, outputs = entry.inputs, entry.outputs
+    if cut is None or cut.inputs is None:
+        inputs = [each._replace(name=rename.get(each.name, each.name)) for each in inputs]
+    if cut is None or cut.outputs is None:
+        outputs = [each._replace(name=rename.get(each.name, each.name)) for each in outputs]
+    entry = entry._replace(inputs=inputs, outputs=outputs, cut=cut)
+    for names in (entry.input_names, entry.output_names):
+        twice = sorted({name for name in names if names.count(name) > 1} & set(rename.values()))
+        if twice:
+            raise error(
+                "wrong-option", f"rename: there would be two tensors {', '.join(twice)}", hint="choose another name"
+            )
+    return entry
+
+
+def _renamed_ends(ends: tuple[End, ...] | None, rename: Mapping[str, str]) -> tuple[End, ...] | None:
+    return None if ends is None else tuple(each._replace(name=rename.get(each.name, each.name)) for each in ends)
