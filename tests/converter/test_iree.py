@@ -68,7 +68,7 @@ def test_without_the_compiler_the_text_is_written_if_it_is_to_be_kept(model: Pat
 @pytest.mark.parametrize(
     ("script", "told", "hint"),
     [
-        ("kill -SEGV $$", "has crashed (signal 11)", "pin open sizes (--batch"),
+        ("kill -SEGV $$", "has crashed (signal 11)", "fix dynamic sizes (--batch"),
         ("echo 'x.mlir:1:2: error: no type' >&2; kill -ABRT $$", "(signal 6):\n  x.mlir:1:2: error", "--keep-mlir"),
         ("echo 'x.mlir:1:2: error: no such type' >&2; exit 1", "has failed with status 1:", "--keep-mlir"),
         ("echo 'iree-compile: for the --opt option' >&2; exit 1", "for the --opt option", "correct the flag"),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.converter.targets.litert.quantize.figures import range_of
+from tfconvert.converter.targets.litert.quantize.figures import stored_range
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Quantized, Verification, Wires
 from tfconvert.importers.source import Source
@@ -163,5 +163,5 @@ def _range(tensor: Tensor) -> tuple[float, float] | None:
     """Returns the range of a tensor's numbers, or `None` if they are not stored as integers with a valid range."""
     if tensor.type not in _STORED:
         return None
-    found = range_of({"quantization": (tensor.scale, tensor.zero_point), "dtype": np.dtype(tensor.type)})
+    found = stored_range({"quantization": (tensor.scale, tensor.zero_point), "dtype": np.dtype(tensor.type)})
     return found if found is not None and np.isfinite(found).all() and found[0] < found[1] else None

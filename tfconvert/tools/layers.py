@@ -19,7 +19,7 @@ import numpy as np
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.process.child_process import Child, ChildError
-from tfconvert.converter.targets.litert.quantize.figures import Figures, Step, layers, range_of
+from tfconvert.converter.targets.litert.quantize.figures import Figures, Step, layers, stored_range
 from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.converter.targets.litert.stored_values import to_floats
 from tfconvert.converter.validation.comparison import Difference, compare
@@ -301,7 +301,7 @@ class _Table:
         measured = {index: found for index, each in self._figures.items() if (found := each.measured()) is not None}
         tensors = self._runs.tensors
         known = {
-            index: range_of({"quantization": (tensors[index].scale, tensors[index].zero_point), "dtype": dtype})
+            index: stored_range({"quantization": (tensors[index].scale, tensors[index].zero_point), "dtype": dtype})
             for index, dtype in self._stored.items()
         }
         steps = [
