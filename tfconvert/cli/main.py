@@ -25,7 +25,7 @@ from tfconvert.settings.data import from_data
 from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
-    from tfconvert.cli.cache import CachedReport
+    from tfconvert.batch.result_cache import CachedReport
     from tfconvert.cli.convert_job import ConvertCommand
     from tfconvert.report.report import Report
     from tfconvert.settings.quantization import Quantize
@@ -160,14 +160,14 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     options = replace(with_progress(options, quiet=quiet), keep_graphs=output.needs_graphs)
     try:
         if settings["input_stats"]:
-            source = _with_stats(source, dict(settings["input_stats"]), options.quantize)
+            source = with_stats(source, dict(settings["input_stats"]), options.quantize)
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options, server).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(1)
     if options.verify is not None and options.quantize is not None:
-        show(_low_fidelity(report))
+        show(low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, output, as_json, verbose), output.report_stream)
 
@@ -183,14 +183,19 @@ def _split(model: str, file: str, data: Mapping[str, Any]) -> tuple[Source, Opti
     return Source(model, **selection), options
 
 
-def _low_fidelity(report: Report | CachedReport) -> list[Diagnostic]:
+def low_fidelity(report: Report | CachedReport) -> list[Diagnostic]:
     """Returns the warning that a quantized model differs too much from the float model, for the error stream."""
     from tfconvert.schema.fidelity import LOW
 
     return [Diagnostic(**note) for note in report.to_dict()["notes"] if note["code"] == LOW]
 
 
-def _with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quantize: Quantize | None) -> Source:
+def with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quantize: Quantize | None) -> Source:
+    """Returns the source of a frozen graph with ranges of its inputs (`--input-stats`).
+
+    Raises:
+        UsageError: The model doesn't become one with integer inputs.
+    """
     from tfconvert.compat.input_stats import ranged
 
     if quantize is None or not quantize.has_integer_ends:
