@@ -93,7 +93,7 @@ def _entry(model: Mapping[str, Any], path: str, number: int, template: str | Non
 
 
 def _in_folder(template: str, settings: Mapping[str, Any]) -> str:
-    """Returns a template for files: for a directory, one that adds the models' names and the ending of the target."""
+    """Returns a template for files: a directory gets the models' names and the target's extension."""
     if template and not template.endswith("/") and (places.is_url(template) or not Path(template).is_dir()):
         return template
     separator = "/" if template and not template.endswith("/") else ""
@@ -113,7 +113,7 @@ def _normal(place: str) -> str:
 
 
 def _with_names(entries: Sequence[Entry]) -> list[Entry]:
-    """Returns the entries, those of equal names named by their paths instead."""
+    """Returns the entries with unique names: paths replace equal names."""
     counts = Counter(entry.name for entry in entries)
     named = [entry if counts[entry.name] == 1 else entry._replace(name=entry.model) for entry in entries]
     seen: Counter[str] = Counter()

@@ -68,10 +68,10 @@ class Outcome(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The code of the error; empty if there is none."""
+        """The code of the error, or empty."""
         return str(self.problem["errors"][0]["code"]) if self.problem is not None else ""
 
     @property
     def message(self) -> str:
-        """The message of the error; empty if there is none."""
+        """The message of the error, or empty."""
         return str(self.problem["errors"][0]["message"]) if self.problem is not None else ""

@@ -117,7 +117,7 @@ class ConvertCommand(NamedTuple):
         return None
 
     def _check_output(self, array: CArray | None) -> None:
-        """Checks what can be known about the files to be written before the work begins."""
+        """Checks the files to be written before the conversion begins."""
         descriptor = descriptor_of(self.output.file)
         if descriptor is not None and _is_terminal(descriptor):
             raise error(
@@ -126,9 +126,7 @@ class ConvertCommand(NamedTuple):
                 hint="send it to a file or to another program, or name a file with -o",
             )
         if self.output.depfile is not None and descriptor is not None:
-            raise error(
-                "wrong-option", "--depfile names the file that is made, and there is none", hint="name a file with -o"
-            )
+            raise error("wrong-option", "--depfile names the output, which is not a file", hint="name a file with -o")
         files = [self.output.file] if array is None else list(array.files)
         for file in (*files, *([self.output.depfile] if self.output.depfile is not None else [])):
             self.source.check_output(file, self.inputs)

@@ -1,4 +1,4 @@
-"""The `tfconvert` command: a thin caller of `convert`, and the door to the verbs."""
+"""The `tfconvert` command: a thin caller of `convert`, and the group of the other commands."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 
-    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong, 3 if tfconvert
-    has made a mistake of its own.
+    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong, 3 after an
+    internal error.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
@@ -173,7 +173,7 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
 
 
 def _split(model: str, file: str, data: Mapping[str, Any]) -> tuple[Source, Options]:
-    """Returns the model and the settings, with what follows from the name of the output."""
+    """Returns the model and the settings, after those that follow from the output's name were added."""
     try:
         form = form_of(file, data)
     except ConversionError:
