@@ -11,6 +11,7 @@ from tfconvert import api
 from tfconvert.api import Model
 from tfconvert.batch.result_cache import CachedReport, Conversion, uncached_report
 from tfconvert.batch.task import Task
+from tfconvert.exporters.c_array import c_array
 from tfconvert.exporters.output_file import Parts, is_c_source, only_part, write_parts, write_whole
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
@@ -42,8 +43,6 @@ def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
     def write(cached: Parts, size: int) -> None:
         parts.extend(cached)
         if is_c_source(task.output):
-            from tfconvert.exporters.c_array import c_array
-
             c_array(task.output, task.array_name or None).save(size, only_part(cached))
         else:
             write_parts(task.output, cached)

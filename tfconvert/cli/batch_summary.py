@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from tfconvert.cli.json_output import to_json
 from tfconvert.cli.streams import can_redraw, say
 from tfconvert.report.report import size_text
 
@@ -63,8 +64,6 @@ def print_summary(results: Results, *, as_json: bool, quiet: bool, stream: TextI
     """
     failed = count_failed(results)
     if as_json:
-        from tfconvert.cli.json_output import to_json
-
         say(to_json({"models": [_row(*result) for result in results], "failed": failed}), stream)
     elif not quiet:
         width = max(len(entry.name) for entry, _, _ in results)
