@@ -21,9 +21,9 @@ PAGE = Path(__file__).parent / "settings.md"
 
 _HEAD = """# Settings
 
-Every setting of a conversion, with its name in Python, its flag, and its name in data: manifests of `tfconvert batch`,
-requests to the service, and keywords of the client. A setting without a flag can only be given in Python; one without a
-name in data can't leave the process.
+Every setting of a conversion, with its name in Python, its flag, and its name in data: files of `tfconvert build` and
+`tfconvert batch`, requests to the service, and keywords of the client. A setting without a flag can only be given in
+Python; one without a name in data can't leave the process.
 
 ```python
 import tfconvert

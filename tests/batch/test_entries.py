@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tfconvert.batch.entries import Entry, read_list, read_manifest, to_entries
+from tfconvert.batch.entries import Entry, to_entries
+from tfconvert.batch.models_file import read_list, read_models
 from tfconvert.schema.diagnostics import ConversionError
 
 
@@ -76,33 +77,67 @@ models:
     settings: {quantize: dynamic, verify: false}
 """
 
+TOML = """
+output = "out/{name}.tflite"
+settings.verify = true
+
+[[models]]
+model = "x.pb"
+
+[[models]]
+model = "y.pb"
+name = "small"
+output = "s3://bucket/small.tflite"
+settings = {quantize = "dynamic", verify = false}
+"""
+
 
 def test_manifests_have_settings_of_all_and_of_each(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(MANIFEST)
-    first, second = to_entries(read_manifest(str(path)), "unused", {"allow_flex": True})
-    assert first == Entry(
-        "x", str(tmp_path / "x.pb"), str(tmp_path / "out/x.tflite"), {"allow_flex": True, "verify": True}
-    )
+    first, second = to_entries(read_models(str(path)), "unused", {"allow_flex": True})
+    where = f"{path}:5: model 1 (x.pb)"
+    settings = {"allow_flex": True, "verify": True}
+    output = str(tmp_path / "out/x.tflite")
+    assert first == Entry("x", str(tmp_path / "x.pb"), output, settings, directory=str(tmp_path), where=where)
     assert second.name == "small"
     assert second.output == "s3://bucket/small.tflite"
     assert second.settings == {"allow_flex": True, "quantize": "dynamic", "verify": False}
+    assert second.where == f"{path}:6: model 2 (small)"
     import yaml
 
     (tmp_path / "models.json").write_text(json.dumps(yaml.safe_load(MANIFEST)))
-    assert to_entries(read_manifest(str(tmp_path / "models.json")), "", {"allow_flex": True}) == [first, second]
+    (tmp_path / "models.toml").write_text(TOML)
+    for name, place in (("models.json", ""), ("models.toml", ":5")):
+        other = str(tmp_path / name)
+        same, small = to_entries(read_models(other), "", {"allow_flex": True})
+        assert same == first._replace(where=f"{other}{place}: model 1 (x.pb)")
+        assert small._replace(where="") == second._replace(where="")
+
+
+def test_other_keys_have_defaults_and_paths_beside_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text("{cache_dir: cache, report: 'pages/{name}.html', models: [x.pb, {model: y.pb, cache_dir: /c}]}")
+    first, second = to_entries(read_models(str(path)), None, {})
+    assert first.extras == {"cache_dir": str(tmp_path / "cache"), "report": str(tmp_path / "pages/x.html")}
+    assert second.extras == {"cache_dir": "/c", "report": str(tmp_path / "pages/y.html")}
+    inside, _ = to_entries(read_models(str(path), directory=""), None, {})
+    assert (inside.model, inside.extras["report"], inside.directory) == ("x.pb", "pages/x.html", "")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "has no list of models"),
-        ("models: x", "has no list of models"),
+        ("{}", "lists no models"),
+        ("models: x", "lists no models"),
         ("[", "while parsing"),
-        ("models: [{name: x}]", "model 1 has no text 'model'"),
-        ("models: [x, {model: y, outptu: z}]", "model 2: 'outptu' is not known"),
-        ("models: [{model: y, settings: [1]}]", "model 1: its settings are not a mapping"),
-        ("models: [{model: y, settings: {quantise: dynamic}}]", "model 1: the setting 'quantise' is not known"),
+        ("models: [{name: x}]", "model 1 has no string 'model'"),
+        ("models: [x, {model: y, outptu: z}]", r"models.yaml:1: model 2 \(y\): 'outptu' is not known\n.*'output'"),
+        ("models: [{model: y, settings: [1]}]", r"model 1 \(y\): 'settings' can't be \[1\]"),
+        ("models: [{model: y, settings: {quantise: dynamic}}]", r"model 1 \(y\): the setting 'quantise' is not known"),
+        ("settings: {quantise: 1}\nmodels: [x]", "models.yaml: the setting 'quantise' is not known"),
+        ("models: [x, {model: y, quantize: int8}]", "put 'quantize' into 'settings'"),
+        ("x", "is not a mapping"),
         ("{modles: [], models: []}", "'modles' is not known"),
         ("!!python/object/apply:os.system [ls]", "could not determine a constructor"),
     ],
@@ -111,14 +146,16 @@ def test_wrong_manifests_are_refused(tmp_path: Path, content: Any, message: str)
     path = tmp_path / "models.yaml"
     path.write_text(content)
     with pytest.raises(ConversionError, match=message) as caught:
-        read_manifest(str(path))
+        read_models(str(path))
     assert caught.value.code == "bad-config"
 
 
 def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff")
-    (tmp_path / "deep.json").write_text("[" * 100_000)
-    for name in ("none.yaml", "bytes.json", "deep.json"):
+    for name in ("deep.json", "deep.yaml"):
+        (tmp_path / name).write_text("[" * 100_000)
+    (tmp_path / "deep.toml").write_text(f"x = {'[' * 100_000}")
+    for name in ("none.yaml", "bytes.json", "deep.json", "deep.toml", "deep.yaml"):
         with pytest.raises(ConversionError) as caught:
-            read_manifest(str(tmp_path / name))
+            read_models(str(tmp_path / name))
         assert caught.value.code == "bad-config"

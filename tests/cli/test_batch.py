@@ -107,6 +107,32 @@ def test_settings_are_those_of_the_function(folder: Path) -> None:
     assert "'batch' can't be 'many'" in wrong.stderr
 
 
+def test_results_are_cached(folder: Path) -> None:
+    for index in range(2):
+        rows = json.loads(run("models/*.mlir", "-o", f"{index}/", "--cache-dir", "cache", "--json").stdout)["models"]
+        assert [row.get("cached", False) for row in rows] == [index > 0] * 2
+    assert (folder / "0" / "a.tflite").read_bytes() == (folder / "1" / "a.tflite").read_bytes()
+    assert "cached" in run("models/a.mlir", "-o", "2/", "--cache-dir", "cache").stdout
+
+
+def test_paths_in_settings_are_relative_to_the_file(folder: Path) -> None:
+    np.save(folder / "models" / "x.npy", np.ones((4, 2), np.float32))
+    text = "models: [{model: a.mlir, settings: {verify: {data: [x.npy]}}}]"
+    (folder / "models" / "list.yaml").write_text(text)
+    done = run("--manifest", "models/list.yaml", "-o", "out/")
+    assert done.exit_code == 0, done.stderr
+    assert (folder / "out" / "a.tflite").exists()
+
+
+def test_errors_tell_the_place_in_the_file(folder: Path) -> None:
+    text = "models:\n- a.mlir\n- {model: nothing, name: n}\n"
+    (folder / "models" / "list.yaml").write_text(text)
+    assert "models/list.yaml:3: model 2 (n): " in run("--manifest", "models/list.yaml").stderr
+    (folder / "models" / "list.yaml").write_text("models: [{model: a.mlir, depfile: d}]")
+    done = run("--manifest", "models/list.yaml")
+    assert (done.exit_code, "model 1 (a.mlir): 'depfile' is for tfconvert build" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,4 +1,4 @@
-"""The verb `build`: the keys of a file are the options of the command."""
+"""The command `build`: converts the models that a file lists."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tfconvert
-from tfconvert.cli.build import _EXAMPLES, _arguments, _options, _tables
+from tfconvert.batch.entries import to_entries
+from tfconvert.batch.models_file import EXTRAS, read_models
+from tfconvert.cli import batch, build
 from tfconvert.cli.main import main
 
 Run = subprocess.CompletedProcess[str]
 
 
-def build(folder: Path, *arguments: str) -> Run:
+def run_build(folder: Path, *arguments: str) -> Run:
     environment = {**os.environ, "PYTHONPATH": str(Path(tfconvert.__file__).parents[1])}
     return subprocess.run(
         [sys.executable, "-m", "tfconvert", "build", *arguments],
@@ -39,31 +42,42 @@ def project(digits_model: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-TWO = """
-[[model]]
+TOML = """
+[[models]]
 model = "model"
-output-file = "out/one.tflite"
-input-shape = {pixels = [2, 8, 8, 1]}
-signature = ["serve"]
+output = "out/one.tflite"
+settings = {input_shapes = {pixels = [2, 8, 8, 1]}, signatures = ["serve"]}
 depfile = "out/one.d"
 
-[[model]]
+[[models]]
 model = "model"
-output-file = "out/two.cc"
-array-name = "two"
-quantize = "dynamic"
-per-tensor = true
-strict = false
+output = "out/two.cc"
+array_name = "two"
+[models.settings.quantize]
+mode = "dynamic"
+per_channel = false
+"""
+YAML = """
+models:
+  - model: model
+    output: out/one.tflite
+    settings: {input_shapes: {pixels: [2, 8, 8, 1]}, signatures: [serve]}
+    depfile: out/one.d
+  - model: model
+    output: out/two.cc
+    array_name: two
+    settings: {quantize: {mode: dynamic, per_channel: false}}
 """
 
 
-def test_all_models_are_converted_as_the_flags_say(project: Path, tmp_path: Path) -> None:
-    (project / "out").mkdir()
-    (project / "tfconvert.toml").write_text(TWO, "utf-8")
-    run = build(project)
+@pytest.mark.parametrize(("name", "text", "jobs"), [("tfconvert.toml", TOML, "1"), ("models.yaml", YAML, "2")])
+def test_all_models_are_converted_as_the_settings_say(project: Path, name: str, text: str, jobs: str) -> None:
+    (project / name).write_text(text, "utf-8")
+    run = run_build(project, name, "-j", jobs)
     assert run.returncode == 0, run.stderr
     assert "model -> out/one.tflite" in run.stdout
     assert "serve: pixels f32[2,8,8,1]" in run.stdout
+    assert run.stdout.splitlines()[-1] == "2 of 2 converted"
     expected = tfconvert.convert(project / "model", signatures="serve", input_shapes={"pixels": (2, 8, 8, 1)})
     assert (project / "out" / "one.tflite").read_bytes() == bytes(expected)
     assert (project / "out" / "one.d").read_text("utf-8").startswith("out/one.tflite:")
@@ -71,42 +85,75 @@ def test_all_models_are_converted_as_the_flags_say(project: Path, tmp_path: Path
     # From elsewhere the paths are still those beside the file.
     shutil.rmtree(project / "out")
     (project / "out").mkdir()
-    assert build(project / "out", "-q", "../tfconvert.toml").stdout == ""
+    assert run_build(project / "out", "-q", "-j", "1", f"../{name}").stdout == ""
     assert {path.name for path in (project / "out").iterdir()} == {"one.tflite", "one.d", "two.cc", "two.h"}
 
 
-def test_one_failure_does_not_keep_the_others(project: Path) -> None:
-    tables = [f'[[model]]\nmodel = "{model}"\noutput-file = "{model}.tflite"\n' for model in ("nothing", "model")]
+def test_both_commands_read_the_same_file(project: Path) -> None:
+    text = TOML.replace('depfile = "out/one.d"', 'report = "out/{name}.html"')
+    (project / "tfconvert.toml").write_text(text, "utf-8")
+    assert run_build(project).returncode == 0
+    built = {path.name: path.read_bytes() for path in (project / "out").iterdir() if path.suffix != ".html"}
+    shutil.rmtree(project / "out")
+    command = [sys.executable, "-m", "tfconvert", "batch", "--manifest", f"{project.name}/tfconvert.toml"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(tfconvert.__file__).parents[1])}
+    subprocess.run(command, cwd=project.parent, env=environment, check=True, timeout=120)
+    assert (project / "out" / "model.html").stat().st_size
+    assert {path.name: path.read_bytes() for path in (project / "out").iterdir() if path.suffix != ".html"} == built
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_one_failure_does_not_keep_the_others(project: Path, jobs: str) -> None:
+    tables = [f'[[models]]\nmodel = "{model}"\noutput = "new/{model}.tflite"\n' for model in ("nothing", "model")]
     (project / "models.toml").write_text("\n".join(tables), "utf-8")
-    run = build(project, "models.toml", "-q")
+    run = run_build(project, "models.toml", "-q", "-j", jobs)
     assert run.returncode == 1
     assert run.stderr.count("tfconvert: error") == 1
     assert "not-a-saved-model" in run.stderr
-    assert (project / "model.tflite").exists()
+    assert "models.toml:1: model 1 (nothing): " in run.stderr
+    assert (project / "new" / "model.tflite").exists()
+
+
+def test_the_summary_is_json_too_and_results_are_cached(project: Path) -> None:
+    models = [{"model": "model", "output": f"{name}.tflite", "name": name} for name in ("a", "b")]
+    (project / "models.json").write_text(json.dumps({"models": models}))
+    for is_cached in (False, True):
+        run = run_build(project, "models.json", "--json", "-j", "1", "--cache-dir", "cache")
+        rows: list[dict[str, Any]] = json.loads(run.stdout)["models"]
+        assert [row["name"] for row in rows] == ["a", "b"]
+        assert {row["status"] for row in rows} == {"converted"}
+        assert rows[0].get("cached", False) is is_cached
+    assert "cached" in run_build(project, "models.json", "--cache-dir", "cache").stdout.splitlines()[-2]
+
+
+ENTRY = '[[models]]\nmodel = "m"\noutput = "x"\n'
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "lists no models"),
-        ("model = 1", "lists no models"),
-        ("[[model]", "(at line 1, column 8)"),
-        ("[models]\n[[model]]", "'models' is not known"),
-        ('[[model]]\noutput-file = "x"', "model 1 has no text 'model'"),
-        ('[[model]]\nmodel = "m"', "model 1 has no text 'output-file'"),
-        ('[[model]]\nmodel = "m"\noutput-file = "x"\noutputfile = "y"', "the key 'outputfile' is not known"),
-        ('[[model]]\nmodel = "m"\noutput-file = "x"\njson = true', "the key 'json' is not known"),
-        ('[[model]]\nmodel = "m"\noutput-file = "x"\nverify = "yes"', "'verify' must be true or false, not 'yes'"),
-        ('[[model]]\nmodel = "m"\noutput-file = "x"\nquantize = ["a", "b"]', "'quantize' takes one value"),
-        ('[[model]]\nmodel = "m"\noutput-file = "x"\nquantize = "all"', "'--quantize': 'all' is not one of"),
-        ('[[model]]\nmodel = "m"\noutput-file = "x"\ninput-shape = {a = ["b"]}', "'--input-shape': 'a=b' is not"),
-        ('[[model]]\nmodel = "m"\noutput-file = "x"\ntags = 2020-01-01', "'tags' can't be datetime.date"),
-        ('[[model]]\nmodel = "m"\noutput-file = "x"\n' * 2, "two models have the output-file 'x'"),
+        ("model = 1", "'model' is not known"),
+        ("[[models]", "(at line 1, column 9)"),
+        ("[model]\n[[models]]", "'model' is not known"),
+        ('[[models]]\noutput = "x"', "tfconvert.toml:1: model 1 has no string 'model'"),
+        ('[[models]]\nmodel = "m"\noutput = 1', "tfconvert.toml:1: model 1 (m): 'output' can't be 1"),
+        (f'{ENTRY}outputs = ["y"]', "put 'outputs' into 'settings'"),
+        (f'{ENTRY}array-name = "y"', "did you mean 'array_name'?"),
+        (f"{ENTRY}json = true", "'json' is not known"),
+        (f'{ENTRY}settings.verify = "yes"', "'verify' can't be 'yes'"),
+        (f'{ENTRY}settings.quantize = ["a", "b"]', "'quantize' can't be ['a', 'b']"),
+        (f'\n{ENTRY}settings.quantize = "all"', "tfconvert.toml:2: model 1 (m): 'quantize' can't be 'all'"),
+        (f'{ENTRY}settings.input_shapes = {{a = ["b"]}}', "'input_shapes' can't be {'a': ['b']}"),
+        (f"{ENTRY}settings.tags = 2020-01-01", "'tags' can't be datetime.date"),
+        (ENTRY * 2, "several results would be x"),
+        ('[[models]]\nmodel = "s3://b/m"', "URLs are for tfconvert batch"),
+        (f'{ENTRY}token_file = "t"', "--token-file goes with --server"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_converted(project: Path, text: str, message: str) -> None:
     (project / "tfconvert.toml").write_text(text, "utf-8")
-    run = build(project)
+    run = run_build(project)
     assert run.returncode == 2
     assert message in run.stderr
     assert "bad-config" in run.stderr
@@ -114,20 +161,38 @@ def test_what_is_wrong_is_told_before_anything_is_converted(project: Path, text:
     assert not (project / "x").exists()
 
 
+def test_settings_of_another_target_are_told_with_their_entry(project: Path) -> None:
+    (project / "tfconvert.toml").write_text(f"{ENTRY}settings.mlir_weights = 'inline'\nsettings.iree.cpu = 'host'")
+    run = run_build(project)
+    assert run.returncode == 2
+    assert "tfconvert.toml:1: model 1 (m): " in run.stderr
+    assert "[wrong-option]" in run.stderr
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    run = build(tmp_path)
+    run = run_build(tmp_path)
     assert (run.returncode, run.stdout) == (2, "")
     assert "can't read tfconvert.toml: No such file" in run.stderr
 
 
-def test_the_example_of_the_help_is_one(tmp_path: Path) -> None:
-    lines = [line for line in _EXAMPLES.splitlines() if line.startswith("  ")]
+def test_the_examples_of_the_help_are_valid(tmp_path: Path) -> None:
+    lines = [line for line in build._EXAMPLES.splitlines() if line.startswith("  ")]
     (tmp_path / "tfconvert.toml").write_text(textwrap.dedent("\n".join(lines)), "utf-8")
-    first, second = (_arguments(table, main, "here") for _, table in _tables(tmp_path / "tfconvert.toml"))
-    assert first == ["--output-file=model.tflite", "--input-shape=image=1,224,224,3", "--verify", "--", "saved_model"]
-    assert second == ["--output-file=frozen.cc", "--output=scores:0", "--output=boxes:0", "--", "frozen.pb"]
+    first, second = to_entries(read_models(str(tmp_path / "tfconvert.toml"), ""), None, {})
+    assert (first.model, first.output) == ("saved_model", "model.tflite")
+    assert first.settings == {"input_shapes": {"image": [1, 224, 224, 3]}, "verify": True}
+    assert (second.model, second.output) == ("frozen.pb", "frozen.cc")
+    assert second.settings == {"outputs": ["scores:0", "boxes:0"], "verify": True}
+    (tmp_path / "models.yaml").write_text(textwrap.dedent(batch._EXAMPLES.partition("A manifest:\n")[2]), "utf-8")
+    assert [entry.name for entry in to_entries(read_models(str(tmp_path / "models.yaml"), ""), None, {})] == [
+        "first",
+        "small",
+    ]
 
 
-def test_every_option_of_a_model_is_a_key() -> None:
-    assert {"output-file", "input-shape", "quantize", "cache-dir", "metadata", "recurrent"} <= set(_options(main))
-    assert json.dumps(sorted(_options(main))).count("-h") == 0
+def test_both_commands_know_all_keys() -> None:
+    assert set(batch._OF_BUILD) < set(EXTRAS)
+    flags = {
+        name: {option for each in main.commands[name].params for option in each.opts} for name in ("build", "batch")
+    }
+    assert {"-j", "--jobs", "--json", "--cache-dir", "-q"} <= flags["build"] & flags["batch"]

@@ -12,7 +12,7 @@ from tfconvert.cli.main import main
 from tfconvert.schema.error_codes import all_codes
 
 _CONVERT = ["model", "-o", "x.tflite"]
-_CONFIG = '[[model]]\nmodel = "model"\noutput-file = "x.tflite"\nquantise = "int8"\n'
+_CONFIG = '[[models]]\nmodel = "model"\noutput = "x.tflite"\nsettings.quantise = "int8"\n'
 _FILES: Mapping[str, bytes] = {
     "tfconvert.toml": _CONFIG.encode(),
     "patterns.py": b'\n\npattern("x")\n',

@@ -66,9 +66,10 @@ LAYER_OF = {
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.api",
     "tfconvert.batch.cache_key",
-    "tfconvert.batch.entries",
+    "tfconvert.batch.models_file",
     "tfconvert.batch.places",
     "tfconvert.batch.preload",
+    "tfconvert.batch.result_cache",
     "tfconvert.batch.engines",
     "tfconvert.batch.zygote",
     "tfconvert.client.client",

@@ -271,8 +271,9 @@ def test_jobs_of_batches_and_of_the_service_report_it(outlier_model: Path, sampl
 
 def test_a_project_sets_limits(outlier_model: Path, samples: Path, tmp_path: Path) -> None:
     text = (
-        f'[[model]]\nmodel = "{outlier_model}"\noutput-file = "x.tflite"\nquantize = "int8"\nsamples = "{samples}"\n'
-        'min-snr = 20\nmin-agreement = "90%"\n'
+        f'[[models]]\nmodel = "{outlier_model}"\noutput = "x.tflite"\n'
+        f'settings.quantize = {{mode = "int8", samples = "{samples}"}}\n'
+        "settings.verify = {min_snr = 20, min_agreement = 0.9}\n"
     )
     (tmp_path / "tfconvert.toml").write_text(text)
     run = CliRunner().invoke(main, ["build", str(tmp_path / "tfconvert.toml"), "-q"])

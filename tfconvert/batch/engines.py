@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tfconvert.batch import places
 from tfconvert.batch.entries import Entry
 from tfconvert.batch.pool import Pool
-from tfconvert.batch.run_task import create_folder_of
+from tfconvert.batch.run_task import make_directory_of
 from tfconvert.batch.task import Outcome, Task, TaskLimits
 from tfconvert.converter.targets.output_form import form_of
 from tfconvert.exporters.output_file import places_of
@@ -36,12 +36,14 @@ class Trial(NamedTuple):
         retries: The number of retries after a transient failure.
         backoff: Seconds before the first retry; they double with each one.
         reports: Whether the reports are written beside the results, as JSON.
+        cache_dir: The directory of cached results for entries without their own; empty for none.
     """
 
     limits: TaskLimits
     retries: int = 2
     backoff: float = 1.0
     reports: bool = False
+    cache_dir: str = ""
 
 
 def perform(entry: Entry, trial: Trial, pool: Pool, wait: Callable[[float], object] = time.sleep) -> Outcome:
@@ -67,7 +69,8 @@ def _once(entry: Entry, trial: Trial, pool: Pool) -> Outcome:
     try:
         with tempfile.TemporaryDirectory(prefix="tfconvert-") as temporary:
             task = _task(entry, Path(temporary), trial)
-            create_folder_of(task)
+            for path in filter(None, (task.output, task.page)):
+                make_directory_of(path)
             outcome = pool.run(task, trial.limits)
             if outcome.problem is None and places.is_url(entry.output):
                 for part in (*outcome.summary.get("beside", ()), ""):
@@ -80,10 +83,23 @@ def _once(entry: Entry, trial: Trial, pool: Pool) -> Outcome:
 
 
 def _task(entry: Entry, folder: Path, trial: Trial) -> Task:
-    model = os.fspath(places.fetch(entry.model, folder)) if places.is_url(entry.model) else entry.model
+    def absolute(path: str) -> str:
+        """Returns a path that is the same in the entry's directory, where the task runs."""
+        return os.path.abspath(path) if path and entry.directory else path  # noqa: PTH100  # Removes `..`.
+
+    model = os.fspath(places.fetch(entry.model, folder)) if places.is_url(entry.model) else absolute(entry.model)
     result = folder / "result" / f"model{form_of(entry.output, entry.settings).ending}"
-    output = os.fspath(result) if places.is_url(entry.output) else entry.output
-    return Task(model, output, entry.settings, report_of(output) if trial.reports else "")
+    output = os.fspath(result) if places.is_url(entry.output) else absolute(entry.output)
+    return Task(
+        model,
+        output,
+        entry.settings,
+        report_of(output) if trial.reports else "",
+        absolute(entry.extras.get("report", "")),
+        directory=entry.directory,
+        array_name=entry.extras.get("array_name", ""),
+        cache_dir=absolute(entry.extras.get("cache_dir", trial.cache_dir)),
+    )
 
 
 def report_of(output: str) -> str:

@@ -16,7 +16,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
 def is_url(place: str) -> bool:
-    """Returns whether a text is a URL rather than a path."""
+    """Returns whether a string is a URL rather than a path."""
     return _SCHEME.match(place) is not None
 
 
@@ -27,7 +27,7 @@ def name_of(place: str) -> str:
 
 
 def expand(pattern: str) -> list[str]:
-    """Returns the paths or URLs that a pattern fits, in order; a text without `*`, `?` or `[` is its own.
+    """Returns the sorted paths or URLs that match a pattern; a string without `*`, `?` or `[` is returned as it is.
 
     Raises:
         ConversionError: The place can't be listed (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
@@ -47,7 +47,7 @@ def exists(place: str) -> bool:
     """Returns whether there is a file or directory.
 
     Raises:
-        ConversionError: That can't be found out (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
+        ConversionError: It can't be reached (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
     """
     if not is_url(place):
         return Path(place).exists()
@@ -59,7 +59,7 @@ def exists(place: str) -> bool:
 
 
 def beside(place: str, ending: str) -> str:
-    """Returns where a file beside a result is: its ending replaces that of the result's name.
+    """Returns the path of a file beside a result: its extension replaces the result's.
 
     Args:
         place: The result's path or URL.

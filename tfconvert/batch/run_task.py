@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from tfconvert import api
+from tfconvert.api import Model
+from tfconvert.batch.result_cache import CachedReport, Conversion, uncached_report
 from tfconvert.batch.task import Task
-from tfconvert.exporters.output_file import write_whole
+from tfconvert.exporters.c_array import c_array
+from tfconvert.exporters.output_file import Parts, is_c_source, only_part, write_parts, write_whole
 from tfconvert.importers.source import Source
+from tfconvert.report.report import Report
 from tfconvert.schema.diagnostics import error
 from tfconvert.settings.data import check_data, from_data
 
@@ -19,31 +23,63 @@ def run_task(task: Task, on_stage: Callable[[str], None]) -> dict[str, Any]:
     """Converts a model and writes the files; returns the summary of an `Outcome`.
 
     Args:
-        task: What to convert, and where to.
+        task: The conversion.
         on_stage: Called with the name of each stage before it begins.
     """
     check_data(task.settings)
     selection, options = from_data({**task.settings, **({"keep_graphs": True} if task.page else {})})
+    if task.array_name and not is_c_source(task.output):
+        raise error("wrong-option", "array_name is for C arrays", hint="let the output end in .cc, .c or .h")
     source = Source(task.model, **selection)
     source.check_output(task.output, source.files)
-    model = api.convert_source(source, options, on_stage)
-    on_stage("write")
-    model.save(task.output)
-    report = model.report
+    parts: list[str] = []
+
+    def save(model: Model) -> Report:
+        on_stage("write")
+        parts.extend(model.parts)
+        model.save(task.output, array_name=task.array_name or None)
+        return model.report
+
+    def write(cached: Parts, size: int) -> None:
+        parts.extend(cached)
+        if is_c_source(task.output):
+            c_array(task.output, task.array_name or None).save(size, only_part(cached))
+        else:
+            write_parts(task.output, cached)
+
+    report: Report | CachedReport
+    if not task.cache_dir:
+        report = save(api.convert_source(source, options, on_stage))
+    elif task.page:
+        report = uncached_report(save(api.convert_source(source, options, on_stage)), "it keeps no graphs for pages")
+    else:
+        report = Conversion(source, options, on_stage).cached(task.cache_dir, save, write)
     if task.report:
         _write_json(task.report, {"output_file": task.output, **report.to_dict()})
-    if task.page:
+    if task.page and isinstance(report, Report):
         report.save(task.page)
-    beside = list(filter(None, model.parts))
-    fidelity = report.quantization.fidelity if report.quantization is not None else None
+    return summary_of(report, parts)
+
+
+def summary_of(report: Report | CachedReport, parts: Iterable[str] = ()) -> dict[str, Any]:
+    """Returns the summary of an `Outcome`.
+
+    Args:
+        report: The report.
+        parts: The extensions of the result's files.
+    """
+    data = report.to_dict()
+    beside = list(filter(None, parts))
+    fidelity = data.get("quantization", {}).get("fidelity")
     return {
-        "size": report.size,
-        "operators": sum(report.operators.values()),
-        "seconds": round(report.seconds, 6),
-        "notes": len(report.notes),
-        "min_runtime_version": report.min_runtime_version,
+        "size": data["size"],
+        "operators": sum(data["operators"].values()),
+        "seconds": data["seconds"],
+        "notes": len(data["notes"]),
+        "min_runtime_version": data["min_runtime_version"],
         **({"beside": beside} if beside else {}),
-        **({"fidelity": fidelity.summary()} if fidelity is not None else {}),
+        **({"fidelity": {name: fidelity[name] for name in ("is_low", "snr", "agreement")}} if fidelity else {}),
+        **({"cached": True} if data.get("cached") else {}),
     }
 
 
@@ -56,13 +92,14 @@ def _write_json(path: str, content: Mapping[str, Any]) -> None:
     write_whole(path, write)
 
 
-def create_folder_of(task: Task) -> None:
-    """Creates the directory of a task's result.
+def make_directory_of(path: str) -> None:
+    """Creates the directory of a file to be written.
 
     Raises:
-        ConversionError: That can't be done (`output-not-writable`).
+        ConversionError: That fails (`output-not-writable`).
     """
+    directory = Path(path).parent
     try:
-        Path(task.output).parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise error("output-not-writable", f"can't create {Path(task.output).parent}: {problem.strerror}") from None
+        raise error("output-not-writable", f"can't create {directory}: {problem.strerror}") from None

@@ -100,4 +100,6 @@ def fingerprint(entry: Entry) -> str:
         except (OSError, ConversionError):
             files = ""  # Converting tells what is wrong with it.
     form = form_of("", entry.settings)
-    return cache_key(form, entry.settings, [entry.model, entry.output, files], is_run=is_run(entry.settings))
+    return cache_key(
+        form, entry.settings, [entry.model, entry.output, files, dict(entry.extras)], is_run=is_run(entry.settings)
+    )

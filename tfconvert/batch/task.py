@@ -33,6 +33,8 @@ class Task(NamedTuple):
         page: The path of the report as a page, empty for none.
         log: The path of the log of what the process prints, empty for none.
         directory: The working directory, which relative paths start from; empty for that of the pool.
+        array_name: The name of a C array; empty for one that follows from the file's name.
+        cache_dir: The directory of cached results; empty for none.
     """
 
     model: str
@@ -42,6 +44,8 @@ class Task(NamedTuple):
     page: str = ""
     log: str = ""
     directory: str = ""
+    array_name: str = ""
+    cache_dir: str = ""
 
 
 class Outcome(NamedTuple):
@@ -49,8 +53,8 @@ class Outcome(NamedTuple):
 
     Attributes:
         problem: The error, as `ConversionError.to_dict` returns it, or `None`.
-        summary: The size of the result, its operators and how long the conversion took, and the endings of the files
-            beside it (`beside`); empty after a failure.
+        summary: The size of the result, its operators and how long the conversion took, the endings of the files
+            beside it (`beside`), and whether it was cached; empty after a failure.
         seconds: Wall time, including the overhead.
         peak: The peak memory of the process, in bytes; 0 if unknown.
         is_lost: Whether the process ended without an answer: a retry may help.
@@ -64,10 +68,10 @@ class Outcome(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The code of the error; empty if there is none."""
+        """The code of the error, or empty."""
         return str(self.problem["errors"][0]["code"]) if self.problem is not None else ""
 
     @property
     def message(self) -> str:
-        """The message of the error; empty if there is none."""
+        """The message of the error, or empty."""
         return str(self.problem["errors"][0]["message"]) if self.problem is not None else ""

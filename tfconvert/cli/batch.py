@@ -1,16 +1,17 @@
-"""The verb `batch`: converts many models, on this machine or on a cluster."""
+"""The command `batch`: converts many models, on this machine or on a cluster."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, Results, count_failed, print_summary, progress_bar
 from tfconvert.cli.options import CONTEXT, show
-from tfconvert.cli.streams import can_redraw, say
-from tfconvert.report.report import size_text
+from tfconvert.cli.streams import say
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
@@ -37,11 +38,12 @@ A manifest:
       settings: {quantize: dynamic, input_shapes: {x: [1, 224, 224, 3]}}
 """
 
-Results = Sequence[tuple["Entry", "Outcome", bool]]
+# Keys of an entry that this command doesn't support.
+_OF_BUILD = ("depfile", "model_explorer", "write_through_links", "input_stats", "server", "token_file")
 
 
 class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`NAME=VALUE`: a setting; the value is a text where the setting takes one, else JSON."""
+    """`NAME=VALUE`: a setting; the value is a string if the setting accepts it, else JSON."""
 
     name = "NAME=VALUE"
 
@@ -71,35 +73,34 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
     "manifests",
     metavar="FILE",
     multiple=True,
-    help="A file with models and their settings, YAML or JSON; repeatable.",
+    help="A file with models and their settings, YAML, TOML or JSON, as tfconvert build reads it; repeatable.",
 )
 @click.option(
     "-o",
     "--output",
     "template",
     metavar="TEMPLATE",
-    help="Where results go: a folder, or a path or URL with {name}, {parent} or {number}, whose ending "
-    "chooses the target. Default: {name}.tflite, or the ending of the target that is set.",
+    help="A directory for the results, or their path or URL with {name}, {parent} or {number}. The extension "
+    "selects the target. Default: {name}.tflite, or with the extension of the target that is set.",
 )
 @click.option(
     "--set",
     "settings",
     type=SettingOption(),
     multiple=True,
-    help="A setting of all models, as tfconvert.convert takes it; repeatable.",
+    help="A setting of all models, an argument of tfconvert.convert; repeatable.",
 )
-@click.option("--state", metavar="FILE", help="Skip what a run with the same FILE has done already.")
+@click.option("--state", metavar="FILE", help="Record results in FILE, and skip those that it has.")
 @click.option("--reports", is_flag=True, help="Write each report beside its result, as JSON.")
-@click.option(
-    "-j", "--jobs", metavar="N", type=click.IntRange(min=1), help="How many run at once. Default: one a core."
-)
+@JOBS
+@CACHE_DIR
 @click.option(
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     default=600.0,
     show_default=True,
-    help="How long a conversion may take; 0 for any time.",
+    help="The timeout of a conversion; 0 for none.",
 )
 @click.option(
     "--memory",
@@ -107,7 +108,7 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
     type=click.IntRange(min=0),
     default=8192,
     show_default=True,
-    help="How much memory a conversion may have; 0 for any.",
+    help="The maximum memory of a conversion; 0 for no limit.",
 )
 @click.option(
     "--retries",
@@ -115,7 +116,7 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
     type=click.IntRange(min=0),
     default=2,
     show_default=True,
-    help="How often to try again after a lost worker or an unreachable place.",
+    help="The maximum number of retries after a lost worker or an unreachable URL.",
 )
 @click.option(
     "--engine",
@@ -125,7 +126,7 @@ class SettingOption(click.ParamType):  # type: ignore[type-arg]  # generic only 
     help="Run in processes of this machine, or on a Ray cluster.",
 )
 @click.option("--address", metavar="ADDRESS", help="The Ray cluster; auto for this machine's. Default: start one.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@AS_JSON
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but failures.")
 def batch(
     models: tuple[str, ...],
@@ -142,12 +143,13 @@ def batch(
 ) -> None:
     """Convert many models, each in a process of its own within limits.
 
-    MODEL is what tfconvert takes, a pattern (models/*), or a URL that fsspec knows (s3://, gs://). A model that fails
-    concerns no other.
+    MODEL is a model that tfconvert accepts, a pattern (models/*), or a URL that fsspec supports (s3://, gs://). A model
+    that fails doesn't affect the others.
 
     Exit status: 0 if all results were written, 1 if a conversion failed, 2 if the command line or a manifest is wrong.
     """
     from tfconvert.batch import entries as listing
+    from tfconvert.batch.models_file import read_list, read_models
     from tfconvert.batch.state import State
     from tfconvert.settings.data import check_data
 
@@ -156,9 +158,12 @@ def batch(
     try:
         check_data(dict(settings), "--set")
         named = [{"model": model} for model in models]
-        named += [each for path in lists for each in listing.read_list(path)]
-        named += [each for path in manifests for each in listing.read_manifest(path)]
+        named += [each for path in lists for each in read_list(path)]
+        named += [each for path in manifests for each in read_models(path)]
         entries = listing.to_entries(named, template, dict(settings))
+        for entry in entries:
+            if problem := entry.refused(_OF_BUILD, "is for tfconvert build"):
+                raise problem
         known = State(state) if state is not None else None
         results = list(_run(entries, known, engine, address, quiet=quiet, **rest))
     except ConversionError as problem:
@@ -166,8 +171,19 @@ def batch(
         sys.exit(2)
     order = {entry.name: index for index, entry in enumerate(entries)}
     results.sort(key=lambda result: order[result[0].name])
-    _print(results, as_json=as_json, quiet=quiet)
-    sys.exit(int(any(ending.problem is not None for _, ending, _ in results)))
+    print_summary(results, as_json=as_json, quiet=quiet, stream=sys.stdout)
+    if not as_json:
+        _print_failed(results)
+    sys.exit(int(count_failed(results) > 0))
+
+
+def _print_failed(results: Results) -> None:
+    for entry, outcome, _ in results:
+        if outcome.problem is not None:
+            first = outcome.problem["errors"][0]
+            say(f"tfconvert: error: {entry.where or entry.name}: {first['message']} [{first['code']}]", sys.stderr)
+            if first.get("hint"):
+                say(f"  hint: {first['hint']}", sys.stderr)
 
 
 def _run(
@@ -182,12 +198,14 @@ def _run(
     memory: int,
     retries: int,
     reports: bool,
+    cache_dir: str | None,
 ) -> Iterator[tuple[Entry, Outcome, bool]]:
-    """Yields the entries with how they ended, and whether a former run had done them."""
+    """Yields the entries with their outcomes, and whether an earlier run had converted them."""
     from tfconvert.batch.engines import Trial
     from tfconvert.batch.task import TaskLimits
 
-    trial = Trial(TaskLimits(seconds=timeout, memory=memory << 20), retries, reports=reports)
+    cache = str(Path(cache_dir).absolute()) if cache_dir is not None else ""
+    trial = Trial(TaskLimits(seconds=timeout, memory=memory << 20), retries, reports=reports, cache_dir=cache)
     rest = []
     for entry in entries:
         found = None if state is None else state.find(entry)
@@ -197,12 +215,12 @@ def _run(
             yield entry, found, True
     if not rest:
         return
-    with _bar(len(rest), quiet) as bar:
-        for entry, ending in _engine(engine, rest, trial, jobs, address):
-            if ending.problem is None and state is not None:
-                state.add(entry, ending)
+    with progress_bar(len(rest), is_hidden=quiet) as bar:
+        for entry, outcome in _engine(engine, rest, trial, jobs, address):
+            if outcome.problem is None and state is not None:
+                state.add(entry, outcome)
             bar.update(1, entry.name)
-            yield entry, ending, False
+            yield entry, outcome, False
 
 
 def _engine(
@@ -215,52 +233,3 @@ def _engine(
     from tfconvert.batch.engines import cores, run_locally
 
     return run_locally(entries, trial, jobs or cores())
-
-
-def _bar(length: int, quiet: bool) -> Any:
-    hidden = quiet or not can_redraw(sys.stderr)
-    return click.progressbar(
-        length=length, file=sys.stderr, hidden=hidden, show_pos=True, item_show_func=lambda name: name or ""
-    )
-
-
-def _print(results: Results, *, as_json: bool, quiet: bool) -> None:
-    failed = [(entry, ending) for entry, ending, _ in results if ending.problem is not None]
-    if as_json:
-        from tfconvert.cli.json_output import to_json
-
-        say(to_json({"models": [_row(*result) for result in results], "failed": len(failed)}), sys.stdout)
-        return
-    if not quiet:
-        width = max(len(entry.name) for entry, _, _ in results)
-        for entry, ending, was_done in results:
-            say(f"{entry.name:<{width}}  {_told(ending, was_done)}  {entry.output}".rstrip(), sys.stdout)
-        done = len(results) - len(failed)
-        say(f"{done} of {len(results)} converted" + (f", {len(failed)} failed" if failed else ""), sys.stdout)
-    for entry, ending in failed:
-        assert ending.problem is not None
-        first = ending.problem["errors"][0]
-        say(f"tfconvert: error: {entry.name}: {first['message']} [{first['code']}]", sys.stderr)
-        if first.get("hint"):
-            say(f"  hint: {first['hint']}", sys.stderr)
-
-
-def _told(ending: Outcome, was_done: bool) -> str:
-    if ending.problem is not None:
-        return f"{'failed':<9} {ending.code:>24}"
-    size = size_text(ending.summary["size"])
-    low = "  low fidelity" if ending.summary.get("fidelity", {}).get("is_low") else ""
-    return f"{'done before' if was_done else 'converted':<11} {size:>12} {ending.seconds:7.2f} s{low}"
-
-
-def _row(entry: Entry, ending: Outcome, was_done: bool) -> Mapping[str, Any]:
-    status = "failed" if ending.problem is not None else "skipped" if was_done else "converted"
-    row = {
-        "name": entry.name,
-        "model": entry.model,
-        "output": entry.output,
-        "status": status,
-        "seconds": round(ending.seconds, 3),
-        "peak_memory": ending.peak,
-    }
-    return {**row, **ending.summary, **(ending.problem or {})}

@@ -1,199 +1,251 @@
-"""The verb `build`: converts all models of a project, as a file says."""
+"""The command `build`: converts the models of a project that a file lists."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import os
+import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tfconvert.cli.options import CONTEXT, show, to_settings
-from tfconvert.converter.targets.output_form import form_of
-from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.cli.batch_summary import AS_JSON, CACHE_DIR, JOBS, count_failed, print_summary, progress_bar
+from tfconvert.cli.failure import show_failure
+from tfconvert.cli.options import CONTEXT, show
+from tfconvert.cli.output_options import to_output
+from tfconvert.cli.progress import Progress, with_progress
+from tfconvert.cli.server_options import to_server
+from tfconvert.cli.streams import say
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
+
+if TYPE_CHECKING:
+    from tfconvert.batch.entries import Entry
+    from tfconvert.batch.task import Outcome
+    from tfconvert.cli.convert_job import ConvertCommand
 
 _EXAMPLES = """
 \b
 Example of a tfconvert.toml:
-  [[model]]
-  model = "saved_model"
-  output-file = "model.tflite"
-  input-shape = {image = [1, 224, 224, 3]}
-  verify = true
+  settings.verify = true
 
 \b
-  [[model]]
-  model = "frozen.pb"
-  output-file = "frozen.cc"
-  output = ["scores:0", "boxes:0"]
+  [[models]]
+  model = "saved_model"
+  output = "model.tflite"
+  settings.input_shapes = {image = [1, 224, 224, 3]}
 
-The keys are the options of tfconvert, with their values; paths are taken from the file's folder.
+\b
+  [[models]]
+  model = "frozen.pb"
+  output = "frozen.cc"
+  settings.outputs = ["scores:0", "boxes:0"]
+
+The settings have the names of tfconvert.convert's arguments. Paths are relative to FILE's directory.
 """
 
-_TABLE = "model"
-# Options of the command that are none of a model.
-_OWN = {"help", "version", "json", "quiet", "verbose"}
+
+class _Done(NamedTuple):
+    """A finished conversion, as a worker returns it.
+
+    Attributes:
+        outcome: The outcome.
+        text: The report.
+        findings: The errors of a failed conversion, or warnings.
+        advice: What the user can do about several errors.
+    """
+
+    outcome: Outcome
+    text: str = ""
+    findings: Sequence[Diagnostic] = ()
+    advice: Sequence[str] = ()
 
 
 @click.command("build", context_settings=CONTEXT, epilog=_EXAMPLES)
 @click.argument("config", default="tfconvert.toml", metavar="[FILE]")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-@click.option("-v", "--verbose", is_flag=True, help="Print the whole reports.")
-def build(config: str, quiet: bool, verbose: bool) -> None:
+@JOBS
+@CACHE_DIR
+@AS_JSON
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the complete reports.")
+def build(config: str, jobs: int | None, cache_dir: str | None, as_json: bool, quiet: bool, verbose: bool) -> None:
     """Convert the models that FILE lists; tfconvert.toml by default.
 
-    Every model is converted, whatever becomes of the others.
+    FILE is TOML, YAML or JSON, by its extension; tfconvert batch reads the same files. A model that fails doesn't
+    affect the others.
 
     Exit status: 0 if all files were written, 1 if a conversion failed, 2 if FILE is wrong.
     """
-    from tfconvert.cli.main import main as convert
+    from tfconvert.batch.models_file import read_models
 
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
-    flags = [flag for flag, is_set in (("-q", quiet), ("-v", verbose)) if is_set]
+    cache = str(Path(cache_dir).absolute()) if cache_dir is not None else None
     try:
-        tables = _tables(Path(config))
-        calls = [_arguments(table, convert, f"{config}: model {number}") for number, table in tables]
-        _check_outputs([table for _, table in tables], config)
+        models = read_models(config, directory="")
+        with contextlib.chdir(Path(config).parent):
+            entries = _entries(models, cache)
+            stream = sys.stderr if any(_output(entry).report_stream is sys.stderr for entry in entries) else sys.stdout
+            results = []
+            for entry, done in _run(entries, jobs, hide=quiet or as_json, verbose=verbose):
+                _print(entry, done, stream=None if quiet or as_json else stream)
+                results.append((entry, done.outcome, False))
     except ConversionError as problem:
         show(problem.diagnostics)
         sys.exit(2)
-    with contextlib.chdir(Path(config).parent):
-        contexts = [
-            _parsed(convert, [*flags, *call], f"{config}: model {number}")
-            for (number, _), call in zip(tables, calls, strict=True)
-        ]
-        failed = [not _converted(convert, context) for context in contexts]
-    sys.exit(int(any(failed)))
+    order = {entry.name: index for index, entry in enumerate(entries)}
+    results.sort(key=lambda result: order[result[0].name])
+    print_summary(results, as_json=as_json, quiet=quiet, stream=stream)
+    sys.exit(int(count_failed(results) > 0))
 
 
-def _tables(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
-    """Returns the file's tables of models, counted from 1."""
-    import tomllib
+def _entries(models: Sequence[dict[str, Any]], cache_dir: str | None) -> list[Entry]:
+    """Returns the entries, all of which were checked."""
+    from tfconvert.batch.entries import to_entries
+    from tfconvert.batch.places import is_url
 
-    try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
-    except OSError as problem:
-        raise _wrong(f"can't read {path}: {problem.strerror}", "name the file: tfconvert build FILE") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise _wrong(f"{path}: {problem}") from None
-    tables = content.pop(_TABLE, [])
-    if content:
-        raise _wrong(f"{path}: {next(iter(content))!r} is not known", f"put the settings below [[{_TABLE}]]")
-    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
-        raise _wrong(f"{path} lists no models", f"begin each with [[{_TABLE}]]")
-    return list(enumerate(tables, start=1))
-
-
-def _check_outputs(tables: Sequence[Mapping[str, Any]], config: str) -> None:
-    seen: set[str] = set()
-    for table in tables:
-        output = os.path.normpath(str(table["output-file"]))
-        if output in seen:
-            raise _wrong(f"{config}: two models have the output-file {output!r}")
-        seen.add(output)
+    if cache_dir is not None:
+        models = [{"cache_dir": cache_dir, **model} for model in models]
+    entries = to_entries(models, None, {})
+    for entry in entries:
+        if is_url(entry.model) or is_url(entry.output):
+            raise error("bad-config", f"{entry.where}: URLs are for tfconvert batch")
+        try:
+            _command(entry, lambda stage: None, quiet=True)
+        except click.UsageError as problem:
+            raise error("bad-config", f"{entry.where}: {problem.format_message()}") from None
+        except ConversionError as problem:
+            first, *rest = problem.diagnostics
+            raise ConversionError([first._replace(message=f"{entry.where}: {first.message}"), *rest]) from None
+    return entries
 
 
-def _options(convert: click.Command) -> dict[str, click.Option]:
-    """Returns the options of a model by their keys."""
-    options = {
-        max(param.opts, key=len).removeprefix("--"): param
-        for param in convert.params
-        if isinstance(param, click.Option)
-    }
-    return {key: option for key, option in options.items() if key not in _OWN}
+def _output(entry: Entry) -> Any:
+    extras = entry.extras
+    return to_output(
+        {
+            "output_file": entry.output,
+            "array_name": extras.get("array_name"),
+            "depfile": extras.get("depfile"),
+            "cache_dir": extras.get("cache_dir"),
+            "page": extras.get("report"),
+            "explorer": extras.get("model_explorer"),
+            "through_links": extras.get("write_through_links", False),
+        }
+    )
 
 
-def _arguments(table: Mapping[str, Any], convert: click.Command, where: str) -> list[str]:
-    """Returns the arguments that a table stands for.
+def _command(entry: Entry, on_stage: Callable[[str], None], *, quiet: bool) -> ConvertCommand:
+    from tfconvert.cli.convert_job import ConvertCommand
+    from tfconvert.importers.source import Source
+    from tfconvert.settings.data import from_data
 
-    Raises:
-        ConversionError: A key is not known, is missing, or has a value of another kind (`bad-config`).
+    output = _output(entry)
+    server = to_server({name: entry.extras.get(name) for name in ("server", "token_file")}, output)
+    selection, options = from_data(entry.settings)
+    options = replace(with_progress(options, quiet=quiet), keep_graphs=output.needs_graphs)
+    return ConvertCommand(Source(entry.model, **selection), output, options, on_stage, server)
+
+
+def _run(entries: Sequence[Entry], jobs: int | None, *, hide: bool, verbose: bool) -> Iterator[tuple[Entry, _Done]]:
+    """Converts all entries; yields each as it ends.
+
+    Args:
+        entries: The entries.
+        jobs: The number of parallel conversions; `None` for one on each core.
+        hide: Whether no progress is shown.
+        verbose: Whether reports are complete.
     """
-    options = _options(convert)
-    for key in (_TABLE, "output-file"):
-        if not isinstance(table.get(key), str):
-            raise _wrong(f"{where} has no text {key!r}")
-    arguments: list[str] = []
-    for key, value in table.items():
-        if key == _TABLE:
-            continue
-        if key not in options:
-            raise _wrong(f"{where}: the key {key!r} is not known", _nearest(key, options))
-        arguments += _argument(options[key], key, value, where)
-    return [*arguments, "--", table[_TABLE]]
+    from tfconvert.batch.engines import cores
 
-
-def _nearest(key: str, known: Iterable[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(key, known, 1)
-    return f"did you mean {near[0]!r}?" if near else "the keys are the options of tfconvert, without dashes"
-
-
-def _argument(option: click.Option, key: str, value: object, where: str) -> Iterator[str]:
-    if option.is_flag:
-        if not isinstance(value, bool):
-            raise _wrong(f"{where}: {key!r} must be true or false, not {value!r}")
-        if value:
-            yield f"--{key}"
+    workers = min(jobs or cores(), len(entries))
+    if workers == 1:
+        for entry in entries:
+            with Progress(verbose=verbose, quiet=hide) as progress:
+                done = _convert(entry, progress, verbose=verbose, quiet=hide)
+            yield entry, done
         return
-    if isinstance(value, Mapping):
-        values: Iterable[object] = [f"{name}={_text(each, key, where)}" for name, each in value.items()]
-    else:
-        values = value if isinstance(value, list) else [value]
-    texts = [_text(each, key, where) for each in values]
-    if len(texts) != 1 and not option.multiple:
-        raise _wrong(f"{where}: {key!r} takes one value, not {value!r}")
-    for text in texts:
-        yield f"--{key}={text}"
+    with progress_bar(len(entries), is_hidden=hide) as bar:
+        for entry, done in _run_in_processes(entries, workers, verbose):
+            bar.update(1, entry.name)
+            yield entry, done
 
 
-def _text(value: object, key: str, where: str) -> str:
-    """Returns a value as it is written on the command line: numbers of a list have commas between them."""
-    if isinstance(value, list):
-        return ",".join(_text(each, key, where) for each in value)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _wrong(f"{where}: {key!r} can't be {value!r}")
-    return str(value)
+def _run_in_processes(entries: Sequence[Entry], workers: int, verbose: bool) -> Iterator[tuple[Entry, _Done]]:
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    # Forked processes would lack the threads of this one.
+    with ProcessPoolExecutor(workers, get_context("spawn"), _end_on_interrupt) as pool:
+        tasks = {pool.submit(_convert_quietly, entry, verbose): entry for entry in entries}
+        try:
+            for task in as_completed(tasks):
+                try:
+                    done = task.result()
+                except BrokenProcessPool:
+                    hint = "the machine may be short of memory: convert fewer models at once, as with -j 1"
+                    done = _failed(error("worker-lost", "its process ended by itself", hint=hint), tasks[task], 0.0)
+                yield tasks[task], done
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _parsed(convert: click.Command, arguments: list[str], where: str) -> click.Context:
-    """Returns a call of the command; a value that it doesn't take ends the process."""
+def _end_on_interrupt() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _convert_quietly(entry: Entry, verbose: bool) -> _Done:
+    """Converts a model in a worker."""
+    return _convert(entry, lambda stage: None, verbose=verbose, quiet=True)
+
+
+def _convert(entry: Entry, on_stage: Callable[[str], None], *, verbose: bool, quiet: bool) -> _Done:
+    from tfconvert.batch.run_task import make_directory_of, summary_of
+    from tfconvert.batch.task import Outcome
+    from tfconvert.cli.main import low_fidelity, with_stats
+    from tfconvert.exporters.output_file import descriptor_of
+
+    begin = time.monotonic()
     try:
-        context = convert.make_context("tfconvert", arguments)
-        values = dict(context.params)
-        form_of(values["output_file"], to_settings(values))
+        command = _command(entry, on_stage, quiet=quiet)
+        if "input_stats" in entry.extras:
+            stats = {name: (mean, std) for name, (mean, std) in entry.extras["input_stats"].items()}
+            command = command._replace(source=with_stats(command.source, stats, command.options.quantize))
+        output = command.output
+        for path in filter(None, (output.file, output.depfile, output.page, output.explorer)):
+            if descriptor_of(path) is None:
+                make_directory_of(path)
+        report = command.run()
     except click.UsageError as problem:
-        show(_wrong(f"{where}: {problem.format_message()}").diagnostics)
-        sys.exit(2)
+        return _failed(error("bad-config", problem.format_message()), entry, time.monotonic() - begin)
     except ConversionError as problem:
-        first = problem.diagnostics[0]
-        show([first._replace(message=f"{where}: {first.message}")])
-        sys.exit(2)
-    return context
-
-
-def _converted(convert: click.Command, context: click.Context) -> bool:
-    """Converts one model, and returns whether that went well."""
-    try:
-        with context:
-            convert.invoke(context)
-    except SystemExit as end:
-        return not end.code
-    except click.UsageError as problem:
-        show(_wrong(problem.format_message()).diagnostics)
-        return False
+        return _failed(problem, entry, time.monotonic() - begin)
     finally:
-        # The command doesn't look for garbage while it converts, and the next model needs room.
+        # A conversion doesn't collect garbage, and the next model needs the memory.
         gc.collect()
-    return True
+    outcome = Outcome(None, summary_of(report), time.monotonic() - begin)
+    is_judged = command.options.verify is not None and command.options.quantize is not None
+    return _Done(outcome, report.to_text(output.name, verbose=verbose), low_fidelity(report) if is_judged else ())
 
 
-def _wrong(message: str, hint: str = "") -> ConversionError:
-    return error("bad-config", message, hint=hint)
+def _failed(problem: ConversionError, entry: Entry, seconds: float) -> _Done:
+    from tfconvert.batch.task import Outcome
+
+    first, *rest = problem.diagnostics
+    findings = [first._replace(message=f"{entry.where}: {first.message}"), *rest]
+    return _Done(Outcome(problem.to_dict(), seconds=seconds), "", findings, problem.advice)
+
+
+def _print(entry: Entry, done: _Done, stream: Any) -> None:
+    """Prints the report to a stream, if any, and errors and warnings to the error stream."""
+    if done.outcome.problem is not None:
+        show_failure(ConversionError(done.findings, done.advice))
+        return
+    show(each._replace(message=f"{entry.where}: {each.message}") for each in done.findings)
+    if stream is not None:
+        say(done.text, stream)

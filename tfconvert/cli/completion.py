@@ -1,4 +1,4 @@
-"""The verb `completion`, which prints what a shell needs to complete the command, and what is completed by it."""
+"""The command `completion` prints a shell's script, and completes arguments for it."""
 
 from __future__ import annotations
 

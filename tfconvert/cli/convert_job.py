@@ -13,12 +13,11 @@ from tfconvert.cli.output_options import Output
 from tfconvert.exporters.output_file import Parts, descriptor_of, is_c_source, only_part, places_of, write_parts
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report, StageTime
-from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
+from tfconvert.schema.diagnostics import error
 from tfconvert.settings.options import Options
-from tfconvert.settings.targets import LiteRT
 
 if TYPE_CHECKING:
-    from tfconvert.cli.cache import CachedReport
+    from tfconvert.batch.result_cache import CachedReport
     from tfconvert.cli.server_options import ServerAddress
     from tfconvert.exporters.c_array import CArray
 
@@ -62,7 +61,18 @@ class ConvertCommand(NamedTuple):
                 self._write(array, parts, size)
 
             return remote.convert(self.source, self.options, self.server, self.on_stage, self.output.page, write)
-        return self._convert(array) if self.output.cache_dir is None else self._convert_once(array)
+        if self.output.cache_dir is None:
+            return self._convert(array)
+        from tfconvert.batch.result_cache import Conversion, uncached_report
+
+        if self.output.needs_graphs:
+            return uncached_report(self._convert(array), "it keeps no graphs for pages")
+        conversion = Conversion(self.source, self.options, self.on_stage)
+        return conversion.cached(
+            self.output.cache_dir,
+            lambda model: self._save(model, array),
+            lambda parts, size: self._write(array, parts, size),
+        )
 
     def _show(self, report: Report) -> None:
         """Writes the pages that show the report."""
@@ -81,37 +91,6 @@ class ConvertCommand(NamedTuple):
         written = StageTime("write", time.perf_counter() - start)
         return converted.report._replace(stages=(*converted.report.stages, written))
 
-    def _convert_once(self, array: CArray | None) -> Report | CachedReport:
-        """Takes the result from the cache, or converts the model and puts the result there."""
-        from tfconvert.cli import cache
-
-        if self.output.needs_graphs:
-            return _uncached(self._convert(array), "it keeps no graphs for pages")
-        assert self.output.cache_dir is not None
-        files = self.inputs()
-        if reason := cache.uncached(self.source, self.options, files):
-            return _uncached(self._convert(array), reason)
-        self.on_stage("look in the cache")
-        try:
-            Path(self.output.cache_dir).mkdir(parents=True, exist_ok=True)
-            before = cache.state_of(files)
-            entry = cache.entry(self.output.cache_dir, self.source, self.options, files)
-        except OSError as problem:
-            return _uncached(self._convert(array), str(problem))
-        found = entry.find(self.source.name)
-        if found is not None:
-            with found:
-                self._write(array, found.parts, found.size)
-            return found.report
-        converted = convert_source(self.source, self.options, self.on_stage)
-        written = self._save(converted, array)
-        try:
-            if cache.state_of(files) == before:
-                entry.store(converted.parts, written)
-        except (OSError, ConversionError) as problem:
-            return _uncached(written, str(problem))
-        return written
-
     def _write(self, array: CArray | None, parts: Parts, size: int) -> None:
         """Writes a result that comes from elsewhere: its files, and the size of its own."""
         if array is not None:
@@ -123,23 +102,10 @@ class ConvertCommand(NamedTuple):
         write_parts(self.output.file, parts)
 
     def inputs(self) -> list[Path]:
-        """Returns the files that are read: those of the model, of rules, of samples, of ranges and of metadata."""
-        quantize, verify, target = self.options.quantize, self.options.verify, self.options.target
-        files = self.source.files()
-        rules = list(self.options.patterns)
-        if isinstance(target, LiteRT):
-            rules += target.composites
-            if target.metadata is not None:
-                from tfconvert.converter.targets.litert.model_metadata import metadata_files
+        """Returns the files that the conversion reads."""
+        from tfconvert.batch.result_cache import input_files
 
-                files += metadata_files(target.metadata)
-        files += [Path(name) for name in rules if name.endswith(".py")]
-        files += _arrays(verify.data) if verify is not None else []
-        if quantize is not None:
-            files += _arrays(quantize.samples)
-            if quantize.calibration is not None and Path(quantize.calibration).is_file():
-                files.append(Path(quantize.calibration))
-        return files
+        return input_files(self.source, self.options)
 
     def _array(self) -> CArray | None:
         if is_c_source(self.output.file):
@@ -151,7 +117,7 @@ class ConvertCommand(NamedTuple):
         return None
 
     def _check_output(self, array: CArray | None) -> None:
-        """Checks what can be known about the files to be written before the work begins."""
+        """Checks the files to be written before the conversion begins."""
         descriptor = descriptor_of(self.output.file)
         if descriptor is not None and _is_terminal(descriptor):
             raise error(
@@ -160,25 +126,10 @@ class ConvertCommand(NamedTuple):
                 hint="send it to a file or to another program, or name a file with -o",
             )
         if self.output.depfile is not None and descriptor is not None:
-            raise error(
-                "wrong-option", "--depfile names the file that is made, and there is none", hint="name a file with -o"
-            )
+            raise error("wrong-option", "--depfile names the output, which is not a file", hint="name a file with -o")
         files = [self.output.file] if array is None else list(array.files)
         for file in (*files, *([self.output.depfile] if self.output.depfile is not None else [])):
             self.source.check_output(file, self.inputs)
-
-
-def _arrays(samples: object) -> list[Path]:
-    """Returns the files of samples that are named by their paths."""
-    files: list[Path] = []
-    for path in (Path(each) for each in samples if isinstance(each, str)) if isinstance(samples, list | tuple) else ():
-        files += sorted(path.glob("*.np[yz]")) if path.is_dir() else [path]
-    return files
-
-
-def _uncached(report: Report, reason: str) -> Report:
-    note = Diagnostic("cache-not-used", f"the cache was not used: {reason}", severity=WARNING)
-    return report._replace(notes=(*report.notes, note))
 
 
 def _is_terminal(descriptor: int) -> bool:

@@ -1,4 +1,4 @@
-"""Files of dependencies, by which Make and Ninja know when to convert a model again."""
+"""Dependency files for Make and Ninja."""
 
 from __future__ import annotations
 

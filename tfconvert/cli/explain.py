@@ -1,4 +1,4 @@
-"""The verb `explain`: what the code of an error means."""
+"""The command `explain`: explains the code of an error."""
 
 from __future__ import annotations
 

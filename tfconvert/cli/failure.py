@@ -1,4 +1,4 @@
-"""How a failed command ends: what it prints, and the door behind which nothing unexpected is seen as a traceback."""
+"""How a failed command ends: its messages, and a context that hides the tracebacks of unexpected errors."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tfconvert.converter.process.guard import exhausted
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 
 BUG = 3
-"""Exit status of a command that has met a mistake of tfconvert's own."""
+"""Exit status after an internal error."""
 
 INTERRUPTED = 130
 """Exit status after an interrupt from the keyboard."""
 
 DEBUG = "--debug"
-"""The option with which the traceback of such a mistake is printed; any verb takes it."""
+"""The option that prints the traceback of an internal error; every command accepts it."""
 
 
 def show_failure(problem: ConversionError) -> None:
-    """Prints everything that is known about a failure, and where there is more to read."""
+    """Prints all findings of a failure, and the command that explains it."""
     show(problem.diagnostics)
     for text in problem.advice:
         say(f"{click.style('tfconvert: note:', bold=True)} {printable(text)}", sys.stderr)
@@ -54,7 +54,7 @@ class Door:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Ends the process if something unexpected was raised; what ends a process on purpose is left alone."""
+        """Ends the process if something unexpected was raised; deliberate exits pass."""
         if not self._debug and isinstance(problem, Exception):
             if isinstance(problem, ConversionError):
                 show_failure(problem)
@@ -85,7 +85,7 @@ class Documented:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Prints the document; what is foreseen is printed by whoever catches it."""
+        """Prints the document of an unexpected error; the caller prints the expected ones."""
         if self._as_json and isinstance(problem, Exception) and not isinstance(problem, ConversionError):
             from tfconvert.cli.json_output import to_json
 

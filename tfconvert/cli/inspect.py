@@ -1,4 +1,4 @@
-"""The verb `inspect`: tells what is in a model, whether it will convert, and what that will give."""
+"""The command `inspect`: describes a model, and whether and to what it will convert."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
 def _memory(
     source: Source, options: Options, shapes: Mapping[str, Sequence[int]], *, as_json: bool, verbose: bool
 ) -> None:
-    """Prints what running a model takes."""
+    """Prints the memory and operations of a run."""
     from tfconvert.cli.json_output import print_json
     from tfconvert.tools.memory import memory_of, to_text
 

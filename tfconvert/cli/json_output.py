@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 
 def to_json(content: Mapping[str, Any]) -> str:
-    """Returns the text of a document, which says what it is of first."""
+    """Returns the text of a document, which begins with its kind."""
     head = {"schema_version": SCHEMA_VERSION, "tfconvert_version": own_version()}
     return json.dumps(_finite({**head, **content}), indent=2, allow_nan=False)
 

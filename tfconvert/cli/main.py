@@ -1,4 +1,4 @@
-"""The `tfconvert` command: a thin caller of `convert`, and the door to the verbs."""
+"""The `tfconvert` command: a thin caller of `convert`, and the group of the other commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tfconvert.settings.data import from_data
 from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
-    from tfconvert.cli.cache import CachedReport
+    from tfconvert.batch.result_cache import CachedReport
     from tfconvert.cli.convert_job import ConvertCommand
     from tfconvert.report.report import Report
     from tfconvert.settings.quantization import Quantize
@@ -144,8 +144,8 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 
-    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong, 3 if tfconvert
-    has made a mistake of its own.
+    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong, 3 after an
+    internal error.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
@@ -160,20 +160,20 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     options = replace(with_progress(options, quiet=quiet), keep_graphs=output.needs_graphs)
     try:
         if settings["input_stats"]:
-            source = _with_stats(source, dict(settings["input_stats"]), options.quantize)
+            source = with_stats(source, dict(settings["input_stats"]), options.quantize)
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options, server).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(1)
     if options.verify is not None and options.quantize is not None:
-        show(_low_fidelity(report))
+        show(low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, output, as_json, verbose), output.report_stream)
 
 
 def _split(model: str, file: str, data: Mapping[str, Any]) -> tuple[Source, Options]:
-    """Returns the model and the settings, with what follows from the name of the output."""
+    """Returns the model and the settings, after those that follow from the output's name were added."""
     try:
         form = form_of(file, data)
     except ConversionError:
@@ -183,14 +183,19 @@ def _split(model: str, file: str, data: Mapping[str, Any]) -> tuple[Source, Opti
     return Source(model, **selection), options
 
 
-def _low_fidelity(report: Report | CachedReport) -> list[Diagnostic]:
+def low_fidelity(report: Report | CachedReport) -> list[Diagnostic]:
     """Returns the warning that a quantized model differs too much from the float model, for the error stream."""
     from tfconvert.schema.fidelity import LOW
 
     return [Diagnostic(**note) for note in report.to_dict()["notes"] if note["code"] == LOW]
 
 
-def _with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quantize: Quantize | None) -> Source:
+def with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quantize: Quantize | None) -> Source:
+    """Returns the source of a frozen graph with ranges of its inputs (`--input-stats`).
+
+    Raises:
+        UsageError: The model doesn't become one with integer inputs.
+    """
     from tfconvert.compat.input_stats import ranged
 
     if quantize is None or not quantize.has_integer_ends:

@@ -98,8 +98,8 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
     INPUT is MLIR text (.mlir, or - for standard input), a SavedModel folder, a GraphDef, a MetaGraph or a .tflite
     file. The output of --print-ir-... and --time-passes goes to the error stream.
 
-    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong, 3 if tfconvert
-    has made a mistake of its own.
+    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong, 3 after an
+    internal error.
     """
     if list_passes:
         _list_passes()

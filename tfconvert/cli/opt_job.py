@@ -216,7 +216,7 @@ class OptCommand:
         outcome.diagnostics += found
 
     def _rewrite(self, module: ModuleOp, found: list[Diagnostic]) -> None:
-        """Applies the passes to a module; adds what they note to what was found."""
+        """Applies the passes to a module; adds their notes to the findings."""
         for result in self._results(module):
             found += [note for note in result.notes if note not in found]
 
@@ -278,7 +278,7 @@ def _requested(request: Request) -> list[Pass]:
     if rules and not passes and request.pipeline is None and request.until is None:
         raise error(
             "wrong-option",
-            f"--{next(iter(rules))} is for passes, and there are none to run",
+            f"--{next(iter(rules))} is for passes, and no pass is to run",
             hint="add --pipeline tflite, or -p canonicalize for patterns of tf ops and -p optimize for "
             "those of tfl ops",
         )

@@ -69,7 +69,7 @@ class RenameOption(click.ParamType):  # type: ignore[type-arg]  # generic only i
 
 
 class StatsOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`INPUT=MEAN,STD`: what the number 0 is among an input's integers, and how many of them make 1."""
+    """`INPUT=MEAN,STD`: the integer for 0 in an input, and the number of integers per 1."""
 
     name = "INPUT=MEAN,STD"
 
@@ -150,7 +150,7 @@ class ShareOption(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
 
 class Normalization(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
-    """`MEAN,STD` or `INPUT=MEAN,STD`: what a program takes from each value, and divides it by, before it feeds it."""
+    """`MEAN,STD` or `INPUT=MEAN,STD`: a program subtracts MEAN from each value and divides by STD."""
 
     name = "[INPUT=]MEAN,STD"
 
@@ -312,7 +312,7 @@ def _given(cls: Any, values: dict[str, Any]) -> Iterator[tuple[Setting, Any]]:
 
 
 def _metadata(values: dict[str, Any]) -> Mapping[str, Any] | str | None:
-    """Takes the metadata out of parameters; `None` if there is none.
+    """Takes the metadata out of parameters; or `None`.
 
     Raises:
         UsageError: A JSON file, which holds everything, is not alone.
@@ -332,7 +332,7 @@ def _metadata(values: dict[str, Any]) -> Mapping[str, Any] | str | None:
 
 
 def to_source(model: str, values: dict[str, Any]) -> tuple[Source, Options]:
-    """Returns a model with what to import of it, and the settings, of a command that makes no file.
+    """Returns the model with its selection, and the settings, of a command that writes no file.
 
     Args:
         model: The model.
@@ -343,7 +343,7 @@ def to_source(model: str, values: dict[str, Any]) -> tuple[Source, Options]:
 
 
 def utf8(stream: TextIO) -> TextIO:
-    """Returns a standard stream, made to take any text, whatever the terminal's language; IR is UTF-8."""
+    """Returns a standard stream, set to UTF-8, the encoding of IR, whatever the terminal's language."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8")
     return stream

@@ -68,7 +68,7 @@ class Output(NamedTuple):
         file: The file to write.
         array_name: The name of a C array; `None` for one that follows from the file's name.
         depfile: The file to write dependencies to, if any.
-        cache_dir: The folder of results that were made before, if any.
+        cache_dir: The directory of cached results, if any.
         page: The file to write the report to as a page, if any.
         explorer: The file to write the graphs to for Model Explorer, if any.
     """
@@ -114,5 +114,5 @@ def to_output(values: Mapping[str, Any]) -> Output:
 
 
 def _target(path: str) -> str:
-    """Returns what a link leads to, and any other path as it is."""
+    """Returns the target of a link, and any other path as it is."""
     return os.path.realpath(path) if Path(path).is_symlink() and descriptor_of(path) is None else path

@@ -62,7 +62,7 @@ def _width() -> int:
 
 
 def with_progress(options: Options, *, quiet: bool) -> Options:
-    """Returns settings by which a calibration shows how far it is, if there is one, and a terminal.
+    """Returns settings with a progress display for calibration, if there is a terminal.
 
     Args:
         options: The settings.

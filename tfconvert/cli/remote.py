@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tfconvert.batch.places import is_url
-from tfconvert.cli.cache import copy_file
+from tfconvert.batch.result_cache import copy_file
 from tfconvert.cli.server_options import ServerAddress
 from tfconvert.client.client import Client, Job
 from tfconvert.client.remote_report import to_report

@@ -55,7 +55,7 @@ def to_server(values: Mapping[str, Any], output: Output) -> ServerAddress | None
         output: Where the result goes.
 
     Raises:
-        UsageError: Other options don't go with a server, or there is none for a token.
+        UsageError: Other options don't go with a server, or a token has no server.
         ConversionError: The token can't be read (`unreadable-file`).
     """
     url, file = values["server"], values["token_file"]

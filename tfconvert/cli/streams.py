@@ -18,7 +18,7 @@ def wants_colour() -> bool | None:
 
 
 def can_redraw(stream: TextIO | None) -> bool:
-    """Returns whether a stream is a terminal, before a person, on which a line can be drawn anew."""
+    """Returns whether a stream is an interactive terminal, on which a line can be redrawn."""
     is_plain = os.environ.get("TERM") == "dumb" or os.environ.get("CI")
     return stream is not None and not is_plain and stream.isatty()
 

@@ -82,7 +82,7 @@ def _listed(flags: Mapping[str, str], name: str) -> list[str]:
 
 
 def _model(flags: Mapping[str, str]) -> Iterator[str]:
-    """Yields what says which model to convert, and where to."""
+    """Yields the arguments that name the model and the output."""
     models = [name for name in _MODELS if name in flags]
     if len(models) > 1:
         raise click.UsageError(f"--{models[0]} and --{models[1]} both name a model: choose one")
@@ -99,7 +99,7 @@ def _model(flags: Mapping[str, str]) -> Iterator[str]:
 
 
 def _settings(flags: Mapping[str, str]) -> Iterator[str]:
-    """Yields what says which part of the model to convert, and how."""
+    """Yields the arguments that select the part of the model."""
     for tag in _listed(flags, "saved_model_tag_set"):
         yield from ("--tags", tag)
     for key in _listed(flags, "saved_model_signature_key"):
@@ -134,7 +134,7 @@ def _shapes(flags: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
 
 
 def _quantization(flags: Mapping[str, str]) -> Iterator[str]:
-    """Yields what says how to quantize."""
+    """Yields the arguments for quantization."""
     sets = set(_listed(flags, "target_ops")) - _SETS
     if sets:
         raise click.UsageError(

@@ -128,7 +128,7 @@ class AsyncClient:
         """Returns a job by its ID.
 
         Raises:
-            ConversionError: There is none (`job-not-found`).
+            ConversionError: The job doesn't exist (`job-not-found`).
         """
         return AsyncJob(self, await self._job("GET", _path(id)))
 
@@ -256,7 +256,7 @@ class AsyncJob:
         """Returns the result.
 
         Raises:
-            ConversionError: There is none, or there are files beside it (`wrong-option`).
+            ConversionError: The job has no result, or there are files beside it (`wrong-option`).
         """
         stream = io.BytesIO()
         await self.save(stream)
@@ -271,7 +271,7 @@ class AsyncJob:
         return await self._text("report.html")
 
     async def log(self) -> str:
-        """Returns what the conversion printed."""
+        """Returns the output of the conversion."""
         return await self._text("log")
 
     async def cancel(self) -> AsyncJob:

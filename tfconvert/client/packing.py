@@ -145,7 +145,7 @@ def pack_samples(paths: Sequence[str | os.PathLike[str]]) -> Packed:
     """Returns the upload of files of samples: one as it is, several as an archive.
 
     Raises:
-        ConversionError: A file can't be read, or there is none (`no-samples`, `unreadable-file`).
+        ConversionError: A file can't be read, or no file is given (`no-samples`, `unreadable-file`).
     """
     files: list[Path] = []
     for path in map(Path, paths):

@@ -1,4 +1,4 @@
-"""What the client and the server say to each other: jobs, events and errors. Nothing is sent or received here."""
+"""The messages between client and server: jobs, events and errors. Nothing is sent or received here."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Analysis(NamedTuple):
         subgraphs: Its subgraphs.
         signatures: Its signatures.
         operators: Its operators, in order, one subgraph after the other.
-        tensors: Its tensors, likewise.
+        tensors: Its tensors, in the same order.
     """
 
     size: int

@@ -1,4 +1,4 @@
-"""`experimental.Analyzer`: prints the structure of a `.tflite` file, and what keeps it from a GPU."""
+"""`experimental.Analyzer`: prints the structure of a `.tflite` file, and the obstacles to running it on a GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Content = bytes | bytearray | memoryview
 
 
 class Analyzer:
-    """Tells what is in `.tflite` files."""
+    """Describes `.tflite` files."""
 
     @staticmethod
     @as_of_the_class()

@@ -1,4 +1,4 @@
-"""What the methods that make a converter look at before anything is converted, as the official class does."""
+"""The checks of the methods that create a converter, as in the official class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def texts(name: str, given: Any) -> list[str] | None:
-    """Returns what should be texts as a list, `None` if there is none; a single text is one.
+    """Returns strings as a list, or `None`; a single string becomes a list of one.
 
     Raises:
         ConverterError: It is something else (`wrong-option`).
@@ -80,7 +80,7 @@ def check_functions(funcs: Any) -> None:
     """Checks that there are functions, and that each is traced or can be.
 
     Raises:
-        ConverterError: There is none, or one could be traced in many ways (`wrong-option`).
+        ConverterError: No function is given, or one could be traced in many ways (`wrong-option`).
     """
     if not isinstance(funcs, list | tuple):
         raise refusal("funcs", f"it can't be {funcs!r}", "pass a list of concrete functions")

@@ -47,13 +47,13 @@ class QuantizationDebugger:
         float_model_path: Path of the model of floats, if there is no converter.
         float_model_content: Its bytes, instead.
         debug_dataset: A function that returns samples.
-        debug_options: What to measure, and what to leave as floats.
+        debug_options: The metrics, and the layers to leave as floats.
         converter: A converter whose attributes ask for integers.
 
     Attributes:
         layer_statistics: The metrics of each layer by the name of its tensor, means over the samples; `None` before
             `run`.
-        model_statistics: The metrics of the outputs, likewise.
+        model_statistics: The means of the outputs' metrics.
 
     Raises:
         ConversionError: There is no model, or the converter isn't set to make integers (`wrong-option`); or the model

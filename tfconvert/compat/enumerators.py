@@ -1,4 +1,4 @@
-"""What to optimize for, and sets of operators; values are the names, as the official converter has them."""
+"""The official converter's enumerators: optimizations and sets of operators. Their values are their names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _LikeOfficial(Enum):
 
 
 class Optimize(_LikeOfficial):
-    """What to optimize for."""
+    """The optimizations."""
 
     DEFAULT = "DEFAULT"
     OPTIMIZE_FOR_SIZE = "OPTIMIZE_FOR_SIZE"

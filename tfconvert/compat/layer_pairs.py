@@ -107,7 +107,7 @@ def pairs(floats: Runner, quantized: Runner) -> Iterator[LayerPair]:
 
 
 def _signature_names(interpreter: Any) -> dict[int, str]:
-    """Returns the names that the first signature gives inputs, by tensor; empty if there is none."""
+    """Returns the names that the first signature gives inputs, by tensor; empty without signatures."""
     key = next(iter(interpreter.get_signature_list()), None)
     if key is None:
         return {}

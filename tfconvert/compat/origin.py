@@ -1,4 +1,4 @@
-"""What the file's metadata says of how it was made, beside what the conversion itself knows."""
+"""Metadata about the origin of a file, which the conversion itself doesn't know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the result is to run on, and the samples, as scripts pass them."""
+"""The official classes for the target and for samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfconvert.compat.settable import Settable
 
 
 class TargetSpec(Settable):
-    """What the result is to run on; its attributes are the rows `target_spec.*` of the table.
+    """The hardware and operators that the result is for; its attributes are the rows `target_spec.*` of the table.
 
     Args:
         supported_ops: The sets of operators; `TFLITE_BUILTINS` by default.
@@ -39,7 +39,7 @@ class TargetSpec(Settable):
 
 
 class RepresentativeDataset:
-    """Samples as a function without arguments that returns them anew.
+    """Samples as a function without arguments that returns them again for each call.
 
     Args:
         input_gen: The function.

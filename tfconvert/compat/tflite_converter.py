@@ -88,7 +88,7 @@ class TFLiteConverter(Converter):
             trackable_obj: The object that owns their variables, and keeps them alive.
 
         Raises:
-            ConversionError: There is none, or one that isn't traced and has no input signature (`wrong-option`).
+            ConversionError: No function is given, or one that isn't traced and has no input signature (`wrong-option`).
         """
         return cls(funcs, trackable_obj)
 
@@ -132,7 +132,7 @@ def _owns(owner: Any, function: Any) -> bool:
 def _arguments_of(function: Any) -> tuple[str, ...]:
     """Returns the names of a concrete function's arguments, in order.
 
-    There are none unless they are several tensors, each with a name of its own.
+    Only several tensors with a name each have names.
     """
     specs, named = getattr(function, "structured_input_signature", ((), {}))
     names = [getattr(spec, "name", None) for spec in (*specs, *named.values())]

@@ -22,7 +22,7 @@ class Options:
     """The settings of a conversion; every one has the default that most users want."""
 
     target: AnyTarget = _LITERT
-    """What the model becomes, and how."""
+    """The target, with its settings."""
     patterns: Sequence[Any] = setting(
         (),
         "Rewrites of your own, from tfconvert.patterns: the path of a Python file or the name of an entry point.",

@@ -133,7 +133,7 @@ class Selection:
     results: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Names of outputs by signature, in the order of the function's results, where the graph doesn't tell."""
     tensors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What the own graph of a function in memory calls its outputs, by signature and name, in the graph's order."""
+    """The names of outputs in the graph of a function in memory, by signature and name, in the graph's order."""
 
 
 WHOLE = Selection()

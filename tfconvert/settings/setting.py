@@ -1,8 +1,8 @@
-"""What a setting is: a field of a dataclass, whose metadata is its row in the table of settings.
+"""Settings: fields of dataclasses, with rows of the table of settings as their metadata.
 
-The arguments of `convert`, the flags of the command, the JSON schemas of manifests and of the service, what a client
-sends and the documentation are all derived from these rows. The type of a field says which values it has: a JSON
-schema follows from it, by which values of Python are checked too.
+The arguments of `convert`, the flags of the command, the JSON schemas of files and of the service, what a client
+sends and the documentation are all derived from these rows. The type of a field determines its
+values: its JSON schema also checks values of Python.
 """
 
 from __future__ import annotations

@@ -93,14 +93,15 @@ def test_a_name_that_says_something_else_is_refused(tmp_path: Path, name: str, f
 
 def test_build_follows_the_same_rule(model: Path, tmp_path: Path) -> None:
     config = tmp_path / "tfconvert.toml"
-    table = f'[[model]]\nmodel = "{model}"\noutput-file = "a.mlir"\n'
+    table = f'[[models]]\nmodel = "{model}"\noutput = "a.mlir"\n'
     config.write_text(table)
     assert _run("build", config).exit_code == 0
     assert _contents(tmp_path / "a.mlir") == "stablehlo"
     config.write_text(table.replace("a.mlir", "b.tflite") + table.replace("a.mlir", "c.onnx"))
     done = _run("build", config)
     assert done.exit_code == 2
-    assert "model 2: won't write c.onnx" in done.stderr
+    assert "tfconvert.toml:4: model 2 (" in done.stderr
+    assert "): won't write c.onnx" in done.stderr
     assert not (tmp_path / "b.tflite").exists()
 
 

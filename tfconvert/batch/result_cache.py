@@ -10,22 +10,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from tfconvert.api import Model, convert_source
 from tfconvert.batch.cache_key import cache_key
 from tfconvert.converter.targets.output_form import Form
 from tfconvert.exporters.output_file import Parts, Write, places_of, write_whole
 from tfconvert.exporters.safetensors import PARAMETERS
 from tfconvert.importers.source import Source
 from tfconvert.report.report import Report
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.files import open_file, read_file
 from tfconvert.settings import data
 from tfconvert.settings.options import Options
+from tfconvert.settings.targets import LiteRT
 
 # Version of the entries; entries of another version are replaced.
 _FORM = 3
@@ -88,7 +91,7 @@ class Found(NamedTuple):
             stream.close()
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """The place of a result.
 
     Attributes:
@@ -193,7 +196,7 @@ def uncached(source: Source, options: Options, files: Sequence[Path]) -> str:
     return data.uncached(source, options)
 
 
-def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> Entry:
+def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) -> CacheEntry:
     """Returns the place of a conversion's result in a directory.
 
     Args:
@@ -207,9 +210,94 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
     form, settings = Form.of(options.target), data.to_data(source, options)
     is_run = options.quantize is not None or options.verify is not None
     place = Path(folder, cache_key(form, settings, [_FORM, *digests], is_run=is_run))
-    return Entry(place.with_suffix(form.ending), place.with_suffix(".json"))
+    return CacheEntry(place.with_suffix(form.ending), place.with_suffix(".json"))
 
 
 def _digest(file: Path) -> str:
     with os.fdopen(open_file(file), "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def input_files(source: Source, options: Options) -> list[Path]:
+    """Returns the files that a conversion reads: those of the model, patterns, samples, ranges and metadata."""
+    quantize, verify, target = options.quantize, options.verify, options.target
+    files = source.files()
+    rules = list(options.patterns)
+    if isinstance(target, LiteRT):
+        rules += target.composites
+        if target.metadata is not None:
+            from tfconvert.converter.targets.litert.model_metadata import metadata_files
+
+            files += metadata_files(target.metadata)
+    files += [Path(name) for name in rules if name.endswith(".py")]
+    files += _arrays(verify.data) if verify is not None else []
+    if quantize is not None:
+        files += _arrays(quantize.samples)
+        if quantize.calibration is not None and Path(quantize.calibration).is_file():
+            files.append(Path(quantize.calibration))
+    return files
+
+
+def _arrays(samples: object) -> list[Path]:
+    """Returns the files of samples that are named by their paths."""
+    files: list[Path] = []
+    for path in (Path(each) for each in samples if isinstance(each, str)) if isinstance(samples, list | tuple) else ():
+        files += sorted(path.glob("*.np[yz]")) if path.is_dir() else [path]
+    return files
+
+
+class Conversion(NamedTuple):
+    """A conversion whose result may be in a cache.
+
+    Attributes:
+        source: The model.
+        options: The settings.
+        on_stage: Called with the name of each stage before it begins.
+    """
+
+    source: Source
+    options: Options
+    on_stage: Callable[[str], None]
+
+    def cached(
+        self, directory: str, save: Callable[[Model], Report], write: Callable[[Parts, int], None]
+    ) -> Report | CachedReport:
+        """Copies the result from a cache, or converts the model and stores the result there.
+
+        Args:
+            directory: The cache, which is created.
+            save: Writes a result that was converted.
+            write: Writes a cached result from its parts and size.
+        """
+        files = input_files(self.source, self.options)
+        if reason := uncached(self.source, self.options, files):
+            return uncached_report(save(self._converted()), reason)
+        self.on_stage("look in the cache")
+        try:
+            Path(directory).mkdir(parents=True, exist_ok=True)
+            before = state_of(files)
+            place = entry(directory, self.source, self.options, files)
+        except OSError as problem:
+            return uncached_report(save(self._converted()), str(problem))
+        found = place.find(self.source.name)
+        if found is not None:
+            with found:
+                write(found.parts, found.size)
+            return found.report
+        converted = self._converted()
+        report = save(converted)
+        try:
+            if state_of(files) == before:
+                place.store(converted.parts, report)
+        except (OSError, ConversionError) as problem:
+            return uncached_report(report, str(problem))
+        return report
+
+    def _converted(self) -> Model:
+        return convert_source(self.source, self.options, self.on_stage)
+
+
+def uncached_report(report: Report, reason: str) -> Report:
+    """Returns a report with the note that the cache was not used."""
+    note = Diagnostic("cache-not-used", f"the cache was not used: {reason}", severity=WARNING)
+    return report._replace(notes=(*report.notes, note))

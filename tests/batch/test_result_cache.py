@@ -17,7 +17,7 @@ import pytest
 
 import tfconvert
 from tests.converter.targets.stablehlo.test_target import MODEL
-from tfconvert.cli import cache
+from tfconvert.batch import result_cache as cache
 from tfconvert.cli.convert_job import ConvertCommand
 from tfconvert.cli.output_options import Output
 from tfconvert.converter.targets.iree import compiler

@@ -1,0 +1,94 @@
+"""The summary of several conversions, as a table or as JSON, and the progress bar before it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from tfconvert.cli.json_output import to_json
+from tfconvert.cli.streams import can_redraw, say
+from tfconvert.report.report import size_text
+
+if TYPE_CHECKING:
+    from tfconvert.batch.entries import Entry
+    from tfconvert.batch.task import Outcome
+
+Results = Sequence[tuple["Entry", "Outcome", bool]]
+"""Entries with their outcomes, and whether an earlier run had converted them."""
+
+Function = Callable[..., Any]
+
+JOBS = click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="The number of parallel conversions. Default: one for each core.",
+)
+CACHE_DIR = click.option(
+    "--cache-dir",
+    metavar="DIR",
+    type=click.Path(),
+    help="Cache results here by the contents of all inputs; cache_dir of an entry overrides it.",
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+
+
+def progress_bar(length: int, *, is_hidden: bool) -> Any:
+    """Returns a bar for the error stream."""
+    return click.progressbar(
+        length=length,
+        file=sys.stderr,
+        hidden=is_hidden or not can_redraw(sys.stderr),
+        show_pos=True,
+        item_show_func=lambda name: name or "",
+    )
+
+
+def count_failed(results: Results) -> int:
+    """Returns the number of failed conversions."""
+    return sum(outcome.problem is not None for _, outcome, _ in results)
+
+
+def print_summary(results: Results, *, as_json: bool, quiet: bool, stream: TextIO | None) -> None:
+    """Prints a row for each entry, and their number.
+
+    Args:
+        results: The results.
+        as_json: Whether to print JSON instead, also if `quiet`.
+        quiet: Whether to print nothing.
+        stream: The output.
+    """
+    failed = count_failed(results)
+    if as_json:
+        say(to_json({"models": [_row(*result) for result in results], "failed": failed}), stream)
+    elif not quiet:
+        width = max(len(entry.name) for entry, _, _ in results)
+        for entry, outcome, was_done in results:
+            say(f"{entry.name:<{width}}  {_status(outcome, was_done)}  {entry.output}".rstrip(), stream)
+        text = f"{len(results) - failed} of {len(results)} converted"
+        say(f"{text}, {failed} failed" if failed else text, stream)
+
+
+def _status(outcome: Outcome, was_done: bool) -> str:
+    if outcome.problem is not None:
+        return f"{'failed':<9} {outcome.code:>24}"
+    status = "done before" if was_done else "cached" if outcome.summary.get("cached") else "converted"
+    low = "  low fidelity" if outcome.summary.get("fidelity", {}).get("is_low") else ""
+    return f"{status:<11} {size_text(outcome.summary['size']):>12} {outcome.seconds:7.2f} s{low}"
+
+
+def _row(entry: Entry, outcome: Outcome, was_done: bool) -> Mapping[str, Any]:
+    status = "failed" if outcome.problem is not None else "skipped" if was_done else "converted"
+    row = {
+        "name": entry.name,
+        "model": entry.model,
+        "output": entry.output,
+        "status": status,
+        "seconds": round(outcome.seconds, 3),
+        "peak_memory": outcome.peak,
+    }
+    return {**row, **outcome.summary, **(outcome.problem or {})}
