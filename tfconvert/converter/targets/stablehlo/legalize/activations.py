@@ -79,7 +79,7 @@ def _bias_add(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("add", value, emit.broadcast(bias, joined, (axis,)))
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+ACTIVATIONS: Mapping[str, Rewrite] = {
     "BiasAdd": _bias_add,
     "BiasAddV1": _bias_add,
     "Elu": _elu,

@@ -110,7 +110,7 @@ def _fitted(emit: StableHLOBuilder, value: Value, axis: int, size: int) -> Value
     return padded(emit, value, [0] * len(dims), high, emit.scalar(0, types.element_of(value.type)))
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+COMPLEX_NUMBERS: Mapping[str, Rewrite] = {
     "Angle": _angle,
     "Complex": _complex,
     "Conj": _conj,

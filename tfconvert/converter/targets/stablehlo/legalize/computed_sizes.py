@@ -130,7 +130,7 @@ def _unique_along(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return _unique(op, emit)
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+COMPUTED_SIZES: Mapping[str, Rewrite] = {
     "BroadcastGradientArgs": _gradient_axes,
     "DynamicPartition": _partition,
     "ListDiff": _list_diff,

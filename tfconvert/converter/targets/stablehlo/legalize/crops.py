@@ -118,4 +118,4 @@ def _bilinear(pixels: _Pixels, down: Expression, across: Expression) -> Expressi
     return above + (below - above) * y
 
 
-LOWERINGS: Mapping[str, Rewrite] = {"CropAndResize": _crop_and_resize}
+CROPS: Mapping[str, Rewrite] = {"CropAndResize": _crop_and_resize}

@@ -216,7 +216,7 @@ def _diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.reshape(_taken(emit, emit.reshape(value, (size, size)), 0), dims)
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+DIAGONALS: Mapping[str, Rewrite] = {
     "MatrixBandPart": _band_part,
     **dict.fromkeys(("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3"), _matrix_diag),
     **dict.fromkeys(("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3"), _matrix_diag_part),

@@ -278,7 +278,7 @@ def _ndtri(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("multiply", emit.unary("chlo.erf_inv", inner), float(np.sqrt(2)))
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+ELEMENTWISE: Mapping[str, Rewrite] = {
     **{name: _unary(target) for name, target in UNARY.items()},
     **{name: _binary(target) for name, target in BINARY.items()},
     **{name: _compare(direction) for name, direction in COMPARISONS.items()},

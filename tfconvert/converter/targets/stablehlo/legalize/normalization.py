@@ -91,7 +91,7 @@ def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.convert(emit.binary("divide", wide, emit.binary("power", base, beta)), element)
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+NORMALIZATIONS: Mapping[str, Rewrite] = {
     "FusedBatchNorm": _batch_norm,
     "FusedBatchNormV2": _batch_norm,
     "FusedBatchNormV3": _batch_norm,

@@ -32,4 +32,4 @@ def _scale_and_translate(op: Operation, emit: StableHLOBuilder) -> Value:
     return value
 
 
-LOWERINGS: Mapping[str, Rewrite] = {"ScaleAndTranslate": _scale_and_translate}
+RESAMPLING: Mapping[str, Rewrite] = {"ScaleAndTranslate": _scale_and_translate}

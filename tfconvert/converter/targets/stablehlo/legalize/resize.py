@@ -171,7 +171,7 @@ def _area(op: Operation, emit: StableHLOBuilder) -> Value:
     return value
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+RESIZING: Mapping[str, Rewrite] = {
     "ResizeArea": _area,
     "ResizeBicubic": _bicubic,
     "ResizeBilinear": _bilinear,

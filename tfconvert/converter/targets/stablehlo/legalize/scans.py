@@ -126,7 +126,7 @@ def _scanning(combine: Combination) -> Rewrite:
     return lower
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+SCANS: Mapping[str, Rewrite] = {
     "Cumprod": _scanning(MULTIPLY),
     "Cumsum": _scanning(ADD),
     "CumulativeLogsumexp": _scanning(ADD_POWERS),

@@ -404,7 +404,7 @@ _FORWARDED = (
     "StopGradient",
 )
 
-LOWERINGS: Mapping[str, Rewrite] = {
+SHAPING: Mapping[str, Rewrite] = {
     **dict.fromkeys(_FORWARDED, _forward),
     "BroadcastTo": _broadcast_to,
     "ConcatV2": _concat,

@@ -114,7 +114,7 @@ def _bucketize(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.reduce("add", emit.convert(is_reached, types.I32), (len(dims),), 0)
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+SORTING: Mapping[str, Rewrite] = {
     "ApproxTopK": _approximate_top_k,
     "Bucketize": _bucketize,
     "InTopK": _in_top_k,

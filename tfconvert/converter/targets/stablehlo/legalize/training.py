@@ -37,7 +37,7 @@ def _sparse_cross_entropy(op: Operation, emit: StableHLOBuilder) -> Sequence[Val
     return _loss(emit, logits, emit.convert(is_class, types.element_of(logits.type)))
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+LOSSES: Mapping[str, Rewrite] = {
     "SoftmaxCrossEntropyWithLogits": _cross_entropy,
     "SparseSoftmaxCrossEntropyWithLogits": _sparse_cross_entropy,
 }
