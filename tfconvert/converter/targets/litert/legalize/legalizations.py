@@ -71,15 +71,15 @@ _MODULES = (
     LazyModule("signal", "IRFFT IRFFT2D RFFT RFFT2D", "signal"),
     LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
-    LazyModule("resample", "ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"),
-    LazyModule("crops", "CropAndResize", "resampling"),
+    LazyModule(
+        "resampling", "CropAndResize ExtractImagePatches ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"
+    ),
     LazyModule(
         "fake_quant",
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
         "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
         "fake quantization",
     ),
-    LazyModule("patches", "ExtractImagePatches", "resampling"),
     LazyModule("legacy", "Reverse", "older ops"),
     LazyModule(
         "ranking",

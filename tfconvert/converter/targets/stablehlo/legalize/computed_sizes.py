@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
-from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
-from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
+from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, first, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate
-from tfconvert.converter.targets.stablehlo.legalize.sorting import first
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
+from tfconvert.converter.targets.stablehlo.legalize.constraints import (
+    require_equal,
+    require_index_vectors,
+    require_indices,
+)
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
-from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs

@@ -14,9 +14,8 @@ from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
-from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
+from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, first, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, requested, requested_size, times
-from tfconvert.converter.targets.stablehlo.legalize.sorting import first
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr

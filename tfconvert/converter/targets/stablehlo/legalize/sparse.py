@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
+from tfconvert.converter.targets.stablehlo.legalize.elementwise import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort

@@ -14,8 +14,8 @@ from tfconvert.converter.targets.stablehlo.legalize.constraints import require_e
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop, sort
+from tfconvert.converter.targets.stablehlo.legalize.scans import first
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part, requested_size
-from tfconvert.converter.targets.stablehlo.legalize.sorting import first
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
