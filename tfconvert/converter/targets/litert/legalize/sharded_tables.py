@@ -84,7 +84,7 @@ def _match(op: Operation) -> _Lookup | Failure:
     for ids in _steps(parts.shard):
         if types.element_of(ids.type) not in (types.I32, types.I64):
             continue
-        places = _places(ids, parts)
+        places = _row_places(ids, parts)
         if places is not None:
             return _Lookup(ids, places, parts.tables)
     return Failure("the shard and row of an id are not certain")
@@ -136,7 +136,7 @@ def _steps(value: Value) -> list[Value]:
     return found
 
 
-def _places(ids: Value, parts: _Parts) -> Array | None:
+def _row_places(ids: Value, parts: _Parts) -> Array | None:
     """Returns the id that each row has, one shard after the other; `None` if not every row has one of its own."""
     heights = np.array([(types.shape_of(table.type) or (0,))[0] for table in parts.tables])
     starts, total, count = np.cumsum(heights) - heights, int(heights.sum()), len(heights)

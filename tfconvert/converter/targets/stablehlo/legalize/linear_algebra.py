@@ -16,8 +16,10 @@ from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.matmul import einsum_labels
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.dims import MismatchError
 from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -82,19 +84,12 @@ def _batch_mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
     return dot(emit, lhs, rhs, [(axis, axis) for axis in range(len(joined))], [contracted], element)
 
 
-def _spelled(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
-    """Returns the letters of an einsum's operands and of its result, those of ellipses in capitals that nobody uses."""
-    equation = str(tf.get(op, "equation", "")).replace(" ", "")
-    inputs, arrow, output = equation.partition("->")
-    if not arrow:
-        raise Declined("its equation has no result")
-    free = [chr(code) for code in range(0xC0, 0x100)]
-    terms = []
-    for term, value in zip(inputs.split(","), op.operands, strict=True):
-        missing = len(emit.dims(value)) - len(term.replace("...", ""))
-        terms.append(term.replace("...", "".join(free[len(free) - missing :]) if missing else ""))
-    most = max(len(set(term) & set(free)) for term in terms)
-    output = output.replace("...", "".join(free[len(free) - most :]) if most else "")
+def _labels(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
+    """Returns the letters of an einsum's operands and of its result, with ellipses spelled out."""
+    try:
+        terms, output = einsum_labels(str(tf.get(op, "equation", "")), [len(emit.dims(value)) for value in op.operands])
+    except MismatchError as error:
+        raise Declined(str(error)) from None
     if len(set(output)) < len(output):
         raise Declined("a letter occurs twice in the result of its equation")
     return terms, output
@@ -130,7 +125,7 @@ def _without_ones(emit: StableHLOBuilder, values: Sequence[Value], terms: list[s
 
 
 def _einsum(op: Operation, emit: StableHLOBuilder) -> Value:
-    spelled, output = _spelled(op, emit)
+    spelled, output = _labels(op, emit)
     operands = _without_ones(emit, op.operands, spelled)
     terms = []
     for index, (operand, letters) in enumerate(zip(operands, spelled, strict=True)):
