@@ -54,7 +54,6 @@ _MODULES = (
         "scatters and segments",
     ),
     LazyModule("partition", "DynamicPartition DynamicStitch InvertPermutation ParallelDynamicStitch", "partitions"),
-    LazyModule("sharded_tables", "DynamicStitch ParallelDynamicStitch", "partitions"),
     LazyModule(
         "diagonals",
         "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
