@@ -70,7 +70,7 @@ def _einsum(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _unstretched(emit: LiteRTBuilder, terms: Sequence[Labelled]) -> list[Labelled]:
-    """Takes dimensions of one element from operands where another has more: it is as if they had no such dimension."""
+    """Drops dimensions of size 1 that are larger in another operand."""
     longer = {label for term in terms for label in term.labels if term.size(label) not in (-1, 1)}
     result = []
     for term in terms:
@@ -85,7 +85,7 @@ def _unstretched(emit: LiteRTBuilder, terms: Sequence[Labelled]) -> list[Labelle
 
 
 def _sum(emit: LiteRTBuilder, term: Labelled, needed: set[str]) -> Labelled:
-    """Sums over the labels that nothing else has."""
+    """Sums over the labels that are in no other operand nor in the result."""
     axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
     if not axes:
         return term
@@ -98,7 +98,7 @@ def _arrange(emit: LiteRTBuilder, term: Labelled, labels: str) -> Labelled:
 
 
 def _pair(emit: LiteRTBuilder, left: Labelled, right: Labelled, needed: set[str]) -> Labelled:
-    """Multiplies two operands and sums over what only they have."""
+    """Multiplies two operands and sums over the labels that only they have."""
     left = _sum(emit, left, needed | set(right.labels))
     right = _sum(emit, right, needed | set(left.labels))
     shared = [label for label in left.labels if label in right.labels]

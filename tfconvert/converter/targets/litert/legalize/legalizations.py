@@ -1,4 +1,4 @@
-"""All legalizations. The modules of ops that few networks have are loaded when one of their ops is met.
+"""All legalizations. The modules of rare ops are loaded when a model has one of their ops.
 
 The ops that an op is lowered to may be of another module, which is loaded in turn.
 """

@@ -35,7 +35,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def _partition(op: Operation, emit: LiteRTBuilder) -> list[Value]:
-    """Gathers, for each part, the elements whose number it is."""
+    """Gathers the elements of each part."""
     data, parts = op.operands
     shape = types.shape_of(parts.type)
     assert shape is not None, "checked by the constraint"
@@ -158,7 +158,7 @@ def _stitch_constraint(op: Operation) -> Failure | None:
 
 
 def _invert_permutation(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Scatters the places' numbers to where the elements point."""
+    """Scatters the positions to where the elements point."""
     shape = types.shape_of(op.operands[0].type) or ()
     element = types.element_of(op.operands[0].type)
     column = types.tensor(types.I32, (*shape, 1))
@@ -216,7 +216,7 @@ class _Lookup(NamedTuple):
 
     Attributes:
         ids: The ids that are looked up.
-        places: For each row, one shard after the other, the id that it has.
+        places: The id of each row, one shard after the other.
         tables: The shards.
     """
 
@@ -260,7 +260,7 @@ def _parts(op: Operation) -> _Parts | None:
 
 
 def _partitioned(values: Sequence[Value]) -> Operation | None:
-    """Returns the partition of a vector whose parts are some values, one after the other."""
+    """Returns the partition whose results are the values, in order."""
     owner = values[0].owner
     if not isinstance(owner, Operation) or owner.name != "tf.DynamicPartition":
         return None

@@ -57,7 +57,7 @@ def _sizes_are_known(op: Operation) -> Failure | None:
 
 
 def _sizes(op: Operation) -> list[tuple[int, int]]:
-    """Returns the sizes of rows and of columns, before and after; -1 for what is not known."""
+    """Returns the sizes of rows and of columns, before and after; -1 if unknown."""
     before = (types.shape_of(op.operands[0].type) or (-1,) * 4)[1:3]
     constant = tensor_data.constant_of(op.operands[1])
     after = [-1, -1] if constant is None else ints(op.operands[1])
@@ -121,7 +121,7 @@ def _resize(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _open_matrix(emit: LiteRTBuilder, op: Operation, at: int) -> Value:
-    """Returns the matrix of an axis whose sizes are open, or that is scaled by open numbers; computed as it runs."""
+    """Computes the matrix of an axis at run time, where its sizes or scale are dynamic."""
     known = _sizes(op)[at][1]
     inputs, outputs = (
         emit.size(op.operands[0], at + 1),
@@ -165,7 +165,7 @@ def _points(
         emit: Emits ops.
         edges: Columns of where boxes begin and end, as parts of the image.
         pixels: The image's size.
-        samples: How many samples are taken.
+        samples: The number of samples.
     """
     start, end = edges
     last = number(emit, pixels) - 1
@@ -229,7 +229,7 @@ class _Pixels:
 
 
 def _wide(each: EmittedTensor, axis: int) -> EmittedTensor:
-    """Returns what each row, or column, of a crop has, so that it broadcasts to the crop's elements."""
+    """Reshapes numbers of rows or columns so that they broadcast to the crop's elements."""
     return (each.expand_dims(2) if axis == 1 else each.expand_dims(1)).expand_dims(3)
 
 

@@ -47,7 +47,7 @@ class _Axis(NamedTuple):
 
     @property
     def length(self) -> int | None:
-        """How many indices are written, as far as that is known: a value of one element may be repeated."""
+        """The number of indices that are written, or `None`: a value of one element may be repeated."""
         if self.is_index:
             return 1
         if self.begin is not None and self.end is not None:

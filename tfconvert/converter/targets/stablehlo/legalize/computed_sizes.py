@@ -1,6 +1,6 @@
-"""Ops whose results' sizes only computing tells: all are written into room for the most, of which the first are taken.
+"""Ops with data-dependent result sizes: results are written into buffers of the maximum size, and then sliced.
 
-How many there are is counted with the elements themselves; it is the limit of a `real_dynamic_slice`.
+The count is computed with the elements; it is the limit of a `real_dynamic_slice`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def places_of(emit: StableHLOBuilder, mask: Value) -> Value:
     (size,) = emit.dims(mask)
     numbers = scan(emit, emit.convert(mask, types.I32), 0, ADD)
     count = emit.sizes.fresh(emit.reduce("add", emit.convert(mask, types.I32), (0,), 0))
-    # Those that are false are written past the end, which is nowhere.
+    # Indices of false elements are past the end, so nothing is written.
     targets = emit.select(mask, emit.binary("subtract", numbers, 1), emit.value(emit.size(size)))
     room = emit.broadcast(emit.scalar(0, types.I32), (size,), ())
     counted = emit.iota((size,), 0, types.I32)
@@ -58,7 +58,7 @@ def _where(op: Operation, emit: StableHLOBuilder) -> Value:
 def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the different elements in the order of their first occurrence.
 
-    Each element is compared with each: the index of the first one that is equal tells whether it is new.
+    Each pair of elements is compared. An element is new if the first one equal to it is itself.
     """
     value = op.operands[0]
     dims = emit.dims(value)
@@ -70,7 +70,7 @@ def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     is_equal = emit.compare("EQ", emit.broadcast(value, square, (0,)), emit.broadcast(value, square, (1,)))
     own = emit.iota((size,), 0, types.I32)
     found = emit.select(is_equal, counted, emit.value(emit.size(size)))
-    # What equals nothing, not even itself, is its own first one.
+    # NaN, which isn't equal to itself, counts as its own first occurrence.
     earliest = emit.binary("minimum", emit.reduce("minimum", found, (1,), (1 << 31) - 1), own)
     is_new = emit.compare("EQ", earliest, own)
     places = places_of(emit, is_new)

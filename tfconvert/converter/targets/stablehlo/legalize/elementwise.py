@@ -197,8 +197,8 @@ def _clip(op: Operation, emit: StableHLOBuilder) -> Value:
     """
     value, low, high = op.operands
     are_scalars = not emit.dims(low) and not emit.dims(high)
-    least, greatest = constant_array(low), constant_array(high)
-    if are_scalars and least is not None and greatest is not None and least <= greatest:
+    minimum, maximum = constant_array(low), constant_array(high)
+    if are_scalars and minimum is not None and maximum is not None and minimum <= maximum:
         return emit.one("clamp", (low, value, high), types.element_of(value.type), emit.dims(value))
     return emit.binary("maximum", emit.binary("minimum", value, high), low)
 
@@ -243,7 +243,7 @@ def _unsigned(width: int) -> IntegerType:
 
 
 def _merged(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
-    """Emits wider elements as sums of bits: engines take no such conversion of open sizes."""
+    """Emits wider elements as sums of bits: engines don't accept such a conversion with dynamic sizes."""
     *outer, count = emit.dims(value)
     width = 8 * types.numpy_dtype(element).itemsize
     bits, found = emit.convert(_bits(emit, value), _unsigned(width)), None
@@ -340,10 +340,10 @@ def _selu(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _shifted(emit: StableHLOBuilder, value: Value) -> Value:
-    """Returns a value less its greatest element along the last axis, so that no exponential overflows."""
+    """Subtracts the maximum along the last axis, so that no exponential overflows."""
     last = len(emit.dims(value)) - 1
-    greatest = emit.reduce("maximum", value, (last,), types.lowest(types.element_of(value.type)))
-    return emit.binary("subtract", value, emit.broadcast(greatest, emit.dims(value), range(last)))
+    maximum = emit.reduce("maximum", value, (last,), types.lowest(types.element_of(value.type)))
+    return emit.binary("subtract", value, emit.broadcast(maximum, emit.dims(value), range(last)))
 
 
 def _softmax(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -414,7 +414,7 @@ def _part_of(name: str) -> Rewrite:
 
 
 def conjugated(emit: StableHLOBuilder, value: Value) -> Value:
-    """Emits conjugates; those of real numbers are what they are."""
+    """Emits conjugates; real numbers stay as they are."""
     if not isinstance(types.element_of(value.type), ComplexType):
         return value
     return joined(emit, _part(emit, value, "real"), emit.unary("negate", _part(emit, value, "imag")))
@@ -471,7 +471,7 @@ def _real_fft(kind: str, rank: int) -> Rewrite:
 
 
 def _fitted(emit: StableHLOBuilder, value: Value, axis: int, size: int) -> Value:
-    """Emits a tensor whose size along an axis is another one: cut off at its end, or padded with zeros."""
+    """Resizes an axis by cutting off its end or padding it with zeros."""
     dims = emit.dims(value)
     if dims[axis] < 0:
         raise Declined("a length that it transforms is not known")

@@ -96,7 +96,7 @@ def _labels(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
 
 
 def _diagonal(emit: StableHLOBuilder, value: Value, letters: str) -> tuple[Value, str]:
-    """Emits the elements whose indices are equal wherever their letters are; returns them with each letter once."""
+    """Takes diagonals along axes of the same letter; returns the value with each letter once."""
     for axis in reversed(range(len(letters))):
         dims, before = emit.dims(value), letters.index(letters[axis])
         if before < axis:
@@ -107,7 +107,7 @@ def _diagonal(emit: StableHLOBuilder, value: Value, letters: str) -> tuple[Value
 
 
 def _without_ones(emit: StableHLOBuilder, values: Sequence[Value], terms: list[str]) -> list[Value]:
-    """Removes letters from terms where they are of size 1, and of other sizes elsewhere; returns what is left."""
+    """Drops dimensions of size 1 that are larger in another term, from the values and from `terms`."""
     shapes = [emit.dims(value) for value in values]
     spread = {
         letter
@@ -145,7 +145,7 @@ def _einsum(op: Operation, emit: StableHLOBuilder) -> Value:
 def _product(
     emit: StableHLOBuilder, one: tuple[Value, str], other: tuple[Value, str], needed: str
 ) -> tuple[Value, str]:
-    """Emits a product of two terms, summed over what both have and nothing else needs; returns it with its letters."""
+    """Emits a product of two terms, summed over shared letters that aren't needed; returns it with its letters."""
     (first, left), (second, right) = one, other
     both = [letter for letter in left if letter in right]
     batch = [letter for letter in both if letter in needed]
@@ -165,7 +165,7 @@ PRODUCTS: Mapping[str, Rewrite] = {
 
 
 def _cholesky(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits the lower factor; what an engine leaves above the diagonal is cut off."""
+    """Emits the lower factor, with zeros above the diagonal."""
     value = op.operands[0]
     dims = emit.dims(value)
     factor = emit.one("cholesky", (value,), types.element_of(value.type), dims, {"lower": True})
@@ -247,7 +247,7 @@ def _along(emit: StableHLOBuilder, value: Value, dims: Sequence[int]) -> Value:
 
 
 def _turned(value: Value, op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits the adjoint, if that is what is meant."""
+    """Emits the adjoint if the op asks for it."""
     if not tf.get(op, "adjoint", False):
         return value
     rank = len(emit.dims(value))
@@ -300,7 +300,7 @@ def _band(op: Operation, index: int) -> _Band:
 
 
 def _length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:
-    """Returns how many elements a diagonal has."""
+    """Returns the length of a diagonal."""
     if rows == columns and diagonal == 0:
         return rows
     below = emit.compute("add", emit.size(rows), min(diagonal, 0))
@@ -327,10 +327,10 @@ def _distance(emit: StableHLOBuilder, dims: Sequence[int]) -> Value:
 
 
 def _spread(emit: StableHLOBuilder, row: Value, diagonal: int, dims: Sequence[int]) -> Value:
-    """Emits matrices that have a vector on a diagonal; what they have elsewhere is of no use."""
+    """Emits matrices with a vector on a diagonal; other elements are unspecified."""
     own = emit.dims(row)
     last = len(dims) - 1
-    # Above the main diagonal the row tells which element it is, below it the column.
+    # Above the main diagonal the row is the element's index, below it the column.
     axis = last - 1 if diagonal >= 0 else last
     if own[-1] != dims[axis]:
         missing = emit.compute("subtract", emit.size(dims[axis]), emit.size(own[-1]))
@@ -385,13 +385,13 @@ def _matrix_diag(op: Operation, emit: StableHLOBuilder) -> Value:
     elif own[-1] < 0:
         raise Declined("the length of its diagonals is not known, and more than the main diagonal is meant")
     else:
-        least = own[-1] - min(band.high, 0), own[-1] + max(band.low, 0)
+        smallest = own[-1] - min(band.high, 0), own[-1] + max(band.low, 0)
         if rows == -1 and columns == -1:
-            rows = columns = max(least)
+            rows = columns = max(smallest)
         elif rows == -1:
-            rows = least[0]
+            rows = smallest[0]
         elif columns == -1:
-            columns = least[1]
+            columns = smallest[1]
     fill = op.operands[4] if len(op.operands) > 4 else emit.scalar(0, element)
     matrices = emit.broadcast(emit.reshape(fill, ()), (*outer, rows, columns), ())
     return _set(emit, matrices, diagonals, band)
@@ -452,7 +452,7 @@ def _band_part(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _diag(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits a tensor of twice the rank: the diagonal of a matrix whose rows and columns are several dimensions each."""
+    """Emits a tensor of twice the rank: a matrix of several dimensions each with the operand on its diagonal."""
     value = op.operands[0]
     dims = emit.dims(value)
     if len(dims) != 1 and min(dims) < 0:

@@ -58,7 +58,7 @@ def _training(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     squares = emit.reduce("add", emit.binary("multiply", centred, centred), others, 0)
     own_variance = emit.binary("divide", squares, count)
     result = _scaled(emit, op, value, (own_mean, own_variance), (scale, offset))
-    # The variance that is given on is that of the population, of which the batch is a sample.
+    # The variance result is the unbiased one.
     rest = emit.binary("maximum", emit.binary("subtract", count, 1), 1)
     sampled = emit.binary("divide", squares, rest)
     share = _float(op, "exponential_avg_factor", 1.0)

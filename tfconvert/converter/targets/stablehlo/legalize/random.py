@@ -86,7 +86,7 @@ def joined(emit: StableHLOBuilder, low: Value, high: Value) -> Value:
 
 
 def key_and_counter(emit: StableHLOBuilder, seed: Value) -> tuple[Words, Words]:
-    """Emits what two numbers of a seed become: a key and a counter."""
+    """Emits the key and the counter for a seed of two numbers."""
     words: list[Value] = []
     for index in range(2):
         element = _element(emit, seed, index)
@@ -185,7 +185,7 @@ def _between(emit: StableHLOBuilder, word: Value, low: Value, high: Value) -> Va
 
 
 def _engines_own(distribution: str) -> Rewrite:
-    """Returns a lowering whose numbers are other ones in each run, and in each engine."""
+    """Returns a lowering with other numbers in each run and in each engine."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         element = types.element_of(op.results[0].type)
@@ -233,10 +233,10 @@ RANDOM_NUMBERS: Mapping[str, Rewrite] = {
 # Normal numbers of a greater magnitude are drawn again.
 _LIMIT = 2
 
-# How many counters TensorFlow reserves for a group of four truncated numbers.
+# The number of counters that TensorFlow reserves for a group of four truncated numbers.
 _RESERVED = 256
 
-# How many of those are used here: fewer than four of sixteen numbers within the limits come once in 10^15 groups.
+# Those that are used here: fewer than four of sixteen numbers within the limits come once in 10^15 groups.
 _TRIES = 4
 
 
@@ -255,7 +255,7 @@ def _source(op: Operation, emit: StableHLOBuilder) -> tuple[Words, Words]:
 
 
 def _counted(emit: StableHLOBuilder, counter: Words, places: Value) -> Words:
-    """Emits the counters at places behind one."""
+    """Emits the counters at offsets from one."""
     start = joined(emit, counter[0], counter[1])
     moved = emit.binary("add", places, start)
     overflow = emit.convert(emit.compare("LT", moved, start), UI64)

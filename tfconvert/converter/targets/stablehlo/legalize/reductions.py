@@ -1,4 +1,4 @@
-"""Reductions along axes and of segments, indices of the greatest and least elements, and histograms."""
+"""Reductions along axes and of segments, indices of the maximum and minimum elements, and histograms."""
 
 from __future__ import annotations
 

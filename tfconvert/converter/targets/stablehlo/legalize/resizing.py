@@ -63,7 +63,7 @@ def axes_of(op: Operation, emit: StableHLOBuilder) -> list[Axis]:
 
 
 def _scale(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
-    """Returns how many pixels a pixel of the result is wide."""
+    """Returns the width of a result pixel in pixels."""
     before, after = (number(emit, emit.size(dim)) for dim in axis[1:])
     if not tf.get(op, "align_corners", False) or axis.after == 1:
         return before / after
@@ -84,7 +84,7 @@ def _last(emit: StableHLOBuilder, axis: Axis) -> Expression:
 
 
 def _taken(emit: StableHLOBuilder, value: Value, places: Expression, axis: Axis) -> Value:
-    """Returns the pixels at places, which are limited to the image."""
+    """Returns the pixels at positions, limited to the image."""
     return gather(emit, value, places.maximum(0).minimum(_last(emit, axis)).integers(), axis.number, 0)
 
 
@@ -146,7 +146,7 @@ def _bicubic(op: Operation, emit: StableHLOBuilder) -> Value:
 def _shared(
     emit: StableHLOBuilder, weights: Sequence[Elementwise], places: Sequence[Elementwise], axis: Axis
 ) -> list[Elementwise]:
-    """Returns weights of which those beyond the edge are 0, and the others share theirs."""
+    """Returns normalized weights; those of pixels beyond the edge are 0."""
     last = _last(emit, axis)
     inside = [((place >= 0) & (place <= last)).where(weight, 0) for weight, place in zip(weights, places, strict=True)]
     total = inside[0] + inside[1] + inside[2] + inside[3]
@@ -161,7 +161,7 @@ def pixels_of(emit: StableHLOBuilder, axis: Axis) -> PixelAxis:
 
 
 def multiplied(emit: StableHLOBuilder, value: Value, matrix: Elementwise, axis: int) -> Value:
-    """Emits images of which an axis, 1 or 2, is multiplied by a matrix of [outputs, inputs]."""
+    """Multiplies axis 1 or 2 of images by a matrix of [outputs, inputs]."""
     assert isinstance(matrix, Expression)
     product = dot(emit, value, matrix.value, (), [(axis, 1)])
     return emit.transpose(product, (0, 3, 1, 2) if axis == 1 else (0, 1, 3, 2))
@@ -213,7 +213,7 @@ def _points(
         emit: The emitter.
         edges: Columns of where boxes begin and end, as parts of the image.
         pixels: The image's size.
-        samples: How many samples are taken.
+        samples: The number of samples.
     """
     start, end = edges
     last = number(emit, emit.size(pixels)) - 1
@@ -274,7 +274,7 @@ class _Pixels:
         return Expression(self._emit, gather_at(self._emit, self._image, concatenate(self._emit, columns, 3)))
 
     def wide(self, each: Expression, axis: int) -> Expression:
-        """Returns what each row, or column, of a crop has, for all of the crop's elements."""
+        """Broadcasts numbers of rows or columns to the crop's elements."""
         return Expression(self._emit, self._emit.broadcast(each.value, self._dims, (0, axis)))
 
 

@@ -18,7 +18,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 SCAN = "tfconvert.scan"
-"""The attribute that tells what a loop computes: `{axis = 1 : i64, combine = "add"}`.
+"""The attribute that describes a loop: `{axis = 1 : i64, combine = "add"}`.
 
 Engines that have an op for it may put that in the loop's place; the scanned value is the second one that it carries.
 """
@@ -30,7 +30,7 @@ class Combination(NamedTuple):
     Attributes:
         name: Its name.
         emit: Emits the associative op on two values of one shape.
-        initial: What combines to the other element.
+        initial: The neutral element.
     """
 
     name: str
@@ -79,14 +79,14 @@ def scan(emit: StableHLOBuilder, value: Value, axis: int, combine: Combination) 
 
 
 def shifted(emit: StableHLOBuilder, value: Value, axis: int, distance: int, initial: float) -> Value:
-    """Emits a shift along an axis towards its end; what falls out is lost."""
+    """Shifts along an axis towards its end, dropping the last elements."""
     rank = len(emit.dims(value))
     low = [distance if at == axis else 0 for at in range(rank)]
     return padded(emit, value, low, [-each for each in low], emit.scalar(initial, types.element_of(value.type)))
 
 
 def _scan_open(emit: StableHLOBuilder, value: Value, axis: int, combine: Combination) -> Value:
-    """Emits a loop over the distances: how many there are is known at run time only."""
+    """Emits a loop over the distances, whose number is known at run time only."""
     dims = emit.dims(value)
     rank, element = len(dims), types.element_of(value.type)
 
@@ -163,7 +163,7 @@ def first(emit: StableHLOBuilder, value: Value, axis: int, count: int) -> Value:
 
 
 def _approximate_top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
-    """Emits exact results, which approximate ones may be."""
+    """Emits the exact result, where an approximation would be allowed."""
     value = op.operands[0]
     dims = emit.dims(value)
     axis = int(tf.get(op, "reduction_dimension", -1)) % len(dims)

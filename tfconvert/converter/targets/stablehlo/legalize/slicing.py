@@ -196,7 +196,7 @@ def from_to(
         begin: The first index.
         end: The index before which it ends.
         step: The step.
-        count: How many elements it takes, if that is not the difference of the bounds.
+        count: The number of elements, the difference of the bounds by default.
     """
     parts = [_Taken(0, emit.size(dim), 1, False, dim) for dim in emit.dims(value)]
     taken = emit.size_of(emit.compute("subtract", end, begin)) if count is None else count
@@ -355,7 +355,7 @@ def _split_by_sizes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
 
 
 def _computed_sizes(emit: StableHLOBuilder, vector: Value, count: int, whole: Value | int) -> list[Value | int]:
-    """Returns sizes of which any may turn out to be -1 at run time."""
+    """Returns sizes, any of which may be -1 at run time."""
     asked = [emit.convert(pick(emit, vector, at), types.I32) for at in range(count)]
     total: Value | int = 0
     for size in asked:
