@@ -49,8 +49,7 @@ import numpy as np
 
 from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.legalize.constraints import is_assertion
-from tfconvert.converter.targets.stablehlo.legalize.index_checks import LATE
+from tfconvert.converter.targets.stablehlo.legalize.constraints import LATE, is_assertion
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.block import Block, Region
