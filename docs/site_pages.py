@@ -15,7 +15,7 @@ from typing import Any
 
 import tfconvert
 from tfconvert.converter.pipeline.pass_options import options_of, summary_of
-from tfconvert.converter.pipeline.registry import pass_class, pass_names
+from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.converter.pipeline.stages import names_of
 from tfconvert.converter.pipelines import PIPELINES
 

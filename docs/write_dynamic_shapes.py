@@ -9,7 +9,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from tfconvert.converter.pipeline.registry import pass_class
+from tfconvert.converter.pipeline.pass_registry import pass_class
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.settings.options import Options

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
 from tfconvert.converter.ir.option_map import encode
 from tfconvert.schema.dialects import types

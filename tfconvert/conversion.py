@@ -13,10 +13,8 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.pipeline.opened import as_functions, is_uncut
-from tfconvert.converter.pipeline.runner import run_stages
-from tfconvert.converter.pipeline.stage import Instrument
-from tfconvert.converter.pipeline.stage_name import InStage
+from tfconvert.converter.pipeline.runner import as_functions, is_uncut, run_stages
+from tfconvert.converter.pipeline.stage import InStage, Instrument
 from tfconvert.converter.pipelines import load_target
 from tfconvert.converter.targets.target import ConvertedFile, Imported, Target
 from tfconvert.importers.source import Source
@@ -53,7 +51,7 @@ def instruments(options: Options) -> list[Instrument]:
 
         checking = CheckPasses(check)
         if options.patterns:
-            from tfconvert.converter.pipeline.blame import blamed
+            from tfconvert.converter.pipeline.instruments import blamed
 
             checking.blame = partial(blamed, options=options, check=check)
         instruments.append(checking)
@@ -112,7 +110,7 @@ def _resolved(given: Sequence[Any], what: str) -> Sequence[Any]:
 
 def _check_litert(target: LiteRT) -> None:
     if target.composites:
-        from tfconvert.converter.composites.registry import checked as checked_fusions
+        from tfconvert.converter.composites.fusion_registry import checked as checked_fusions
 
         checked_fusions(target.composites, "composites")
     if target.target_runtime:

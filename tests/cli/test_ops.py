@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import tfconvert
 from tfconvert.cli.main import main
-from tfconvert.converter.pipeline.registry import pass_names
+from tfconvert.converter.pipeline.pass_registry import pass_names
 from tfconvert.converter.targets.litert.legalize import legalizations
 from tfconvert.converter.targets.stablehlo.legalize.lowerings import FAMILIES
 from tfconvert.importers.graph import legacy_ops

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfconvert.api import convert
-from tfconvert.converter.pipeline.registry import pass_class, pass_names
+from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import ConversionError
 

@@ -13,7 +13,7 @@ import pytest
 import tfconvert
 from tests.support.flat_settings import converted
 from tests.support.litert import RunTFLite
-from tfconvert.converter.pipeline.registry import pass_class, pass_names
+from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.source import Source
 from tfconvert.ops.verification import verify

@@ -73,7 +73,7 @@ _ALLOWED = {
     ("cli.streams", "os.open"): "the null device, to write to",
     ("compat.debugger", "Path(path).read_bytes"): _NAMED_BY_THE_USER,
     ("compat.table", "page.read_text"): _OURS,
-    ("converter.composites.registry", "point.load"): _OPENS_NO_FILE,
+    ("converter.composites.fusion_registry", "point.load"): _OPENS_NO_FILE,
     ("conversion", "source.open"): _OPENS_NO_FILE,
     ("tools.litert_child", "_STATM.read_text"): "what the system reports of the process",
     ("converter.process.child_process", "os.fdopen"): "the child's own output",
@@ -85,6 +85,8 @@ _ALLOWED = {
     ("converter.targets.litert.recurrent.speed", "TABLE.read_text"): _OURS,
     ("converter.targets.litert.model_metadata", "path.read_bytes"): _NAMED_BY_THE_USER,
     ("converter.pipeline.plugins", "point.load"): _OPENS_NO_FILE,
+    ("converter.targets.litert.legalize.legalizations", "TABLE.load"): _OPENS_NO_FILE,
+    ("converter.targets.litert.optimize.optimizations", "_TABLE.load"): _OPENS_NO_FILE,
     ("converter.targets.iree.compiler", "path.read_bytes"): "what the compiler has written, in a folder of its own",
     ("converter.targets.iree.compiler", "result.read_bytes"): "what the compiler has written, in a folder of its own",
     ("converter.targets.iree.compiler", "text.open"): "a new file, to write to",
@@ -117,7 +119,7 @@ _ALLOWED = {
     ("service.storage", "shutil.copyfile"): "a result of the service",
     ("service.server", "os.fdopen"): "the file of the first token, to write to",
     ("service.server", "os.open"): "the file of the first token, to write to",
-    ("converter.pipeline.opened", "source.open"): _OPENS_NO_FILE,
+    ("converter.pipeline.runner", "source.open"): _OPENS_NO_FILE,
     ("converter.validation.quantization_check", "source.open"): _OPENS_NO_FILE,
 }
 """All other calls that may open a file, with the reason why each may."""

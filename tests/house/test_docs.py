@@ -20,7 +20,7 @@ import pytest
 
 import tfconvert
 from docs.site_pages import PAGES, adapted, figures, loaded_from_network
-from tfconvert.converter.pipeline.registry import pass_names
+from tfconvert.converter.pipeline.pass_registry import pass_names
 
 RUN = (
     "build_systems.md",

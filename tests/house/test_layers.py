@@ -95,7 +95,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.targets.litert.passes.calibrate",
     "tfconvert.converter.targets.litert.passes.fit_kernels",
     "tfconvert.converter.targets.litert.passes.legalize",
-    "tfconvert.converter.pipeline.registry",
+    "tfconvert.converter.pipeline.pass_registry",
     "tfconvert.report.report",
     "tfconvert.converter.rewrite.op_info",
     "tfconvert.converter.targets.iree.runtime_process",

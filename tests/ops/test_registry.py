@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tfconvert.converter.executor import control_flow, tables, variables
+from tfconvert.converter.executor import control_flow, resources
 from tfconvert.converter.targets.litert.legalize import legalizations
 from tfconvert.ops import generate, index
 from tfconvert.ops.call import Call
@@ -15,7 +15,7 @@ from tfconvert.schema.tensorflow import op_defs
 
 def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
     supported = {op for _, op, *_ in legalizations.entries()}
-    by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *tables.OPS, *variables.OPS)}
+    by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *resources.OPS)}
     assert {op for op in supported if kernel(op) is None} - by_executor == set(WITHOUT_KERNEL)
 
 

@@ -8,8 +8,7 @@ from collections import Counter
 import pytest
 
 from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
-from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer, QuantizationReport
+from tfconvert.converter.pipeline.pass_result import FLOAT, NOTHING_DONE, LayerReport, PassResult, QuantizationReport
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.report.report import Recorder, Report, StageTime, ranked
 from tfconvert.schema.diagnostics import WARNING, Diagnostic
@@ -110,9 +109,9 @@ def test_only_verbose_text_lists_everything(report: Report) -> None:
 
 def test_only_verbose_text_lists_layers() -> None:
     layers = (
-        Layer("a", "Conv2D", "int8", low=-1.5, high=0.30004, weight_snr=41.26),
-        Layer("b", "MatMul", "dynamic", reason="its range is not known"),
-        *(Layer(f"c{index}", "Tanh", FLOAT, "left out") for index in range(9)),
+        LayerReport("a", "Conv2D", "int8", low=-1.5, high=0.30004, weight_snr=41.26),
+        LayerReport("b", "MatMul", "dynamic", reason="its range is not known"),
+        *(LayerReport(f"c{index}", "Tanh", FLOAT, "left out") for index in range(9)),
     )
     report = QuantizationReport(layers)
     rows = report.lines(None)

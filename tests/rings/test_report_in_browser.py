@@ -15,7 +15,7 @@ from PIL import Image
 
 import tfconvert
 from tests.report.test_page import HOSTILE
-from tfconvert.converter.pipeline.quantization_report import QuantizationReport
+from tfconvert.converter.pipeline.pass_result import QuantizationReport
 from tfconvert.report.page import render
 from tfconvert.report.report import Report
 from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, OutputFidelity

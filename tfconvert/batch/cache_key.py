@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from tfconvert.converter.composites.registry import ENTRY_POINTS
+from tfconvert.converter.composites.fusion_registry import ENTRY_POINTS
 from tfconvert.converter.targets.output_form import Form
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.versions import own_version, version_of

@@ -63,7 +63,7 @@ def complete_passes(context: click.Context, parameter: click.Parameter, incomple
     """Completes the last of a list of passes."""
     from click.shell_completion import CompletionItem
 
-    from tfconvert.converter.pipeline.registry import pass_names
+    from tfconvert.converter.pipeline.pass_registry import pass_names
 
     before, comma, last = incomplete.rpartition(",")
     return [CompletionItem(f"{before}{comma}{name}") for name in pass_names() if name.startswith(last)]

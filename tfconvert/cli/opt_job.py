@@ -16,8 +16,8 @@ from tfconvert.cli.expected_diagnostics import compare, expectations
 from tfconvert.conversion import instruments
 from tfconvert.converter.pipeline.instruments import PrintIR, TimePasses
 from tfconvert.converter.pipeline.pass_options import find, options_of, parse_passes, summary_of
+from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.pipeline.registry import pass_class, pass_names
 from tfconvert.converter.pipeline.runner import run_stages, setting
 from tfconvert.converter.pipeline.stage import Instrument, Pass, Stage, apply_watched
 from tfconvert.converter.pipeline.stages import before, names_of

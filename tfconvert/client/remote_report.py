@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tfconvert.converter.ir.interface import Interface, Tensor
-from tfconvert.converter.pipeline.quantization_report import Layer, QuantizationReport
+from tfconvert.converter.pipeline.pass_result import LayerReport, QuantizationReport
 from tfconvert.report.report import Report, StageTime
 from tfconvert.schema.diagnostics import Diagnostic, error
 from tfconvert.schema.fidelity import Exclusions, Fidelity, LayerFidelity, Limits, OutputError, OutputFidelity
@@ -84,7 +84,7 @@ def _tensors(types: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> tup
 
 def _quantization(data: Mapping[str, Any]) -> QuantizationReport:
     layers = tuple(
-        Layer(**{name: each.get(name, "") for name in ("node", "op", "form")} | each) for each in data["layers"]
+        LayerReport(**{name: each.get(name, "") for name in ("node", "op", "form")} | each) for each in data["layers"]
     )
     fidelity = data.get("fidelity")
     return QuantizationReport(layers, None if fidelity is None else _fidelity(fidelity))

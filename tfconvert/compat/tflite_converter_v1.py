@@ -18,7 +18,7 @@ from tfconvert.compat.errors import as_of_the_class
 from tfconvert.compat.row import Values, refusal
 from tfconvert.compat.settable import set_plainly
 from tfconvert.converter.ir.interface import entry_functions, interface_of
-from tfconvert.converter.pipeline.opened import opened
+from tfconvert.converter.pipeline.runner import opened
 from tfconvert.importers.graph_def import read_graph_def
 from tfconvert.importers.keras import save_keras_file
 from tfconvert.importers.source import Source

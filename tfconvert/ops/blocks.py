@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, ints
-from tfconvert.ops.declaration import op
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.ops.windows import channels_first, image_shape, spatial
@@ -168,6 +171,15 @@ def _depth_to_space(call: Call) -> Results:
     return (np.moveaxis(result, -1, 1) if first else result,)
 
 
+def _older(name: str, **same: Any) -> OpDeclaration:
+    """Declares an op whose block is as high as wide, and an attribute."""
+
+    def with_block(x: Tensor, amounts: Tensor, *, block_size: int = 2) -> Tensor:
+        return x.op(f"{name}ND", x, [block_size, block_size], amounts)  # type: ignore[no-any-return]
+
+    return op(name, decompose=(Decomposition(with_block, "", example=((4, 4, 4, 3), (2, 2))),), **same)
+
+
 def _within_whole(view: View) -> None:
     """Refuses a result that is larger than its blocks, however they are cropped."""
     for index in (1, 2):
@@ -200,7 +212,7 @@ def _space_to_batch_nd(view: View) -> None:
 
 
 OPS = (
-    op(
+    _older(
         "BatchToSpace",
         shape=_batch_to_space_shape,
         compute=_batch_to_space,
@@ -217,7 +229,7 @@ OPS = (
     ),
     op("BatchToSpaceND", shape=_batch_to_space_shape, compute=_batch_to_space, relations=(_batch_to_space_nd,)),
     op("DepthToSpace", shape=_depth_to_space_shape, compute=_depth_to_space),
-    op("SpaceToBatch", shape=_space_to_batch_shape, compute=_space_to_batch),
+    _older("SpaceToBatch", shape=_space_to_batch_shape, compute=_space_to_batch),
     op(
         "SpaceToBatchND",
         shape=_space_to_batch_shape,

@@ -2,69 +2,73 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from tfconvert.ops.call import Array, Call, Results, typed, wide
-from tfconvert.ops.declaration import op
+from tfconvert.ops.declaration import Decomposition, Formula, OpDeclaration, op
+from tfconvert.ops.formula import Tensor
+from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import same
 
 
-def _contrast(call: Call) -> Results:
-    images, factor = call.inputs
-    x = wide(images)
-    mean = x.mean((-3, -2), dtype=x.dtype, keepdims=True)
-    return (typed((x - mean) * factor + mean, images.dtype),)
+def adjust_contrast(images: Tensor, factor: Tensor) -> Tensor:
+    """Moves pixels away from, or towards, the mean of their image and channel."""
+    wide = images.wide()
+    mean = wide.mean((images.rank - 3, images.rank - 2), keep_dims=True)
+    return ((wide - mean) * factor.cast(wide.dtype) + mean).cast(images.dtype)
 
 
-def _hue_saturation_value(images: Array) -> tuple[Array, Array, Array]:
-    red, green, blue = np.moveaxis(images, -1, 0)
-    value = images.max(-1)
-    span = value - images.min(-1)
-    saturation = np.where(value > 0, span / value, 0)
-    sixth = 1 / (6 * span)
-    hue = np.where(
-        red == value,
-        sixth * (green - blue),
-        np.where(green == value, sixth * (blue - red) + 2 / 6, sixth * (red - green) + 4 / 6),
-    )
-    hue = np.where(span > 0, hue, 0)
-    return np.where(hue < 0, hue + 1, hue), saturation, value
+def _hue_saturation_value(red: Tensor, green: Tensor, blue: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    value = red.maximum(green).maximum(blue)
+    span = value - red.minimum(green).minimum(blue)
+    saturation = (value > 0).where(span / value, 0)
+    sixth = 1 / (span * 6)
+    hue = green.equal(value).where(sixth * (blue - red) + 2 / 6, sixth * (red - green) + 4 / 6)
+    hue = red.equal(value).where(sixth * (green - blue), hue)
+    hue = (span > 0).where(hue, 0)
+    return (hue < 0).where(hue + 1, hue), saturation, value
 
 
-def _red_green_blue(hue: Array, saturation: Array, value: Array) -> Array:
+def _red_green_blue(hue: Tensor, saturation: Tensor, value: Tensor) -> tuple[Tensor, ...]:
     at = hue * 6
-    red = np.clip(np.abs(at - 3) - 1, 0, 1)
-    green = np.clip(2 - np.abs(at - 2), 0, 1)
-    blue = np.clip(2 - np.abs(at - 4), 0, 1)
-    return np.stack([((1 - saturation) + saturation * part) * value for part in (red, green, blue)], -1)
+    grey = 1 - saturation
+    ramps = (abs(at - 3) - 1, 2 - abs(at - 2), 2 - abs(at - 4))
+    return tuple([(grey + saturation * ramp.clip(0, 1)) * value for ramp in ramps])
 
 
-def _to_hsv(call: Call) -> Results:
-    (images,) = call.inputs
-    return (typed(np.stack(_hue_saturation_value(wide(images)), -1), images.dtype),)
+def _channels(images: Tensor) -> Sequence[Tensor]:
+    return images.wide().split(-1, 3)
 
 
-def _to_rgb(call: Call) -> Results:
-    (images,) = call.inputs
-    return (typed(_red_green_blue(*np.moveaxis(wide(images), -1, 0)), images.dtype),)
+def _image(images: Tensor, channels: Sequence[Tensor]) -> Tensor:
+    return channels[0].concat(channels[1:], -1).cast(images.dtype)
 
 
-def _saturation(call: Call) -> Results:
-    images, scale = call.inputs
-    hue, saturation, value = _hue_saturation_value(wide(images))
-    return (typed(_red_green_blue(hue, np.clip(saturation * scale, 0, 1), value), images.dtype),)
+def rgb_to_hsv(images: Tensor) -> Tensor:
+    return _image(images, _hue_saturation_value(*_channels(images)))
 
 
-def _hue(call: Call) -> Results:
-    images, delta = call.inputs
-    hue, saturation, value = _hue_saturation_value(wide(images))
-    return (typed(_red_green_blue((hue + delta) % 1, saturation, value), images.dtype),)
+def hsv_to_rgb(images: Tensor) -> Tensor:
+    return _image(images, _red_green_blue(*_channels(images)))
+
+
+def adjust_saturation(images: Tensor, scale: Tensor) -> Tensor:
+    hue, saturation, value = _hue_saturation_value(*_channels(images))
+    return _image(images, _red_green_blue(hue, (saturation * scale.cast(hue.dtype)).clip(0, 1), value))
+
+
+def adjust_hue(images: Tensor, delta: Tensor) -> Tensor:
+    hue, saturation, value = _hue_saturation_value(*_channels(images))
+    return _image(images, _red_green_blue((hue + delta.cast(hue.dtype)) % 1, saturation, value))
+
+
+def _of_images(name: str, formula: Formula) -> OpDeclaration:
+    return op(name, shape=same, decompose=(Decomposition(formula, requires=rank_is_known),))
 
 
 OPS = (
-    op("AdjustContrastv2", shape=same, compute=_contrast),
-    op("AdjustHue", shape=same, compute=_hue),
-    op("AdjustSaturation", shape=same, compute=_saturation),
-    op("HSVToRGB", shape=same, compute=_to_rgb),
-    op("RGBToHSV", shape=same, compute=_to_hsv),
+    _of_images("AdjustContrastv2", adjust_contrast),
+    _of_images("AdjustHue", adjust_hue),
+    _of_images("AdjustSaturation", adjust_saturation),
+    _of_images("HSVToRGB", hsv_to_rgb),
+    _of_images("RGBToHSV", rgb_to_hsv),
 )

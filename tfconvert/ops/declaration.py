@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tfconvert.ops.call import Kernel
 from tfconvert.ops.operands import ShapeFunction, ValueFunction
 from tfconvert.schema.dialects.relations.rules import Rule
+from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
 
-Decomposition = Callable[..., Any]
-"""Builds other ops of `tf` that compute the same."""
+Formula = Callable[..., Any]
+"""Takes tensors (`tfconvert.ops.formula`), and attributes as keywords with defaults; returns an op's results."""
+
+
+def keywords(formula: Formula, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the attributes that a formula takes; TensorFlow keeps floats in 32 bits."""
+    found = {name: attributes.get(name, default) for name, default in (formula.__kwdefaults__ or {}).items()}
+    return {name: float(np.float32(value)) if isinstance(value, float) else value for name, value in found.items()}
+
+
+class Decomposition(NamedTuple):
+    """An op in terms of others.
+
+    Attributes:
+        formula: Computes it.
+        types: The element types of its first (or `typed`th) operand, separated by spaces: `float`, `integer`, `number`
+            (both), or those of one width; empty for any.
+        requires: Returns why an op can't be decomposed, `None` if it can.
+        typed: The operand that `types` is about.
+        example: The shapes of operands that show what the op becomes; batches of images by default.
+    """
+
+    formula: Formula
+    types: str = "float"
+    requires: Callable[[Operation], str | None] | None = None
+    typed: int = 0
+    example: Sequence[Shape] = ()
+
+    def takes(self, kinds: Mapping[str, str]) -> str:
+        """Returns `types` with the kinds of numbers replaced by what a target has of each."""
+        return " ".join(kinds.get(word, word) for word in self.types.split())
 
 
 class OpDeclaration(NamedTuple):
@@ -20,8 +53,8 @@ class OpDeclaration(NamedTuple):
         name: The name in TensorFlow's registry; operators of LiteRT have their dialect's prefix.
         shape: Infers the results' shapes.
         values: Infers the elements of results that are small integer vectors.
-        compute: The numpy kernel.
-        decompose: Builds the same from other ops, for targets that lack the op.
+        compute: The numpy kernel; without one the op's formula is computed.
+        decompose: What it is composed of, for targets that lack the op: one formula for each kind of numbers.
         relations: Checks of the verifier.
         verified: Whether the verifier refuses what `shape` contradicts. TensorFlow's verifier does so for some ops; for
             all others, an op whose operands don't fit may be in a branch that never runs.
@@ -31,7 +64,7 @@ class OpDeclaration(NamedTuple):
     shape: ShapeFunction | None = None
     values: ValueFunction | None = None
     compute: Kernel | None = None
-    decompose: Decomposition | None = None
+    decompose: tuple[Decomposition, ...] = ()
     relations: tuple[Rule, ...] = ()
     verified: bool = False
 
@@ -42,12 +75,13 @@ def op(
     shape: ShapeFunction | None = None,
     values: ValueFunction | None = None,
     compute: Kernel | None = None,
-    decompose: Decomposition | None = None,
+    decompose: Formula | tuple[Decomposition, ...] = (),
     relations: tuple[Rule, ...] = (),
     verified: bool = False,
 ) -> OpDeclaration:
-    """Declares an op; see `OpDeclaration`."""
-    return OpDeclaration(name, shape, values, compute, decompose, relations, verified)
+    """Declares an op; see `OpDeclaration`. A formula alone is one for floats."""
+    forms = decompose if isinstance(decompose, tuple) else (Decomposition(decompose),)
+    return OpDeclaration(name, shape, values, compute, forms, relations, verified)
 
 
 def ops_like(names: str, **same: Any) -> tuple[OpDeclaration, ...]:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, scalar
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
 from tfconvert.schema.dialects.dims import MismatchError, merge, text, with_rank_at_least
 from tfconvert.schema.dialects.relations.rules import is_scalar
+from tfconvert.schema.dialects.types import Shape
 
 _MAIN = np.zeros((), np.int32)
 _UNKNOWN = np.full((), -1, np.int32)
@@ -157,11 +159,21 @@ def _diag_part(call: Call) -> Results:
     return (x.reshape(size, size).diagonal().reshape(shape),)
 
 
+def _older(name: str) -> OpDeclaration:
+    """Declares an op that is a newer one by another name."""
+    example: tuple[Shape, ...] = ((4, 4), (), ()) if name == "MatrixBandPart" else ((4, 4), (4,))
+
+    def renamed(x: Tensor, *others: Tensor) -> Tensor:
+        return x.op(name, x, *others)  # type: ignore[no-any-return]
+
+    return op(f"Batch{name}", decompose=(Decomposition(renamed, "", example=example),))
+
+
 OPS = (
-    op("BatchMatrixBandPart", compute=_matrix_band_part),
-    op("BatchMatrixDiag", compute=_matrix_diag),
-    op("BatchMatrixDiagPart", compute=_matrix_diag_part),
-    op("BatchMatrixSetDiag", compute=_matrix_set_diag),
+    _older("MatrixBandPart"),
+    _older("MatrixDiag"),
+    _older("MatrixDiagPart"),
+    _older("MatrixSetDiag"),
     op("Diag", shape=_diagonal_shape, compute=_diag),
     op("DiagPart", shape=_diagonal_part_shape, compute=_diag_part),
     op(

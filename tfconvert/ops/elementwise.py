@@ -5,6 +5,7 @@ Integers wrap around; a division of integers by zero is an error; floats follow 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Function, Results, typed, wide
-from tfconvert.ops.declaration import OpDeclaration, op, ops_like
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials
 from tfconvert.ops.shape_functions import Shapes, all_equal, broadcasting, same, scalars
 from tfconvert.schema.diagnostics import error
@@ -120,16 +122,6 @@ def _floor_remainder(x: Array, y: Array) -> Array:
     return np.where((remainder != 0) & ((y < 0) != (remainder < 0)), remainder + y, remainder)
 
 
-def _unless_zero(function: Function, x: Array, y: Array) -> Array:
-    """Returns `function(x, y)`, and 0 where x is 0, whatever y is."""
-    return np.where(x == 0, np.zeros((), x.dtype), function(x, y))
-
-
-def _no_nan(function: Function, x: Array, y: Array) -> Array:
-    """Returns `function(x, y)`, and 0 where y is 0, whatever x is."""
-    return np.where(y == 0, np.zeros((), x.dtype), function(x, y))
-
-
 def _squared_difference(x: Array, y: Array) -> Array:
     difference = x - y
     return np.asarray(np.conj(difference) * difference if x.dtype.kind == "c" else difference * difference)
@@ -160,11 +152,6 @@ def _complex(call: Call) -> Results:
     return (result,)
 
 
-def _approximate_equal(call: Call) -> Results:
-    x, y = call.inputs
-    return (np.asarray(np.abs(x - y) < typed(call.number("tolerance", 1e-5), x.dtype)),)
-
-
 def _cast(call: Call) -> Results:
     (x,) = call.inputs
     dtype = call.dtype("DstT")
@@ -181,11 +168,6 @@ def _to_bool(call: Call) -> Results:
     """Returns whether a number isn't zero; whether a string, or a value with dimensions, isn't empty."""
     (x,) = call.inputs
     return (np.array(x.size > 0 if x.ndim else bool(x[()])),)
-
-
-def _clip(call: Call) -> Results:
-    x, low, high = call.inputs
-    return (typed(np.minimum(np.maximum(x, low), high), x.dtype),)
 
 
 def _select(call: Call) -> Results:
@@ -303,12 +285,80 @@ def _cast_elements(operands: Operands) -> Partials:
     return [found]
 
 
+def reciprocal(x: Tensor) -> Tensor:
+    return 1 / x
+
+
+def div_no_nan(x: Tensor, y: Tensor) -> Tensor:
+    return y.equal(0).where(0, x / y)
+
+
+def mul_no_nan(x: Tensor, y: Tensor) -> Tensor:
+    return y.equal(0).where(0, x * y)
+
+
+def xdivy(x: Tensor, y: Tensor) -> Tensor:
+    return x.equal(0).where(0, x / y)
+
+
+def xlogy(x: Tensor, y: Tensor) -> Tensor:
+    return x.equal(0).where(0, x * y.log())
+
+
+def xlog1py(x: Tensor, y: Tensor) -> Tensor:
+    return x.equal(0).where(0, x * y.log1p())
+
+
+def is_nan(x: Tensor) -> Tensor:
+    return x.not_equal(x)
+
+
+def is_inf(x: Tensor) -> Tensor:
+    return abs(x).equal(math.inf)
+
+
+def is_finite(x: Tensor) -> Tensor:
+    return (x - x).equal(0)
+
+
+def approximate_equal(x: Tensor, y: Tensor, *, tolerance: float = 1e-5) -> Tensor:
+    return abs(x - y) < tolerance
+
+
+def truncate_div(x: Tensor, y: Tensor) -> Tensor:
+    quotient = x / y
+    return (quotient < 0).where(quotient.ceil(), quotient.floor())
+
+
+def truncate_div_of_integers(x: Tensor, y: Tensor) -> Tensor:
+    return x.op("Div", x, y)  # type: ignore[no-any-return]
+
+
+def truncate_mod(x: Tensor, y: Tensor) -> Tensor:
+    """The remainder of the sizes, with the dividend's sign."""
+    return abs(x) % abs(y) * x.sign()
+
+
+def truncate_mod_of_integers(x: Tensor, y: Tensor) -> Tensor:
+    """The floored remainder, less the divisor where its sign is not the dividend's: no absolute value is computed."""
+    floored = x % y
+    is_away = (x < 0).not_equal(floored < 0) & floored.not_equal(0)
+    return is_away.where(floored - y, floored)
+
+
+def clip_by_value(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Where the bounds are swapped, TensorFlow returns the lower one."""
+    return x.clip(low, high)
+
+
+_REMAINDERS = (Decomposition(truncate_mod), Decomposition(truncate_mod_of_integers, "integer"))
+
 OPS = (
     _unary("Abs", np.abs),
     *ops_like("AccumulateNV2 AddN", shape=all_equal, compute=_add_n),
     *[_binary(name, np.add, values=_elements(add_elements)) for name in ("Add", "AddV2")],
     _part("Angle", np.angle),
-    op("ApproximateEqual", shape=broadcasting, compute=_approximate_equal),
+    op("ApproximateEqual", shape=broadcasting, decompose=approximate_equal),
     _binary("Atan2", np.arctan2),
     _binary("BitwiseAnd", np.bitwise_and),
     _binary("BitwiseOr", np.bitwise_or),
@@ -317,12 +367,12 @@ OPS = (
     _unary("Ceil", np.ceil),
     op("CheckNumerics", shape=same, compute=_check_numerics, verified=True),
     op("CheckNumericsV2", shape=same, compute=_check_numerics),
-    op("ClipByValue", shape=_clip_shape, compute=_clip),
+    op("ClipByValue", shape=_clip_shape, decompose=(Decomposition(clip_by_value, "number"),)),
     op("Complex", shape=broadcasting, compute=_complex, verified=True),
     _part("ComplexAbs", np.abs),
     _unary("Conj", np.conj),
     _division("Div", _truncated_quotient, np.divide),
-    _binary("DivNoNan", partial(_no_nan, np.divide)),
+    op("DivNoNan", shape=broadcasting, decompose=div_no_nan, verified=True),
     _equality("Equal", np.equal, otherwise=False),
     _unary("Floor", np.floor),
     _division("FloorDiv", np.floor_divide, lambda x, y: np.floor(x / y), values=_elements(_floor_divide)),
@@ -330,11 +380,11 @@ OPS = (
     _predicate("Greater", np.greater),
     _predicate("GreaterEqual", np.greater_equal),
     _part("Imag", np.imag),
-    _unary("Inv", np.reciprocal),
+    _unary("Inv", np.reciprocal, decompose=reciprocal),
     _unary("Invert", np.invert),
-    _predicate("IsFinite", np.isfinite),
-    _predicate("IsInf", np.isinf),
-    _predicate("IsNan", np.isnan),
+    _predicate("IsFinite", np.isfinite, decompose=is_finite),
+    _predicate("IsInf", np.isinf, decompose=is_inf),
+    _predicate("IsNan", np.isnan, decompose=is_nan),
     _binary("LeftShift", partial(_shift, np.left_shift)),
     _predicate("Less", np.less),
     _predicate("LessEqual", np.less_equal),
@@ -343,9 +393,9 @@ OPS = (
     _predicate("LogicalOr", np.logical_or),
     _binary("Maximum", np.maximum, values=_elements(_larger)),
     _binary("Minimum", np.minimum, values=_elements(_smaller)),
-    _division("Mod", np.fmod, np.fmod),
+    _division("Mod", np.fmod, np.fmod, decompose=_REMAINDERS),
     _binary("Mul", np.multiply, values=_elements(multiply_elements)),
-    _binary("MulNoNan", partial(_no_nan, np.multiply)),
+    op("MulNoNan", shape=broadcasting, decompose=mul_no_nan, verified=True),
     _unary("Neg", np.negative),
     _binary("NextAfter", np.nextafter),
     _equality("NotEqual", np.not_equal, otherwise=True),
@@ -353,7 +403,7 @@ OPS = (
     _binary("Pow", _power),
     _part("Real", np.real),
     _binary("RealDiv", np.divide),
-    _unary("Reciprocal", np.reciprocal),
+    _unary("Reciprocal", np.reciprocal, decompose=reciprocal),
     _unary("Relu", lambda x: np.maximum(x, typed(0, x.dtype))),
     _unary("Relu6", lambda x: np.minimum(np.maximum(x, typed(0, x.dtype)), typed(6, x.dtype))),
     _binary("RightShift", partial(_shift, np.right_shift)),
@@ -366,9 +416,14 @@ OPS = (
     _binary("SquaredDifference", _squared_difference),
     _binary("Sub", np.subtract, values=_elements(_subtract)),
     op("ToBool", shape=scalars, compute=_to_bool, verified=True),
-    _division("TruncateDiv", _truncated_quotient, lambda x, y: np.trunc(x / y)),
-    _division("TruncateMod", np.fmod, np.fmod),
-    _binary("Xdivy", partial(_unless_zero, np.divide)),
-    _binary("Xlog1py", partial(_unless_zero, lambda x, y: x * np.log1p(y))),
-    _binary("Xlogy", partial(_unless_zero, lambda x, y: x * np.log(y))),
+    _division(
+        "TruncateDiv",
+        _truncated_quotient,
+        lambda x, y: np.trunc(x / y),
+        decompose=(Decomposition(truncate_div), Decomposition(truncate_div_of_integers, "i32")),
+    ),
+    _division("TruncateMod", np.fmod, np.fmod, decompose=_REMAINDERS),
+    op("Xdivy", shape=broadcasting, decompose=xdivy, verified=True),
+    op("Xlog1py", shape=broadcasting, decompose=xlog1py, verified=True),
+    op("Xlogy", shape=broadcasting, decompose=xlogy, verified=True),
 )

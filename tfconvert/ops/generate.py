@@ -24,8 +24,10 @@ MODULES: Mapping[str, str] = {
 def index() -> str:
     """Returns the contents of `index.py`."""
     lines = []
+    decomposed: list[str] = []
     for name in sorted(found.name for found in iter_modules([str(_FOLDER)])):
         ops = sorted(op.name for op in family(name))
+        decomposed += (op.name for op in family(name) if op.decompose)
         if ops:
             text = " ".join(ops)
             *rows, last = [text] if len(text) <= 110 else wrap(text, 109, break_on_hyphens=False)
@@ -33,7 +35,9 @@ def index() -> str:
                 lines.append(f'    "{name}": "{text}",')
             else:
                 lines += [f'    "{name}": (', *[f'        "{row} "' for row in rows], f'        "{last}"', "    ),"]
-    return _START + "\n".join(lines) + "\n}\n"
+    *rows, last = wrap(" ".join(sorted(decomposed)), 112, break_on_hyphens=False)
+    lines += ["}", "", "DECOMPOSED = (", *[f'    "{row} "' for row in rows], f'    "{last}"', ")", ""]
+    return _START + "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,26 +1,81 @@
-"""Derivatives, as graphs that were trained hold them: of functions of one operand, and of biases.
-
-Those of activations take the gradient first and then the operand (elu and selu: the result), all others the result
-first.
-"""
+"""Derivatives, as graphs that were trained hold them: of functions of one operand, and of biases."""
 
 from __future__ import annotations
 
-from functools import partial
-
-import numpy as np
-
-from tfconvert.ops.call import Array, Call, Function, Results, typed, wide
-from tfconvert.ops.declaration import OpDeclaration, op
+from tfconvert.ops.declaration import Decomposition, op
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, all_equal
-from tfconvert.ops.windows import channels_first
 from tfconvert.schema.dialects.dims import with_rank_at_least
 from tfconvert.schema.dialects.relations.rules import rank_at_least
 from tfconvert.schema.dialects.relations.view import View
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
+
+
+def sigmoid_grad(y: Tensor, gradient: Tensor) -> Tensor:
+    return gradient * y * (1 - y)
+
+
+def tanh_grad(y: Tensor, gradient: Tensor) -> Tensor:
+    return gradient * (1 - y.square())
+
+
+def _where_sloped(gradient: Tensor, result: Tensor) -> Tensor:
+    """Returns zero where the gradient is zero, however steep the function is there, as TensorFlow does."""
+    return gradient.equal(0).where(0, result)
+
+
+def rsqrt_grad(y: Tensor, gradient: Tensor) -> Tensor:
+    y = y.conj()
+    return _where_sloped(gradient, gradient * (y.square() * y) * -0.5)
+
+
+def sqrt_grad(y: Tensor, gradient: Tensor) -> Tensor:
+    return _where_sloped(gradient, gradient * 0.5 / y.conj())
+
+
+def reciprocal_grad(y: Tensor, gradient: Tensor) -> Tensor:
+    return _where_sloped(gradient, -(gradient * y.conj().square()))
+
+
+def relu_grad(gradient: Tensor, x: Tensor) -> Tensor:
+    return (x > 0).where(gradient, 0)
+
+
+def relu6_grad(gradient: Tensor, x: Tensor) -> Tensor:
+    return ((x > 0) & (x < 6)).where(gradient, 0)
+
+
+def leaky_relu_grad(gradient: Tensor, x: Tensor, *, alpha: float = 0.2) -> Tensor:
+    slope = gradient * alpha
+    return (x > 0).where(gradient, slope)
+
+
+def elu_grad(gradient: Tensor, y: Tensor) -> Tensor:
+    """Below zero the derivative is `exp(x)`, which is one more than the result."""
+    slope = (y + 1) * gradient
+    return (y < 0).where(slope, gradient)
+
+
+def selu_grad(gradient: Tensor, y: Tensor) -> Tensor:
+    slope = (y + _SELU_SCALE_ALPHA) * gradient
+    return (y < 0).where(slope, gradient * _SELU_SCALE)
+
+
+def softplus_grad(gradient: Tensor, x: Tensor) -> Tensor:
+    return gradient * x.sigmoid()
+
+
+def softsign_grad(gradient: Tensor, x: Tensor) -> Tensor:
+    return gradient / (abs(x) + 1).square()
+
+
+def bias_add_grad(gradient: Tensor, *, data_format: str = "NHWC") -> Tensor:
+    channel = 1 if data_format == "NCHW" else gradient.rank - 1
+    return gradient.sum([axis for axis in range(gradient.rank) if axis != channel])
 
 
 def _bias_gradient_shape(operands: Operands) -> Shapes:
@@ -30,101 +85,30 @@ def _bias_gradient_shape(operands: Operands) -> Shapes:
     return ((shape[1 if operands.text("data_format") == "NCHW" else -1],),)
 
 
-def _gradient(function: Function, call: Call) -> Results:
-    """Computes a derivative; narrow floats in 32 bits. Nothing is broadcast."""
-    x, y = call.inputs
-    if x.shape != y.shape:
-        raise call.bad(f"the operands' shapes {x.shape} and {y.shape} differ")
-    return (typed(function(wide(x), wide(y)), x.dtype),)
-
-
-def _unless_zero(gradient: Array, result: Array) -> Array:
-    """Returns zero where the gradient is zero, however steep the function is there, as TensorFlow does."""
-    return np.where(gradient == 0, typed(0, gradient.dtype), result)
-
-
-def _of_reciprocal(y: Array, gradient: Array) -> Array:
-    result = np.conj(y)
-    return _unless_zero(gradient, -gradient * result * result)
-
-
-def _of_rsqrt(y: Array, gradient: Array) -> Array:
-    result = np.conj(y)
-    return _unless_zero(gradient, (gradient * result) * (result * result) * typed(-0.5, y.dtype))
-
-
-def _of_sqrt(y: Array, gradient: Array) -> Array:
-    return _unless_zero(gradient, typed(0.5, y.dtype) * gradient / np.conj(y))
-
-
-def _of_sigmoid(y: Array, gradient: Array) -> Array:
-    return np.asarray(gradient * y * (1 - y))
-
-
-def _of_tanh(y: Array, gradient: Array) -> Array:
-    return np.asarray(gradient * (1 - y * y))
-
-
-def _of_relu(gradient: Array, x: Array) -> Array:
-    return np.where(x > 0, gradient, typed(0, gradient.dtype))
-
-
-def _of_relu6(gradient: Array, x: Array) -> Array:
-    return np.where((x > 0) & (x < 6), gradient, typed(0, gradient.dtype))
-
-
-def _of_elu(gradient: Array, y: Array) -> Array:
-    return np.where(y < 0, (y + 1) * gradient, gradient)
-
-
-def _of_selu(gradient: Array, y: Array) -> Array:
-    scale, scale_alpha = (typed(number, y.dtype) for number in (_SELU_SCALE, _SELU_SCALE_ALPHA))
-    return np.where(y < 0, (y + scale_alpha) * gradient, scale * gradient)
-
-
-def _of_softplus(gradient: Array, x: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return np.asarray(gradient / (np.exp(-x) + 1))
-
-
-def _of_softsign(gradient: Array, x: Array) -> Array:
-    return np.asarray(gradient / np.square(1 + np.abs(x)))
-
-
-def _of_leaky_relu(call: Call) -> Results:
-    slope = typed(call.number("alpha", 0.2), wide(call.inputs[0]).dtype)
-    return _gradient(lambda gradient, x: np.where(x > 0, gradient, gradient * slope), call)
-
-
-def _of_bias(call: Call) -> Results:
-    """Adds up what reaches each channel, in the wider type of narrow floats."""
-    (gradient,) = call.inputs
-    channel = 1 if channels_first(call.text("data_format", "NHWC")) else gradient.ndim - 1
-    axes = tuple(axis for axis in range(gradient.ndim) if axis != channel)
-    return (typed(wide(gradient).sum(axes, dtype=wide(gradient).dtype), gradient.dtype),)
-
-
-def _derivative(name: str, function: Function) -> OpDeclaration:
-    return op(name, shape=all_equal, compute=partial(_gradient, function), verified=True)
-
-
 def _image_rank(view: View) -> None:
     rank_at_least("out_backprop", 3 if view.string("data_format") == "NCHW" else 2)(view)
 
 
+# Derivatives of activations take the gradient first and then the operand (elu and selu: the result), all others the
+# result first.
 OPS = (
-    op("BiasAddGrad", shape=_bias_gradient_shape, compute=_of_bias, relations=(_image_rank,)),
-    _derivative("EluGrad", _of_elu),
-    _derivative("InvGrad", _of_reciprocal),
-    op("LeakyReluGrad", shape=all_equal, compute=_of_leaky_relu, verified=True),
-    _derivative("ReciprocalGrad", _of_reciprocal),
-    _derivative("Relu6Grad", _of_relu6),
-    _derivative("ReluGrad", _of_relu),
-    _derivative("RsqrtGrad", _of_rsqrt),
-    _derivative("SeluGrad", _of_selu),
-    _derivative("SigmoidGrad", _of_sigmoid),
-    _derivative("SoftplusGrad", _of_softplus),
-    _derivative("SoftsignGrad", _of_softsign),
-    _derivative("SqrtGrad", _of_sqrt),
-    _derivative("TanhGrad", _of_tanh),
+    op(
+        "BiasAddGrad",
+        shape=_bias_gradient_shape,
+        decompose=(Decomposition(bias_add_grad, "number", rank_is_known),),
+        relations=(_image_rank,),
+    ),
+    op("InvGrad", shape=all_equal, decompose=reciprocal_grad, verified=True),
+    op("EluGrad", shape=all_equal, decompose=elu_grad, verified=True),
+    op("LeakyReluGrad", shape=all_equal, decompose=leaky_relu_grad, verified=True),
+    op("ReciprocalGrad", shape=all_equal, decompose=reciprocal_grad, verified=True),
+    op("Relu6Grad", shape=all_equal, decompose=relu6_grad, verified=True),
+    op("ReluGrad", shape=all_equal, decompose=relu_grad, verified=True),
+    op("RsqrtGrad", shape=all_equal, decompose=rsqrt_grad, verified=True),
+    op("SeluGrad", shape=all_equal, decompose=selu_grad, verified=True),
+    op("SigmoidGrad", shape=all_equal, decompose=sigmoid_grad, verified=True),
+    op("SoftplusGrad", shape=all_equal, decompose=softplus_grad, verified=True),
+    op("SoftsignGrad", shape=all_equal, decompose=softsign_grad, verified=True),
+    op("SqrtGrad", shape=all_equal, decompose=sqrt_grad, verified=True),
+    op("TanhGrad", shape=all_equal, decompose=tanh_grad, verified=True),
 )

@@ -119,3 +119,12 @@ MODULES: Mapping[str, str] = {
         "XlaVariadicReduceV2 XlaVariadicSort"
     ),
 }
+
+DECOMPOSED = (
+    "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproximateEqual Asin Asinh Atan Atanh "
+    "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
+    "BatchToSpace BesselI0e BiasAddGrad ClipByValue Cosh Cross DivNoNan EluGrad Erf Erfc Erfinv Expm1 HSVToRGB Inv "
+    "InvGrad IsFinite IsInf IsNan L2Loss LeakyReluGrad Log1p Mod MulNoNan RGBToHSV Reciprocal ReciprocalGrad "
+    "Relu6Grad ReluGrad RsqrtGrad Selu SeluGrad SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad "
+    "SpaceToBatch SparseMatMul SqrtGrad Tan TanhGrad TopK TruncateDiv TruncateMod Xdivy Xlog1py Xlogy"
+)

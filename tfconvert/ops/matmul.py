@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, typed, wide
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
+from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, all_equal, same_with_rank_at_least
 from tfconvert.schema.dialects.dims import (
     MismatchError,
@@ -183,9 +185,19 @@ def _bias_add(call: Call) -> Results:
     return (typed(value + bias, value.dtype),)
 
 
-def _cross(call: Call) -> Results:
-    a, b = call.inputs
-    return (typed(np.cross(a, b), a.dtype),)
+def cross(x: Tensor, y: Tensor) -> Tensor:
+    """Multiplies each coordinate of one vector with the next of the other, and vice versa."""
+
+    def permuted(vectors: Tensor, *order: int) -> Tensor:
+        return vectors.op("GatherV2", vectors, list(order), -1)  # type: ignore[no-any-return]
+
+    return permuted(x, 1, 2, 0) * permuted(y, 2, 0, 1) - permuted(x, 2, 0, 1) * permuted(y, 1, 2, 0)
+
+
+def sparse_mat_mul(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
+    """Its operands are ordinary matrices that happen to have many zeros; they may be halves, the result is not."""
+    a, b = a.cast(np.float32), b.cast(np.float32)
+    return a.op("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b)  # type: ignore[no-any-return]
 
 
 def _bias(view: View) -> None:
@@ -209,12 +221,17 @@ OPS = (
     *ops_like(
         "Cholesky MatrixExponential MatrixInverse MatrixLogarithm MatrixSquareRoot", shape=same_with_rank_at_least(2)
     ),
-    op("Cross", shape=all_equal, compute=_cross, verified=True),
+    op("Cross", shape=all_equal, decompose=(Decomposition(cross, "number", rank_is_known),), verified=True),
     op("Einsum", shape=_einsum_shape, compute=_einsum, relations=(_two_at_most,)),
     op("MatMul", shape=_matmul_shape, compute=_mat_mul),
     op("MatrixDeterminant", shape=_determinant_shape),
     *ops_like("MatrixSolve MatrixTriangularSolve", shape=_solve_shape),
     op("Qr", shape=_qr_shape, relations=(rank_at_least("input", 2),)),
-    op("SparseMatMul", shape=_matmul_shape, compute=_sparse_product),
+    op(
+        "SparseMatMul",
+        shape=_matmul_shape,
+        compute=_sparse_product,
+        decompose=(Decomposition(sparse_mat_mul, "f32 bf16", example=((4, 4),) * 2),),
+    ),
     op("Svd", shape=_svd_shape),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, typed, wide
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes, same, same_with_rank_at_least
 from tfconvert.ops.windows import channels_first
@@ -79,12 +80,21 @@ def _statistics(call: Call, images: Array, mean: Array, variance: Array) -> tupl
     return given_mean * (1 - factor) + mean * factor, given_variance * (1 - factor) + unbiased * factor
 
 
-def _global_batch_norm(call: Call) -> Results:
-    x, mean, variance, beta, gamma = call.inputs
-    factor = 1 / np.sqrt(wide(variance) + np.float32(call.number("variance_epsilon")))
-    if call.flag("scale_after_normalization"):
+def global_batch_norm(
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    beta: Tensor,
+    gamma: Tensor,
+    *,
+    variance_epsilon: float = 0.0,
+    scale_after_normalization: bool = False,
+) -> Tensor:
+    """`(x - mean) * gamma / sqrt(variance + epsilon) + beta`, with the statistics as one factor and one addend."""
+    factor = (variance + variance_epsilon).rsqrt()
+    if scale_after_normalization:
         factor = factor * gamma
-    return (typed((wide(x) - mean) * factor + beta, x.dtype),)
+    return x * factor + (beta - mean * factor)
 
 
 def _local_response(call: Call) -> Results:
@@ -139,7 +149,11 @@ def _rows(view: View) -> None:
 
 
 OPS = (
-    op("BatchNormWithGlobalNormalization", shape=_global_batch_norm_shape, compute=_global_batch_norm),
+    op(
+        "BatchNormWithGlobalNormalization",
+        shape=_global_batch_norm_shape,
+        decompose=(Decomposition(global_batch_norm, example=((2, 4, 4, 3), *[(3,)] * 4)),),
+    ),
     op(
         "FusedBatchNorm",
         shape=_fused_batch_norm_shape,

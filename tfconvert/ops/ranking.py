@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, scalar
-from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.declaration import Decomposition, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.schema.dialects.dims import (
@@ -136,12 +139,16 @@ def _nth(call: Call) -> Results:
     return (ordered[..., -1 - place if call.flag("reverse") else place],)
 
 
+def top_k(x: Tensor, *, k: int = 1, sorted: bool = True) -> Sequence[Tensor]:
+    return x.op("TopKV2", x, k, results=2, sorted=sorted)  # type: ignore[no-any-return]
+
+
 OPS = (
     op("ApproxTopK", shape=_approximate_top_k_shape, compute=_approximate),
     *ops_like("InTopK InTopKV2", shape=_in_top_k_shape, compute=_in_top_k),
     op("ListDiff", shape=_list_diff_shape, compute=_list_diff),
     op("NthElement", shape=_nth_element_shape, compute=_nth),
-    op("TopK", shape=_top_k_shape, compute=_top_k),
+    op("TopK", shape=_top_k_shape, compute=_top_k, decompose=(Decomposition(top_k, ""),)),
     op("TopKV2", shape=_top_k_shape, compute=_top_k, relations=(rank_at_least("input", 1), is_scalar("k"))),
     *ops_like("Unique UniqueWithCounts", shape=_unique_shape, compute=_unique),
     *ops_like("UniqueV2 UniqueWithCountsV2", shape=_unique_along_shape, compute=_unique),

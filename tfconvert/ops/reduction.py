@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Function, Results, highest, ints, is_integer, lowest, scalar, typed, wide
-from tfconvert.ops.declaration import OpDeclaration, op
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.operands import Operands, Partials, ValueFunction
+from tfconvert.ops.requirements import rank_is_known
 from tfconvert.ops.shape_functions import Shapes, same_with_axes, scalars
 from tfconvert.schema.dialects.dims import (
     UNKNOWN,
@@ -144,10 +146,8 @@ def _cumulative(function: Function, neutral: int, call: Call) -> Results:
     return (typed(np.ascontiguousarray(np.moveaxis(result, 0, at)), x.dtype),)
 
 
-def _half_square_sum(call: Call) -> Results:
-    (x,) = call.inputs
-    values = wide(x)
-    return (typed(np.sum(values * values, dtype=values.dtype) / 2, x.dtype),)
+def l2_loss(x: Tensor) -> Tensor:
+    return x.square().sum(range(x.rank)) * 0.5
 
 
 def _reduction(name: str, function: Function, **more: Any) -> OpDeclaration:
@@ -183,7 +183,7 @@ OPS = (
         verified=True,
     ),
     _reduction("EuclideanNorm", _norm),
-    op("L2Loss", shape=scalars, compute=_half_square_sum),
+    op("L2Loss", shape=scalars, decompose=(Decomposition(l2_loss, requires=rank_is_known),)),
     _reduction("Max", _max, values=_elements(partial(_extreme, max))),
     _reduction("Mean", _mean),
     _reduction("Min", _min, values=_elements(partial(_extreme, min))),

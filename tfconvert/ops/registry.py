@@ -6,15 +6,18 @@ A declaration's module is loaded when the first op of its family is met.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Kernel, Results
-from tfconvert.ops.declaration import OpDeclaration
-from tfconvert.ops.index import MODULES
+from tfconvert.ops.computed import compute_by
+from tfconvert.ops.declaration import Decomposition, OpDeclaration
+from tfconvert.ops.index import DECOMPOSED, MODULES
 from tfconvert.ops.operands import Operands, ShapeFunction
+from tfconvert.ops.shape_functions import all_equal
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import UNKNOWN, MismatchError, Partial, merge, text
@@ -30,6 +33,8 @@ WITHOUT_KERNEL: Mapping[str, str] = dict.fromkeys(
 
 MODULE_OF: Mapping[str, str] = {name: module for module, names in MODULES.items() for name in names.split()}
 """Op name -> the module of its family."""
+
+_DECOMPOSED = frozenset(DECOMPOSED.split())
 
 _FOLLOWED = (types.I32, types.I64)
 
@@ -60,7 +65,16 @@ def shape_function(op_name: str) -> ShapeFunction | None:
 def kernel(op_name: str) -> Kernel | None:
     """Returns the kernel of an op by its name in TensorFlow's registry, or `None`."""
     found = declaration(op_name)
+    if found is not None and found.compute is None and found.decompose:
+        formula, broadcasts = found.decompose[0].formula, found.shape is not all_equal
+        return partial(compute_by, formula, evaluate, broadcasts=broadcasts)
     return None if found is None else found.compute
+
+
+def decompositions(op_name: str) -> tuple[Decomposition, ...]:
+    """Returns what an op is composed of, by its name in TensorFlow's registry: one for each kind of numbers."""
+    found = declaration(op_name) if op_name in _DECOMPOSED else None
+    return () if found is None else found.decompose
 
 
 def infer_shapes(operands: Operands, noted: list[Shape | None]) -> list[Shape | None]:

@@ -6,13 +6,17 @@ computed in float32 where TensorFlow does, since a pixel's position decides whic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, ints, typed
+from tfconvert.ops.computed import ComputedTensor
 from tfconvert.ops.declaration import op
+from tfconvert.ops.formula import Elementwise
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.shape_functions import Shapes
 from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, text, with_rank
@@ -20,7 +24,7 @@ from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, text, 
 TABLE = 1024
 """Bicubic resizing looks its weights up in a table of so many steps a pixel."""
 
-_ONE, _HALF = np.float32(1), np.float32(0.5)
+_HALF = np.float32(0.5)
 SMALL_SUM = float(1000 * np.finfo(np.float32).tiny)
 """Sums of weights below this count as zero, and aren't divided by."""
 
@@ -39,103 +43,156 @@ def positions(inputs: int, outputs: int, *, align_corners: bool, half_pixel_cent
     return np.asarray((places + _HALF) * scale - _HALF if half_pixel_centers else places * scale)
 
 
-def _cubic(distance: Array, sharpness: float) -> Array:
-    a = np.float32(sharpness)
-    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return np.where(distance <= 1, near, far).astype(np.float32)
+class Axis(NamedTuple):
+    """An axis that is resized.
+
+    Attributes:
+        inputs: How many pixels the image has.
+        pixels: Their numbers, as a row.
+        places: The numbers of the result's pixels, as a column.
+    """
+
+    inputs: Elementwise
+    pixels: Elementwise
+    places: Elementwise
 
 
-def bicubic(inputs: int, outputs: int, *, align_corners: bool = False, half_pixel_centers: bool = False) -> Array:
+def area_weights(axis: Axis, scale: Elementwise) -> Elementwise:
+    """Returns the matrix of `ResizeArea` without aligned corners: each output pixel is the mean of what it covers."""
+    start, end = axis.places * scale, (axis.places + 1) * scale
+    covered = (axis.pixels + 1).minimum(end) - axis.pixels.maximum(start)
+    return covered.maximum(0) / scale
+
+
+def bicubic_weights(axis: Axis, scale: Elementwise, *, is_half: bool) -> Elementwise:
     """Returns the matrix of `ResizeBicubic`."""
-    at = positions(inputs, outputs, align_corners=align_corners, half_pixel_centers=half_pixel_centers)
-    floor = np.floor(at)
-    offset = np.rint((at - floor) * np.float32(TABLE)) / np.float32(TABLE)
-    neighbours = floor.astype(np.int64)[:, None] + np.arange(-1, 3)
-    distances = np.stack([offset + 1, offset, 1 - offset, 2 - offset], axis=1).astype(np.float32)
-    weights = _cubic(distances, -0.5 if half_pixel_centers else -0.75)
-    bounded = np.clip(neighbours, 0, inputs - 1)
-    if half_pixel_centers:
+    at = (axis.places + 0.5) * scale - 0.5 if is_half else axis.places * scale
+    floor = at.floor()
+    at = floor + ((at - floor) * TABLE).round() * (1 / TABLE)
+    weights = _cubic(abs(axis.pixels - at), is_half=is_half)
+    if is_half:
         # Pixels beyond the edge don't count; the others share their weight.
-        weights = np.where(bounded == neighbours, weights, np.float32(0))
-        weights = weights / weights.sum(1, keepdims=True)
-    return _matrix(inputs, bounded, weights)
+        return weights / weights.sum((1,), keep_dims=True)
+    # Those are the pixels at the edge once more.
+    before = _cubic(abs(at + 1), is_half=False) + _cubic(abs(at + 2), is_half=False)
+    behind = _cubic(abs(axis.inputs - at), is_half=False) + _cubic(abs(axis.inputs + 1 - at), is_half=False)
+    nothing = axis.pixels * 0
+    is_first, is_last = axis.pixels.equal(0), axis.pixels.equal(axis.inputs - 1)
+    return weights + is_first.where(before + nothing, 0) + is_last.where(behind + nothing, 0)
 
 
-def area(inputs: int, outputs: int, *, align_corners: bool = False) -> Array:
-    """Returns the matrix of `ResizeArea`: each output pixel is the mean of what it covers."""
-    scale = scale_of(inputs, outputs, align_corners)
-    places = np.arange(outputs, dtype=np.float32)
-    start, end = places * scale, (places + _ONE) * scale
-    first, last = np.floor(start).astype(np.int64), np.ceil(end).astype(np.int64)
-    pixels = first[:, None] + np.arange(int((last - first).max(initial=0)))
-    covered = np.minimum(pixels + 1, end[:, None]) - np.maximum(pixels, start[:, None])
-    weights = np.where(pixels < last[:, None], covered, 0) / scale
-    return _matrix(inputs, np.clip(pixels, 0, inputs - 1), weights.astype(np.float32))
+def near_cubic(distance: Elementwise, *, is_half: bool) -> Elementwise:
+    """Returns the weights of pixels that are at most one away."""
+    a = -0.5 if is_half else -0.75
+    return ((a + 2) * distance - (a + 3)) * distance * distance + 1
 
 
-def scaled(inputs: int, outputs: int, kernel: str, scale: float, translation: float, *, antialias: bool) -> Array:
+def far_cubic(distance: Elementwise, *, is_half: bool) -> Elementwise:
+    """Returns the weights of pixels that are one to two away."""
+    a = -0.5 if is_half else -0.75
+    return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+
+
+def _cubic(distance: Elementwise, *, is_half: bool) -> Elementwise:
+    far = (distance < 2).where(far_cubic(distance, is_half=is_half), 0)
+    return (distance <= 1).where(near_cubic(distance, is_half=is_half), far)
+
+
+def scaled_weights(
+    axis: Axis, kernel: str, scale: Elementwise, translation: Elementwise, *, antialias: bool
+) -> Elementwise:
     """Returns the matrix of `ScaleAndTranslate`: samples by a kernel, which is as wide as an output pixel at least."""
     function, radius = KERNELS[kernel]
-    inverse = _ONE / np.float32(scale)
-    at = (np.arange(outputs, dtype=np.float32) + _HALF) * inverse - inverse * np.float32(translation)
-    width = np.maximum(inverse, _ONE) if antialias else _ONE
-    reach = np.float32(radius) * width
-    start = np.maximum(np.ceil(at - reach - _HALF).astype(np.int64), 0)
-    end = np.minimum(np.floor(at + reach - _HALF).astype(np.int64), inputs - 1)
-    pixels = np.arange(inputs)
-    weights = function((pixels + _HALF - at[:, None]) / width)
-    is_near = (pixels >= start[:, None]) & (pixels <= end[:, None])
-    weights = np.where(is_near & ((at >= 0) & (at <= inputs))[:, None], weights, 0)
-    total = weights.sum(1, keepdims=True)
-    return np.asarray(weights / np.where(np.abs(total) < SMALL_SUM, np.inf, total), np.float32)
+    inverse = 1 / scale
+    at = (axis.places + 0.5) * inverse - inverse * translation
+    distance = axis.pixels + 0.5 - at
+    reach: Elementwise | float = radius
+    if antialias:
+        width = inverse.maximum(1)
+        distance, reach = distance / width, width * radius
+    first, last = (at - reach - 0.5).ceil(), (at + reach - 0.5).floor()
+    is_near, is_inside = (axis.pixels >= first) & (axis.pixels <= last), (at >= 0) & (at <= axis.inputs)
+    weights = (is_near & is_inside).where(function(distance), 0)
+    total = weights.sum((1,), keep_dims=True)
+    return weights / (abs(total) < SMALL_SUM).where(math.inf, total)
 
 
-def _matrix(inputs: int, places: Array, weights: Array) -> Array:
-    """Adds up weights at places of rows."""
-    result = np.zeros((len(places), inputs), np.float32)
-    np.add.at(result, (np.arange(len(places))[:, None], places), weights)
-    return result
+def _lanczos(radius: float, x: Elementwise) -> Elementwise:
+    size = abs(x)
+    wide = size.maximum(1e-3) * math.pi
+    wave = radius * (wide.sin() * (wide * (1 / radius)).sin()) / (wide * wide)
+    return (size <= 1e-3).where(1, (size <= radius).where(wave, 0))
 
 
-def _lanczos(radius: float, x: Array) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wave = radius * np.sin(np.pi * x) * np.sin(np.pi * x / radius) / (np.pi * x) ** 2
-    return np.asarray(np.where(np.abs(x) > radius, 0, np.where(np.abs(x) <= 1e-3, 1, wave)))
+def _gaussian(x: Elementwise) -> Elementwise:
+    return (abs(x) < 1.5).where((x * x * -2).exp(), 0)
 
 
-def _gaussian(x: Array) -> Array:
-    return np.where(np.abs(x) >= 1.5, 0, np.exp(-2 * x * x))
+def _box(x: Elementwise) -> Elementwise:
+    size = abs(x)
+    edge = size.equal(0.5).where(size * 0 + 0.5, 0)
+    return (size < 0.5).where(size * 0 + 1, edge)
 
 
-def _box(x: Array) -> Array:
-    return np.where(np.abs(x) < 0.5, 1, np.where(np.abs(x) == 0.5, 0.5, 0))
+def _triangle(x: Elementwise) -> Elementwise:
+    return (1 - abs(x)).maximum(0)
 
 
-def _triangle(x: Array) -> Array:
-    return np.asarray(np.maximum(1 - np.abs(x), 0))
-
-
-def _two_cubics(near: tuple[float, ...], far: tuple[float, ...], x: Array) -> Array:
+def _two_cubics(near: tuple[float, ...], far: tuple[float, ...], x: Elementwise) -> Elementwise:
     """Two polynomials, highest power first: one within a pixel, one within two."""
-    size = np.abs(x)
-    return np.where(size >= 2, 0, np.where(size >= 1, np.polyval(far, size), np.polyval(near, size)))
+    size = abs(x)
+    return (size < 1).where(size.horner(near), (size < 2).where(size.horner(far), 0))
 
 
-TWO_CUBICS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "keyscubic": ((1.5, -2.5, 0, 1), (-0.5, 2.5, -4, 2)),
-    "mitchellcubic": ((7 / 6, -2, 0, 8 / 9), (-7 / 18, 2, -10 / 3, 16 / 9)),
-}
-"""Kernels that are two polynomials, highest power first: one within a pixel, one within two."""
-
-KERNELS: Mapping[str, tuple[Callable[[Array], Array], float]] = {
+KERNELS: Mapping[str, tuple[Callable[[Elementwise], Elementwise], float]] = {
     **{f"lanczos{radius}": (partial(_lanczos, float(radius)), float(radius)) for radius in (1, 3, 5)},
     "gaussian": (_gaussian, 1.5),
     "box": (_box, 1.0),
     "triangle": (_triangle, 1.0),
-    **{name: (partial(_two_cubics, *factors), 2.0) for name, factors in TWO_CUBICS.items()},
+    "keyscubic": (partial(_two_cubics, (1.5, -2.5, 0, 1), (-0.5, 2.5, -4, 2)), 2.0),
+    "mitchellcubic": (partial(_two_cubics, (7 / 6, -2, 0, 8 / 9), (-7 / 18, 2, -10 / 3, 16 / 9)), 2.0),
 }
-"""Kernel of `ScaleAndTranslate` -> its function and its radius."""
+"""Kernel of `ScaleAndTranslate` -> its formula and its radius."""
+
+
+def _computed(number: float) -> ComputedTensor:
+    return ComputedTensor(np.float32(number) * np.ones((), np.float32))
+
+
+def _axis(inputs: int, outputs: int) -> Axis:
+    pixels, places = (ComputedTensor(np.arange(size, dtype=np.float32)) for size in (inputs, outputs))
+    return Axis(_computed(inputs), pixels.reshape((1, inputs)), places.reshape((outputs, 1)))
+
+
+def _matrix(weights: Elementwise) -> Array:
+    assert isinstance(weights, ComputedTensor)
+    return weights.array
+
+
+def bicubic(inputs: int, outputs: int, *, align_corners: bool = False, half_pixel_centers: bool = False) -> Array:
+    """Returns the matrix of `ResizeBicubic`."""
+    scale = _computed(float(scale_of(inputs, outputs, align_corners)))
+    return _matrix(bicubic_weights(_axis(inputs, outputs), scale, is_half=half_pixel_centers))
+
+
+def area(inputs: int, outputs: int, *, align_corners: bool = False) -> Array:
+    """Returns the matrix of `ResizeArea`; where corners are aligned, pixels beyond the edge are the last one again."""
+    scale = scale_of(inputs, outputs, align_corners)
+    places = np.arange(outputs, dtype=np.float32)
+    start, end = places * scale, (places + np.float32(1)) * scale
+    first, last = np.floor(start).astype(np.int64), np.ceil(end).astype(np.int64)
+    pixels = first[:, None] + np.arange(int((last - first).max(initial=0)))
+    covered = np.minimum(pixels + 1, end[:, None]) - np.maximum(pixels, start[:, None])
+    weights = (np.where(pixels < last[:, None], covered, 0) / scale).astype(np.float32)
+    result = np.zeros((outputs, inputs), np.float32)
+    np.add.at(result, (np.arange(outputs)[:, None], np.clip(pixels, 0, inputs - 1)), weights)
+    return result
+
+
+def scaled(inputs: int, outputs: int, kernel: str, scale: float, translation: float, *, antialias: bool) -> Array:
+    """Returns the matrix of `ScaleAndTranslate`."""
+    numbers = _computed(scale), _computed(translation)
+    return _matrix(scaled_weights(_axis(inputs, outputs), kernel, *numbers, antialias=antialias))
 
 
 def height_and_width(operands: Operands, index: int) -> tuple[int, int]:

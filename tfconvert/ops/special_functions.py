@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Function, Results, typed, wide
-from tfconvert.ops.declaration import OpDeclaration, op, ops_like
+from tfconvert.ops.declaration import Decomposition, OpDeclaration, op, ops_like
+from tfconvert.ops.formula import Tensor
 from tfconvert.ops.shape_functions import broadcasting, same
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
 
 _SELU_SCALE = 1.0507009873554805
 _SELU_ALPHA = 1.7580993408473768
@@ -77,6 +80,51 @@ BESSEL_I0_TAIL = (
     0.162867503,
 )
 """I0(x) exp(-x) = exp(-x) P(y^2) for 0 <= y = x/6 < 1, and Q(1/y) / sqrt(y) beyond, to 4e-7; highest power first."""
+
+# Beyond this erf is 1 to a float's last bit.
+_ERF_BOUND = 4.0
+
+# erfc(z) = t * exp(-z*z + p(t)) with t = 1 / (1 + z/2), for z >= 0; highest power first.
+_ERFC_P = (
+    0.17087277,
+    -0.82215223,
+    1.48851587,
+    -1.13520398,
+    0.27886807,
+    -0.18628806,
+    0.09678418,
+    0.37409196,
+    1.00002368,
+    -1.26551223,
+)
+
+# M. Giles' single precision approximation: erfinv(x) = x * p(w - 2.5) where w = -log(1 - x*x) is less than 5, and
+# x * q(sqrt(w) - 3) beyond; highest power first.
+_ERFINV_MIDDLE = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_ERFINV_TAIL = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
+
+# A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing.
+_LARGE = 1e18
 
 # From here on, the series of Bessel functions in powers of 1/x have a double's digits.
 _ASYMPTOTIC = 30
@@ -170,21 +218,114 @@ def sigmoid(x: Array) -> Array:
     return np.asarray(np.where(x >= 0, np.ones((), x.dtype), decay) / (1 + decay))
 
 
-def _softplus(x: Array) -> Array:
-    return np.asarray(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
-
-
 def _elu(x: Array) -> Array:
     return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
-
-
-def _selu(x: Array) -> Array:
-    return np.where(x < 0, _SELU_ALPHA * np.expm1(np.minimum(x, 0)), _SELU_SCALE * x)
 
 
 def _leaky_relu(call: Call) -> Results:
     (x,) = call.inputs
     return (typed(np.where(x > 0, x, x * typed(call.number("alpha", 0.2), x.dtype)), x.dtype),)
+
+
+def composed_erf(x: Tensor) -> Tensor:
+    x = x.minimum(_ERF_BOUND).maximum(-_ERF_BOUND)
+    square = x.square()
+    return x * square.horner(ERF_NUMERATOR) / square.horner(ERF_DENOMINATOR)
+
+
+def composed_erfc(x: Tensor) -> Tensor:
+    z = abs(x)
+    t = 1 / (z * 0.5 + 1)
+    tail = t * (t.horner(_ERFC_P) - z.square()).exp()
+    return (x < 0).where(2 - tail, tail)
+
+
+def erfinv(x: Tensor) -> Tensor:
+    inside = (1 - x) * (x + 1)
+    w = -inside.log()
+    factor = (w < 5).where((w - 2.5).horner(_ERFINV_MIDDLE), (w.sqrt() - 3).horner(_ERFINV_TAIL))
+    # At -1 and 1 the polynomial is of infinity, and of different signs.
+    return inside.equal(0).where(math.inf, factor) * x
+
+
+def expm1(x: Tensor) -> Tensor:
+    """`tanh(x/2) * (exp(x) + 1)`: keeps its digits near zero, where `exp(x) - 1` loses them."""
+    return (x * 0.5).tanh() * (x.exp() + 1)
+
+
+def log1p(x: Tensor) -> Tensor:
+    return (x + 1).log()
+
+
+def tan(x: Tensor) -> Tensor:
+    return x.sin() / x.cos()
+
+
+def cosh(x: Tensor) -> Tensor:
+    return (x.exp() + (-x).exp()) * 0.5
+
+
+def sinh(x: Tensor) -> Tensor:
+    """`tanh(x/2) * (cosh(x) + 1)`, which keeps its digits near zero."""
+    return (x * 0.5).tanh() * (cosh(x) + 1)
+
+
+def asinh(x: Tensor) -> Tensor:
+    size = abs(x)
+    root = (size.minimum(_LARGE).square() + 1).sqrt()
+    return x.sign() * (size + root.maximum(size)).log()
+
+
+def acosh(x: Tensor) -> Tensor:
+    return (x + (x - 1).sqrt() * (x + 1).sqrt()).log()
+
+
+def atanh(x: Tensor) -> Tensor:
+    return ((x + 1) / (1 - x)).log() * 0.5
+
+
+def _other_side(x: Tensor) -> Tensor:
+    return ((1 - x) * (x + 1)).sqrt()
+
+
+def asin(x: Tensor) -> Tensor:
+    return x.atan2(_other_side(x))
+
+
+def acos(x: Tensor) -> Tensor:
+    return _other_side(x).atan2(x)
+
+
+def atan(x: Tensor) -> Tensor:
+    return x.atan2(x.ones_like())
+
+
+def _has_few_digits(op: Operation) -> str | None:
+    return "it is computed with the digits of f32" if types.element_of(op.operands[0].type) == types.F64 else None
+
+
+def bessel_i0e(x: Tensor) -> Tensor:
+    size = abs(x.wide())
+    part = size * (1 / BESSEL_I0_BOUND)
+    middle = part.square().horner(BESSEL_I0_MIDDLE) * (-size).exp()
+    tail = (1 / part).horner(BESSEL_I0_TAIL) * part.rsqrt()
+    # What is not chosen may be infinite, or NaN.
+    return (part < 1).where(middle, tail).cast(x.dtype)
+
+
+def selu(x: Tensor) -> Tensor:
+    """`scale * elu(x, alpha)`: the negative side of elu is scaled by alpha, the positive one is not."""
+    below = x.minimum(0).elu() * _SELU_ALPHA
+    return x.relu() * _SELU_SCALE + below
+
+
+def softplus(x: Tensor) -> Tensor:
+    """`max(x, 0) + log(1 + exp(-|x|))`, which never overflows."""
+    return x.relu() + (-abs(x)).exp().log1p()
+
+
+def softsign(x: Tensor) -> Tensor:
+    return x / (abs(x) + 1)
 
 
 def _function(name: str, function: Function, **more: Any) -> OpDeclaration:
@@ -198,38 +339,38 @@ def _function(name: str, function: Function, **more: Any) -> OpDeclaration:
 
 
 OPS = (
-    _function("Acos", np.arccos),
-    _function("Acosh", np.arccosh),
-    _function("Asin", np.arcsin),
-    _function("Asinh", np.arcsinh),
-    _function("Atan", np.arctan),
-    _function("Atanh", np.arctanh),
+    _function("Acos", np.arccos, decompose=acos),
+    _function("Acosh", np.arccosh, decompose=acosh),
+    _function("Asin", np.arcsin, decompose=asin),
+    _function("Asinh", np.arcsinh, decompose=asinh),
+    _function("Atan", np.arctan, decompose=atan),
+    _function("Atanh", np.arctanh, decompose=atanh),
     op("Digamma", shape=same, verified=True),
     *ops_like("BesselI0 BesselI1 Ndtri", shape=same),
-    _function("BesselI0e", partial(bessel_ie, 0)),
+    _function("BesselI0e", partial(bessel_ie, 0), decompose=(Decomposition(bessel_i0e, requires=_has_few_digits),)),
     _function("BesselI1e", partial(bessel_ie, 1)),
     *ops_like("Igamma IgammaGradA Igammac Polygamma RandomGammaGrad Zeta", shape=broadcasting, verified=True),
     op("Betainc", shape=broadcasting),
     _function("Cos", np.cos),
-    _function("Cosh", np.cosh),
+    _function("Cosh", np.cosh, decompose=cosh),
     _function("Elu", _elu),
-    _function("Erf", erf),
-    _function("Erfc", erfc),
-    _function("Erfinv", each(erf_inverse)),
+    _function("Erf", erf, decompose=composed_erf),
+    _function("Erfc", erfc, decompose=composed_erfc),
+    _function("Erfinv", each(erf_inverse), decompose=erfinv),
     _function("Exp", np.exp),
-    _function("Expm1", np.expm1),
+    _function("Expm1", np.expm1, decompose=expm1),
     op("LeakyRelu", shape=same, compute=_leaky_relu, verified=True),
     _function("Lgamma", each(log_gamma)),
     _function("Log", np.log),
-    _function("Log1p", np.log1p),
+    _function("Log1p", np.log1p, decompose=log1p),
     _function("Rsqrt", lambda x: 1 / np.sqrt(x)),
-    _function("Selu", _selu),
+    op("Selu", shape=same, decompose=selu, verified=True),
     _function("Sigmoid", sigmoid),
     _function("Sin", np.sin),
-    _function("Sinh", np.sinh),
-    _function("Softplus", _softplus),
-    _function("Softsign", lambda x: x / (1 + np.abs(x))),
+    _function("Sinh", np.sinh, decompose=sinh),
+    op("Softplus", shape=same, decompose=softplus, verified=True),
+    op("Softsign", shape=same, decompose=softsign, verified=True),
     _function("Sqrt", np.sqrt),
-    _function("Tan", np.tan),
+    _function("Tan", np.tan, decompose=tan),
     _function("Tanh", np.tanh),
 )

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfconvert.converter.ir.interface import entry_functions
-from tfconvert.converter.pipeline.registry import pass_class
+from tfconvert.converter.pipeline.pass_registry import pass_class
 from tfconvert.converter.pipeline.stage import Instrument, Stage
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import quant, types

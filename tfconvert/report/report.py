@@ -12,8 +12,7 @@ from tfconvert.schema.diagnostics import Diagnostic, printable
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
-    from tfconvert.converter.pipeline.pass_result import PassResult
-    from tfconvert.converter.pipeline.quantization_report import Layer, QuantizationReport
+    from tfconvert.converter.pipeline.pass_result import LayerReport, PassResult, QuantizationReport
     from tfconvert.schema.fidelity import OutputError
 
 # How many entries a section of the short text has.
@@ -227,7 +226,7 @@ class Recorder:
         self._rewrites: dict[str, Counter[str]] = {}
         self._headings: dict[str, str] = {}
         self._frozen = 0
-        self._layers: list[Layer] = []
+        self._layers: list[LayerReport] = []
 
     def add(self, name: str, result: PassResult) -> None:
         """Adds the result of a pass.
@@ -250,7 +249,7 @@ class Recorder:
         """Returns the gathered results, as a report without the file's measures."""
         quantization = None
         if self._layers:
-            from tfconvert.converter.pipeline.quantization_report import QuantizationReport
+            from tfconvert.converter.pipeline.pass_result import QuantizationReport
 
             quantization = QuantizationReport(tuple(self._layers))
         return Report(

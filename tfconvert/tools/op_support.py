@@ -13,13 +13,12 @@ from typing import Any, Literal, NamedTuple
 
 from tfconvert.converter.passes import canonicalize
 from tfconvert.converter.pipeline.refusals import reason
-from tfconvert.converter.resource_ops.optimizers import OPTIMIZERS
-from tfconvert.converter.resource_ops.parts import PARTS
+from tfconvert.converter.resource_ops.updates import OPTIMIZERS, PARTS
 from tfconvert.converter.targets.litert.flex.conversion import known_ops
 from tfconvert.converter.targets.litert.fusions.registry import FUSIONS
 from tfconvert.converter.targets.litert.legalize import legalizations
 from tfconvert.converter.targets.litert.legalize.left_over import advice
-from tfconvert.converter.tensor_lists import arrays, lowering, stacks
+from tfconvert.converter.tensor_lists import arrays, lists, stacks
 from tfconvert.importers.graph.legacy_ops import CURRENT
 from tfconvert.ops.registry import kernel
 from tfconvert.schema.dialects.types import ELEMENT_TYPES
@@ -203,7 +202,7 @@ def rewritten() -> dict[str, str]:
         ("decompose-resource-ops", (*PARTS, *OPTIMIZERS)),
         ("tensor-arrays-to-lists", arrays.OPS),
         ("stacks-to-lists", (*stacks.OPS, *stacks.LEGACY)),
-        ("lower-tensor-lists", lowering.LOWERINGS),
+        ("lower-tensor-lists", lists.LOWERINGS),
     )
     found = {op.removeprefix("tf."): name for name, ops in tables for op in ops}
     return {op: name for op, name in found.items() if op not in _KEPT}

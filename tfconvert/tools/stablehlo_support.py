@@ -7,7 +7,7 @@ from functools import cache
 
 from tfconvert.converter.pipeline.stages import names_of
 from tfconvert.converter.targets.iree.rewrites.rules import REFUSED
-from tfconvert.converter.targets.stablehlo.legalize import regions
+from tfconvert.converter.targets.stablehlo.legalize import decomposed, regions
 from tfconvert.converter.targets.stablehlo.legalize.lowerings import FAMILIES
 from tfconvert.converter.targets.stablehlo.stages import STAGES
 from tfconvert.importers.graph.legacy_ops import CURRENT
@@ -80,7 +80,8 @@ def _support(
 def _families() -> dict[str, str]:
     """Returns the family of each op that has a lowering."""
     found = {name.removeprefix("tf."): CONTROL_FLOW for name in regions.HANDLED}
-    return found | {name: family for family, lowerings in FAMILIES.items() for name in lowerings}
+    composed = {name: module.replace("_", " ") for name, module in decomposed.families()}
+    return found | composed | {name: family for family, lowerings in FAMILIES.items() for name in lowerings}
 
 
 def _removed() -> dict[str, str]:

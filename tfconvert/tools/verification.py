@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfconvert.converter.pipeline.quantization_report import QuantizationReport
+from tfconvert.converter.pipeline.pass_result import QuantizationReport
 from tfconvert.converter.validation import file_check, quantization_check
 from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.source import Source

@@ -1,4 +1,4 @@
-"""What a fusion can ask of a function and its calls."""
+"""Predicates on a marked function and its calls."""
 
 from __future__ import annotations
 

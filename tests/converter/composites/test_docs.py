@@ -94,7 +94,7 @@ def test_attention_of_builtin_operators(page: dict[str, Any], run_tflite: RunTFL
 
 
 def test_the_page_lists_every_interface() -> None:
-    listed = PAGE.partition("## What is known")[2].partition(
+    listed = PAGE.partition("## Known interfaces")[2].partition(
         "`tfconvert/converter/targets/litert/fusions/registry.py`"
     )[0]
     for fusion in registry.FUSIONS:

@@ -42,6 +42,6 @@ def test_a_loop_must_name_both(missing: str) -> None:
     module = parse(LOOP.format(names="cond = @cond, body = @body"))
     (loop,) = (op for op in module.walk() if op.name == "tf.While")
     del loop.properties[missing]
-    with pytest.raises(ConversionError, match="names none") as problem:
+    with pytest.raises(ConversionError, match="should name a function") as problem:
         Calls(module)
     assert problem.value.code == "bad-operand"

@@ -94,7 +94,7 @@ def test_one_signature_of_several_is_named(outsides: Path) -> None:
 
 
 def test_inputs_that_are_named_already_are_repeated(outsides: Path) -> None:
-    """What is advised replaces the options that were given."""
+    """The advice replaces the options that were given."""
     hint = _hint(outsides, signatures="text", inputs=["StringLower"])
     assert _advised(hint)[1] == {"inputs": ["None_Lookup/LookupTableFindV2"]}
     hint = _hint(outsides, signatures="python", inputs=["x", "f"])

@@ -1,4 +1,4 @@
-"""What the pass `cut` does on texts, beside its docstring's examples."""
+"""The pass `cut` on IR text, beside the examples of its docstring."""
 
 from __future__ import annotations
 

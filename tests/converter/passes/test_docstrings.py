@@ -18,7 +18,7 @@ import pytest
 import tfconvert
 from tests.converter.pass_texts import check_results
 from tfconvert.converter import passes
-from tfconvert.converter.pipeline import registry
+from tfconvert.converter.pipeline import pass_registry
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument, Stage
 from tfconvert.converter.targets.iree import passes as iree_passes
@@ -150,10 +150,10 @@ class _Effects(Instrument):
         return ()
 
 
-@pytest.mark.parametrize("name", [name for name in registry.pass_names() if name in {s.run for s in STAGES}])
+@pytest.mark.parametrize("name", [name for name in pass_registry.pass_names() if name in {s.run for s in STAGES}])
 def test_what_a_docstring_shows_is_done_by_the_whole_pipeline(name: str) -> None:
     """No stage is left out, and none before takes the work away; what comes behind may refuse the example."""
-    rewrite = registry.pass_class(name)
+    rewrite = pass_registry.pass_class(name)
     for before, _ in _examples(importlib.import_module(rewrite.__module__).__doc__ or ""):
         module, effects = _parsed(before), _Effects()
         try:
@@ -191,6 +191,6 @@ def test_what_a_pass_returns_depends_on_the_module_only(file: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_is_named_as_its_pass_which_the_table_has(file: str) -> None:
     module, rewrite = _pass(file)
-    assert registry.pass_class(rewrite.name) is type(rewrite)
+    assert pass_registry.pass_class(rewrite.name) is type(rewrite)
     assert rewrite.name == file.rpartition(".")[2].replace("_", "-")
     assert (module.__doc__ or "").startswith(f"Pass `{rewrite.name}`: ")

@@ -75,7 +75,7 @@ def _islands(module: ModuleOp) -> int:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_graphs_compute_the_same_and_are_dead_where_they_were(seed: int) -> None:
-    """What joining hides, breaking up shows again: every op is seen with the values that it had."""
+    """Breaking up islands after joining them gives every op the same operands again."""
     module = executor_graphs.import_whole(random_graph(Random(seed), 25))
     before, raced = executor_graphs.run_ours(module)
     count = _islands(module)

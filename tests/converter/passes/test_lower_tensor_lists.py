@@ -25,7 +25,7 @@ FROM_TENSOR = f'%list = "tf.TensorListFromTensor"(%x, %shape) : (tensor<3x4xf32>
 
 
 def stack(value: str, count: str = "?") -> str:
-    """Returns the op that stacks a list of so many elements."""
+    """Returns the op that stacks a list of a number of elements."""
     return (
         f'%r = "tf.TensorListStack"({value}, %shape) <{{num_elements = -1 : i64}}>'
         f" : ({LIST}, tensor<1xi32>) -> tensor<{count}x4xf32>"

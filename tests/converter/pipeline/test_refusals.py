@@ -76,7 +76,7 @@ def test_what_is_fed_is_not_refused(tmp_path: Path) -> None:
 
 
 def test_a_graph_can_be_looked_at_that_can_not_be_converted(tmp_path: Path) -> None:
-    """What is imported and what is refused are not the importer's to decide."""
+    """The importer imports such nodes; only the check refuses them."""
     path = tmp_path / "graph.pb"
     path.write_bytes(v1_graphs.graph(*queue()).SerializeToString())
     assert "QueueDequeueManyV2" in str(import_graph_def(path, Selection(outputs=["y"])))

@@ -20,7 +20,7 @@ from tfconvert.converter.passes import decompose_resource_ops, functionalize_con
 from tfconvert.converter.pipeline import stages
 from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
 from tfconvert.converter.pipelines import PIPELINES
-from tfconvert.converter.recurrence import step_reads
+from tfconvert.converter.recurrence import unrolled
 from tfconvert.converter.shapes import list_ops
 from tfconvert.converter.targets.litert.legalize.legalizations import TABLE
 from tfconvert.converter.targets.litert.passes import prepare_control_flow
@@ -198,7 +198,7 @@ def test_stages_name_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("name", "group", "ops"),
     [
-        ("fuse-unrolled-layers", 1, set(step_reads._FINDERS)),
+        ("fuse-unrolled-layers", 1, set(unrolled._FINDERS)),
         ("separate-state", 0, {f"tfl.{name}" for name in tfl.STEPS | tfl.SEQUENCES}),
         ("decompose-resource-ops", 0, set(decompose_resource_ops._DECOMPOSED)),
         ("functionalize-loops", 0, {op.NAME for op in functionalize_loops._OF_LOOPS}),

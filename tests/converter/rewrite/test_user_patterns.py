@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.converter.pipeline.blame import blamed
+from tfconvert.converter.pipeline.instruments import blamed
 from tfconvert.converter.targets.litert.stages import STAGES
 from tfconvert.patterns import Failure, Pattern, check, computed, op, rule, tf, tfl, value
 from tfconvert.schema.diagnostics import error

@@ -6,7 +6,7 @@ import pytest
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.shapes.symbolic import Symbols
-from tfconvert.converter.tensor_lists import classes
+from tfconvert.converter.tensor_lists import lists
 from tfconvert.ops.verification import verify
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.values import Value
@@ -35,7 +35,7 @@ def _batches(body: str, variables: str = f"tensor<i32>, {T}", operands: str = "%
     module = IRParser(text).parse_module()
     verify(module)
     calls = Calls(module)
-    symbols = Symbols(calls, classes.find(calls))
+    symbols = Symbols(calls, lists.find(calls))
     main = calls.functions["main"].body.block
     assert main.last_op is not None
 

@@ -1,8 +1,8 @@
-"""A function that declares what it implements, as fusions see it, with the predicates that checks use."""
+"""A function that declares what it implements, with the predicates that checks use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +14,14 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import Place, place_of
 from tfconvert.schema.dialects.tf_traits import ZERO_PRESERVING, full_names
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import SymbolRefAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _ZERO_PRESERVING = full_names(ZERO_PRESERVING)
 
 Handed = Callable[[Value], Sequence[Value]]
-"""Returns the operands that all callers pass for an argument; nothing if not all callers are known."""
+"""Returns the operands that all callers pass for an argument; empty if some callers are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,11 @@ class Composite:
     Attributes:
         name: The interface that it implements.
         function: The function, with one block.
-        attributes: The mark's attributes beside the name.
+        attributes: The mark's other attributes.
         calls: The ops that call it.
         runs_in_loop: Whether a loop may run it.
-        is_run_otherwise: Whether something else refers to it: a conditional, a loop, or a user of the model.
-        handed: Returns the operands that callers pass to the functions that call it.
+        is_run_otherwise: Whether it has other users: a conditional, a loop, or a user of the model.
+        handed: Returns the operands that callers pass for an argument of a function.
         arguments: The types of its arguments, as far as the calls determine them.
         results: The types of its results, as far as the calls determine them.
     """
@@ -69,9 +70,9 @@ class Composite:
         return place_of(self.calls[0].location if self.calls else self.function.location)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Returns an attribute of the mark, or else of the function, as a Python value; `default` if there is none.
+        """Returns an attribute of the mark, or else of the function; `default` if it is missing.
 
-        One that has no counterpart in Python is returned as it is.
+        The attribute becomes a Python value if it has a counterpart.
         """
         value = self.attributes.get(name, self.function.attributes.get(f"tf.{name}"))
         if value is None:
@@ -82,7 +83,7 @@ class Composite:
             return value
 
     def shape(self, index: int) -> types.Shape | None:
-        """Returns an argument's shape, `None` if not even the rank is known."""
+        """Returns an argument's shape, or `None` for an unknown rank."""
         return types.shape_of(self.arguments[index])
 
     def element(self, index: int) -> Attribute:
@@ -94,7 +95,7 @@ class Composite:
         return self.is_run_otherwise or any(call.results[result].first_use is not None for call in self.calls)
 
     def counts(self, arguments: int, results: int) -> str | None:
-        """Returns why the numbers of arguments and results are wrong, `None` if they are right."""
+        """Returns why the numbers of arguments and results are wrong, or `None`."""
         for what, expected, found in (
             ("arguments", arguments, len(self.arguments)),
             ("results", results, len(self.results)),
@@ -104,7 +105,7 @@ class Composite:
         return None
 
     def ranks(self, expected: Mapping[int, int]) -> str | None:
-        """Returns why arguments don't have the ranks that they should, `None` if they do."""
+        """Returns why arguments don't have the expected ranks, or `None`."""
         for index, rank in expected.items():
             shape = self.shape(index)
             if shape is None:
@@ -114,7 +115,7 @@ class Composite:
         return None
 
     def elements(self, expected: Mapping[int, str]) -> str | None:
-        """Returns why arguments don't have the element types that they should, `None` if they do.
+        """Returns why arguments don't have the expected element types, or `None`.
 
         Args:
             expected: Argument -> names of element types as MLIR prints them, separated by spaces.
@@ -126,7 +127,7 @@ class Composite:
         return None
 
     def gives(self, result: int, element: Attribute, shape: types.Shape | None) -> str | None:
-        """Returns why a result can't be of an element type and a shape, `None` if it can.
+        """Returns why a result can't have an element type and a shape, or `None`.
 
         A fusion's results must have the types of the function's results.
         """
@@ -134,7 +135,7 @@ class Composite:
         return f"result {result} is {wanted}, not {made}" if not compatible_types(wanted, made) else None
 
     def has(self, kinds: Mapping[str, type]) -> str | None:
-        """Returns which attribute is missing or of another type, `None` if all are as they should be."""
+        """Returns which attribute is missing or of another type, or `None`."""
         for name, kind in kinds.items():
             value = self.get(name)
             if value is None:
@@ -173,10 +174,49 @@ def is_zero(value: Value, handed: Handed) -> bool:
 
 
 def _types(own: Sequence[Attribute], others: Sequence[Sequence[Attribute]]) -> tuple[Attribute, ...]:
-    """Returns types, each made more specific where all others agree on one and there is nothing against it."""
+    """Returns types, each made more specific if all others are equal and compatible with it."""
     columns = zip(*others, strict=True) if others else ([] for _ in own)
     merged = []
     for mine, seen in zip(own, columns, strict=True):
         agreed = set(seen)
         merged.append(types.most_specific(mine, agreed.pop()) if len(agreed) == 1 else mine)
     return tuple(merged)
+
+
+_SCALARS = (bool, int, float, str)
+# Attributes that could be mistaken for strings and lists of numbers.
+_OTHERS = (tf.FunctionAttr, SymbolRefAttr, tf.ShapeAttr)
+
+
+def plain_option(attribute: Attribute) -> Any:
+    """Returns an attribute as a value for a flexbuffer: a number, a string, or a list of either.
+
+    Raises:
+        TypeError: A flexbuffer can't hold it.
+    """
+    if isinstance(attribute, _OTHERS):
+        raise TypeError(str(attribute))
+    value = tf.python_value(attribute)
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, tuple) and len(kinds := {type(item) for item in value}) <= 1 and kinds <= set(_SCALARS):
+        return list(value)
+    raise TypeError(str(attribute))
+
+
+def unfit_option(attributes: Mapping[str, Attribute]) -> str | None:
+    """Returns why an attribute can't be an option, or `None`."""
+    for name, attribute in attributes.items():
+        if not name.isascii() or "\0" in name:
+            return f"the attribute {name!r} has a name that no option can have"
+        try:
+            plain_option(attribute)
+        except TypeError:
+            return f"the attribute {name!r} is not a number, string, boolean or list of one kind of them"
+    return None
+
+
+def chosen_options(composite: Composite, names: Iterable[str]) -> dict[str, Any]:
+    """Returns some of a function's attributes as options, without absent ones. A check has validated them."""
+    found = ((name, composite.get(name)) for name in names)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found if value is not None}

@@ -1,4 +1,4 @@
-"""Whether functions declare what they implement: in most models none do, and then no fusion code is loaded."""
+"""Marks of functions that declare what they implement. Most models have none and load no code of fusions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ API_IMPLEMENTS = "tf.api_implements"
 """Function attribute: the interface, as Keras writes it."""
 
 KEPT = "composite-kept"
-"""Code of the note that a function has kept its body."""
+"""Code of the note on a function that keeps its body."""
 
 
 def is_marked(function: Operation) -> bool:

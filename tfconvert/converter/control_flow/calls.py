@@ -1,28 +1,31 @@
-"""How values flow into functions and out of them: pairs of operands, arguments and results that are one value."""
+"""The calls of a module's functions, and their inlining."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from tfconvert.converter.ir.edit import update_function_type
+from tfconvert.converter.ir.edit import erase, update_function_type
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import dims, types
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, CallInterface, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp, defined_functions
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import CallSiteLoc
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """One function that an op calls.
 
     Attributes:
         op: The op.
         block: The function's body.
-        is_condition: Whether it is a loop's condition, whose result is none of the op's.
+        is_condition: Whether it is a loop's condition, whose result is not a result of the op.
     """
 
     op: Operation
@@ -45,7 +48,7 @@ class Call(NamedTuple):
         return () if terminator is None else tuple(terminator.operands)
 
     def same(self) -> Iterator[tuple[Value, Value]]:
-        """Yields pairs of values of which one is forwarded as the other."""
+        """Yields pairs of values that are forwarded unchanged."""
         yield from zip(self.block.args, islice(self.op.operands, self.first, None), strict=False)
         if not self.is_condition:
             yield from zip(self.op.results, self.returned, strict=False)
@@ -67,8 +70,8 @@ class Calls:
     def __init__(self, module: ModuleOp) -> None:
         """Collects the calls of a module."""
         self.functions: Mapping[str, FuncOp] = defined_functions(module)
-        self.of: dict[Operation, tuple[Call, ...]] = {}
-        self.to: dict[Block, list[Call]] = {}
+        self.of: dict[Operation, tuple[FunctionCall, ...]] = {}
+        self.to: dict[Block, list[FunctionCall]] = {}
         for function in self.functions.values():
             for op in function.body.block.ops:
                 interface = INTERFACES.get(op.name)
@@ -78,10 +81,10 @@ class Calls:
     def _note(self, op: Operation, interface: CallInterface) -> None:
         names = callees(op)
         if len(names) < (interface.arity or 0):
-            raise error_at(op, "bad-operand", "an attribute that should name a function names none")
+            raise error_at(op, "bad-operand", "an attribute that should name a function doesn't")
         is_loop = interface.kind is Kind.LOOP
         self.of[op] = tuple(
-            Call(op, self.functions[name].body.block, is_loop and index == 0)
+            FunctionCall(op, self.functions[name].body.block, is_loop and index == 0)
             for index, name in enumerate(names)
             if name in self.functions
         )
@@ -89,8 +92,88 @@ class Calls:
             self.to.setdefault(call.block, []).append(call)
 
     def update_types(self) -> None:
-        """Updates the types of functions, and the result types of calls, after values' types have changed."""
+        """Updates the types of functions and the result types of calls after types of values have changed."""
         for function in self.functions.values():
             update_function_type(function)
         for op in self.of:
             op.properties.pop("output_shapes", None)
+
+
+def inline_call(
+    call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool
+) -> tuple[list[Operation], list[Value]]:
+    """Replaces a call by the callee's body; returns the inlined ops, and the values of the results.
+
+    Args:
+        call: The call.
+        callee: The called function.
+        is_last: Whether the body has no other users: it is moved instead of copied.
+        note_call: Whether locations include the call. A function with one caller doesn't need it, unless it declares
+            what it implements: such functions have equal names of nodes.
+    """
+    block = call.parent
+    assert block is not None
+    body = _body(call, callee)
+    values, ops = (_move if is_last else _copy)(body, call.operands[:])
+    for op in ops:
+        if note_call:
+            op.location = CallSiteLoc.get(op.location, call.location)
+        block.insert_op_before(op, call)
+    for result, value in zip(call.results, values, strict=True):
+        if value.type != result.type and isinstance(value, OpResult):
+            # More specific shapes of the call's results are kept.
+            value.type = types.most_specific(value.type, result.type)
+        result.replace_all_uses_with(value)
+    erase(call)
+    return ops, values
+
+
+def _body(call: Operation, callee: FuncOp) -> Block:
+    """Returns the only block of a function whose arguments and results match a call."""
+    name = callee.sym_name
+    blocks = list(callee.body.blocks)
+    if len(blocks) != 1:
+        what = "has no body" if not blocks else "has branches"
+        raise _bad_call(call, f"the function {name!r} {what}, so that it can't be inlined")
+    terminator = blocks[0].last_op
+    returned = () if terminator is None else terminator.operands
+    for verb, own, values in (("takes", blocks[0].args, call.operands), ("returns", returned, call.results)):
+        if len(own) != len(values):
+            raise _bad_call(call, f"the function {name!r} {verb} {len(own)} values, not {len(values)}")
+        for number, (one, other) in enumerate(zip(own, values, strict=True)):
+            if one.type != other.type and not _agree(one, other):
+                raise _bad_call(call, f"the function {name!r} {verb} {one.type} as number {number}, not {other.type}")
+    return blocks[0]
+
+
+def _agree(one: Value, other: Value) -> bool:
+    """Returns whether caller and callee have compatible types of a value."""
+    first, second = types.element_of(one.type), types.element_of(other.type)
+    if types.dereferenced(first) != types.dereferenced(second):
+        return False
+    return dims.compatible(types.shape_of(one.type), types.shape_of(other.type))
+
+
+def _bad_call(call: Operation, message: str) -> ConversionError:
+    return error_at(call, "bad-call", message, "the model file is damaged")
+
+
+def _move(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
+    """Moves the ops out of a body, replacing arguments by operands; returns its results, and the ops."""
+    for argument, operand in zip(body.args, operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    ops = list(body.ops)
+    for op in ops:
+        body.detach_op(op)
+    terminator = ops.pop()
+    values = list(terminator.operands)
+    terminator.erase()
+    return values, ops
+
+
+def _copy(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
+    """Copies the ops of a body, as `_move` moves them."""
+    mapping: dict[Value, Value] = dict(zip(body.args, operands, strict=True))
+    *originals, terminator = body.ops
+    ops = [op.clone(mapping) for op in originals]
+    return [mapping.get(value, value) for value in terminator.operands], ops

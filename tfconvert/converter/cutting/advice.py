@@ -1,7 +1,7 @@
-"""Where to cut a model so that ops are cut off which belong outside of it: the options that do so.
+"""Options that cut off ops that belong outside of the model.
 
-A model that begins with such ops, decoding an image for example, takes their results instead; one that ends with them
-returns what they would be given. The side with more weights stays.
+If a model begins with such ops, for example image decoding, their results become its inputs. If it ends with them,
+their operands become its outputs. The side with more weights is kept.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
-from tfconvert.converter.control_flow.inlining import inline_call
-from tfconvert.converter.cutting.names import TensorNames
+from tfconvert.converter.control_flow.calls import inline_call
+from tfconvert.converter.cutting.spots import TensorNames
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.ir.symbol_table import names
 from tfconvert.schema.dialects import types
@@ -28,25 +28,26 @@ from tfconvert.schema.ir.locations import CallSiteLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
-# A function with more ops after its calls are inlined isn't looked at.
+# Maximum number of ops of a function after its calls are inlined.
 _MAX_OPERATIONS = 1_000_000
 
-# How many tensors behind the ops that are cut off are considered.
+# Maximum number of tensors considered behind the ops that are cut off.
 _CANDIDATES = 200
 
 _CONSTANT, _READ, _GATHER = "tf.Const", "tf.ReadVariableOp", "tf.ResourceGather"
 _NO_WORK = full_names(SAME_ELEMENTS | IDENTITIES) | {_READ}
-# The least numbers of a constant that counts as a weight; others are sizes, axes, factors.
+# Minimum size of a constant that counts as a weight; others are sizes, axes, factors.
 _MIN_WEIGHT = 64
 
 
-class CutOptions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CutOptions:
     """The tensors at which a model is to be cut.
 
     Attributes:
         inputs: The new inputs; empty if the model keeps its own.
         outputs: The new outputs; empty if the model keeps its own.
-        signature: The signature that has them; empty if there are no others.
+        signature: Their signature; empty if it is the only one.
     """
 
     inputs: tuple[str, ...] = ()
@@ -68,14 +69,14 @@ def _quoted(text: str) -> str:
 def options_that_cut_off(
     original: ModuleOp, module: ModuleOp, failing: Iterable[str], side_of: Callable[[str], str]
 ) -> CutOptions | None:
-    """Returns the options that cut off ops that belong outside of the model; `None` if none can.
+    """Returns the options that cut off ops that belong outside of the model, or `None`.
 
     Args:
         original: The model with its functions, uncut.
-        module: The same, cut as the user wants; it is changed.
+        module: The same, cut as the user requested; it is changed.
         failing: Names of ops that can't be converted.
-        side_of: Returns where an op of a name belongs, `before` a model or `behind` it; nothing if it belongs in the
-            model. Where strings are processed, any failing op belongs outside.
+        side_of: Returns where an op belongs by its name: `before` a model, `behind` it, or empty for inside. If it
+            processes strings, any failing op belongs outside.
     """
     functions, known = defined_functions(module), defined_functions(original)
     wanted = frozenset(failing)
@@ -87,7 +88,7 @@ def options_that_cut_off(
         if outside.ops:
             found = outside.cut(TensorNames(known), has_functions=SEMANTICS in original.attributes)
             several = len(entries) > 1
-            return found._replace(signature=_key(functions[name])) if found is not None and several else found
+            return replace(found, signature=_key(functions[name])) if found is not None and several else found
     return None
 
 
@@ -98,7 +99,7 @@ def _key(function: FuncOp) -> str:
 
 
 def _flattened(function: FuncOp, functions: Mapping[str, FuncOp]) -> bool:
-    """Inlines all calls in a function, noting them in locations; returns whether that is possible."""
+    """Inlines all calls in a function, recording them in locations; returns whether that is possible."""
     pending = [(op, 1) for op in function.body.block.ops if op.name in CALLS]
     count = len(list(function.walk()))
     while pending:
@@ -151,7 +152,7 @@ class _Outside:
         self._inside: dict[str, bool] = {}
         self.ops: set[Operation] = set()
         for op in self._ops[:-1]:
-            # Handles and lists can't be inputs: what they go into is cut off, too.
+            # Handles and lists can't be inputs: their users are cut off, too.
             goes_on = any(isinstance(_kind(operand), types.VariantType) for operand in op.operands)
             if self._is_outside(op, functions) or (goes_on and not self.ops.isdisjoint(_producers(op))):
                 self.ops.add(op)
@@ -177,10 +178,10 @@ class _Outside:
         return self._inside[name]
 
     def cut(self, known: TensorNames, *, has_functions: bool) -> CutOptions | None:
-        """Returns the options that cut the ops off; `None` if no tensor can be named at which that is possible.
+        """Returns the options that cut the ops off, or `None` if there is no tensor with a name to cut at.
 
         Args:
-            known: What looks up nodes of the uncut model.
+            known: The names of the uncut model.
             has_functions: Whether tensors inside of called functions can be named.
         """
         self._known, self._has_functions = known, has_functions
@@ -189,7 +190,7 @@ class _Outside:
         ahead = self._ahead(self.ops) - behind
         after = [op for op in needed if op in behind and op is not self._terminator]
         weights = _weight(after), _weight(ahead)
-        # What is decoded at the end, from numbers of a model that has no weights of its own.
+        # Decoding at the end of a model without weights.
         ends = not any(weights) and all(self._side_of(op.name) == "behind" for op in self.ops)
         if not _work(after) or ends or (weights[0], _work(after)) < (weights[1], _work(ahead)):
             return self._at_outputs(behind)
@@ -199,7 +200,7 @@ class _Outside:
         return self._at_inputs(fed, arguments)
 
     def _single(self, after: Sequence[Operation]) -> OpResult | None:
-        """Returns the first tensor of numbers that is all that the weights need of the model's inputs."""
+        """Returns the first numeric tensor that is the only dependency of the weights on the model's inputs."""
         ordered = [op for op in self._ops if op in set(after)]
         for op in ordered[:_CANDIDATES]:
             if _weight([op]):
@@ -226,7 +227,7 @@ class _Outside:
         found: dict[str, None] = {}
         is_cut = False
         if any(map(names, self.ops)):
-            return None  # What a loop works on is no tensor.
+            return None  # The variables of a loop are not tensors.
         for name, value in zip(port_names(self._function, "outputs"), self._terminator.operands, strict=True):
             if not isinstance(value, OpResult) or value.op not in behind:
                 found[name] = None
@@ -239,7 +240,7 @@ class _Outside:
         return CutOptions(outputs=tuple(found)) if is_cut and "" not in found else None
 
     def _name(self, value: OpResult) -> str:
-        """Returns the name by which a tensor can be named; empty if it can't."""
+        """Returns the name of a tensor; empty if it has none."""
         nodes = _nodes(value.op)
         if not all(nodes) or (len(nodes) > 1 and not self._has_functions):
             return ""
@@ -247,7 +248,7 @@ class _Outside:
         return f"{name}:{value.index}" if value.index else name
 
     def _behind(self, roots: set[Operation]) -> set[Operation]:
-        """Returns ops and those that need their results."""
+        """Returns ops and their transitive users."""
         found = set(roots)
         for op in self._ops:
             if not found.isdisjoint(_producers(op)):
@@ -255,7 +256,7 @@ class _Outside:
         return found
 
     def _ahead(self, roots: set[Operation]) -> set[Operation]:
-        """Returns ops and those that they need."""
+        """Returns ops and their transitive dependencies."""
         found, pending = set[Operation](), list(roots)
         while pending:
             op = pending.pop()
@@ -265,10 +266,10 @@ class _Outside:
         return found
 
     def _needed(self, given: Value | None = None) -> tuple[set[Operation], list[OpResult], list[BlockArgument]]:
-        """Returns the ops that the results need if they get what the ops outside compute; this, and the arguments.
+        """Returns the ops, the values computed outside and the arguments that the results need.
 
         Args:
-            given: A value that they get, too.
+            given: Another value that becomes an input.
         """
         found, pending = set[Operation](), [self._terminator]
         fed, arguments = set[Value](), set[Value]()
@@ -295,7 +296,7 @@ def _has_strings(op: Operation) -> bool:
 
 
 def _weight(ops: Iterable[Operation]) -> int:
-    """Returns how many numbers ops take from variables and large constants."""
+    """Returns the number of elements of variables and large constants that ops use."""
     found = list(ops)
     taken = {value.op for op in found for value in op.operands if isinstance(value, OpResult)}
     gathered = sum(max(_size(op.results[0]), 1) for op in found if op.name == _GATHER)

@@ -13,14 +13,14 @@ from tfconvert.schema.ir.values import Value
 
 _CALL_ONCE = "tfl.call_once"
 
-# An op that is what its decomposition computes.
+# An op that is computed by its decomposition.
 _COMPOSITE = "stablehlo.composite"
 
 # Operators of LiteRT that run functions.
 _LITERT = frozenset((_CALL_ONCE, "tfl.if", "tfl.while"))
 
 Body = Callable[[Machine, Operation, Results, Values], Task]
-"""Returns the task of an op with bodies: the op, its operands' values, and the values that its regions see."""
+"""Returns the task of an op with bodies, from its operands' values and the values visible to its regions."""
 
 
 def _call(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
@@ -58,9 +58,9 @@ def _case_region(machine: Machine, op: Operation, inputs: Results, values: Value
 def _while_region(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
     condition, body = (region.block for region in op.regions)
     for _ in _iterations(machine, op):
-        # Outlined loops of LiteRT's use what they don't change without taking it as an argument.
+        # Outlined loops of LiteRT capture values that they don't change.
         values.update(zip(condition.args, inputs, strict=False))
-        # The condition yields whether to go on and, in newer texts, the loop's variables.
+        # The condition yields whether to continue and, in newer texts, the loop's variables.
         again, *_rest = yield machine.run_block(condition, values)
         if not is_true(again):
             break
@@ -92,7 +92,7 @@ def _wrapped(machine: Machine, op: Operation, inputs: Results, values: Values) -
 
 
 def _branch(op: Operation, inputs: Results, count: int) -> int:
-    """Returns which branch a `Case` takes; an index without a branch means the last one."""
+    """Returns the branch of a `Case`; an index out of range means the last one."""
     if not count:
         raise bad(op, "the op has no branches")
     index = int(inputs[0].reshape(-1)[0]) if inputs[0].size else -1
@@ -100,7 +100,7 @@ def _branch(op: Operation, inputs: Results, count: int) -> int:
 
 
 def _iterations(machine: Machine, op: Operation) -> Iterator[None]:
-    """Yields as often as a loop may evaluate its condition."""
+    """Yields once for each permitted evaluation of a loop's condition."""
     limit, count = machine.max_iterations, 0
     while limit is None or count <= limit:
         count += 1
@@ -110,7 +110,7 @@ def _iterations(machine: Machine, op: Operation) -> Iterator[None]:
 
 
 def endless(op: Operation, limit: int) -> Exception:
-    """Returns the error of a loop that has run longer than it may."""
+    """Returns the error of a loop that exceeds its limit."""
     return bad(op, f"the loop has not ended after {limit} iterations", "endless-loop")
 
 
@@ -160,7 +160,7 @@ def _named(op: Operation, name: str) -> list[str]:
 
 
 Captures = dict[Operation, tuple[Value, ...]]
-"""Op with regions -> the values that they use and that are defined outside of them, each once, in order."""
+"""Op with regions -> the values from outside that they use, each once, in order."""
 
 
 def captures(op: Operation, known: Captures) -> tuple[Value, ...]:
@@ -168,7 +168,7 @@ def captures(op: Operation, known: Captures) -> tuple[Value, ...]:
 
     Args:
         op: The op.
-        known: What was found before; gets what is found of this op and of those inside it.
+        known: The captures of ops so far; updated with this op and those inside it.
     """
     if not op.regions:
         return ()
@@ -198,7 +198,7 @@ def _captures(op: Operation, known: Captures) -> tuple[Value, ...]:
 
 
 def all_ops(op: Operation) -> Iterator[Operation]:
-    """Yields the ops in an op's regions, however deep, without recursion."""
+    """Yields all ops nested in an op's regions, without recursion."""
     waiting = [op]
     while waiting:
         for inner in _ops_inside(waiting.pop()):

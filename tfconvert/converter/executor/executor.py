@@ -1,7 +1,7 @@
 """Runs functions of a module on numpy values: ops of `tf`, `tfl`, StableHLO, `tf_executor` graphs, variables.
 
-A value is dropped after its last use, so that a network needs the memory of its widest place, not of all its layers.
-Constants stay where they are: mapped files.
+A value is dropped after its last use, so that a network needs the memory of its widest layer, not of all layers.
+Constants stay in mapped files.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tfconvert.converter.executor import arith, control_flow, litert_ops, tables, variables
+from tfconvert.converter.executor import arith, control_flow, litert_ops, resources
 from tfconvert.converter.executor.graphs import Graph, GraphRun
+from tfconvert.converter.executor.resources import LookupTable, Variable
 from tfconvert.converter.executor.stablehlo import table as stablehlo
 from tfconvert.converter.executor.stablehlo.properties import text
-from tfconvert.converter.executor.tables import Table
 from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, run_task
-from tfconvert.converter.executor.variables import Variable
 from tfconvert.converter.ir import symbol_table
 from tfconvert.ops import registry
 from tfconvert.ops.call import Array, Results, call_of
@@ -31,13 +30,13 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import Deadline
 
-# Ops of bodies that are neither computed by a kernel nor have bodies.
+# Ops without kernels and bodies.
 _STRUCTURE = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf.Const", "stablehlo.return"})
 
 _CONSTANTS = tensor_data.CONSTANT_OPS
 
-# Op -> its handler, of ops that take or yield handles, of LiteRT's operators and of StableHLO's.
-_OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS, **stablehlo.OPS, **arith.OPS}
+# Op -> its handler, for ops with handles, LiteRT's operators and StableHLO's ops.
+_OTHERS = {**resources.OPS, **litert_ops.OPS, **stablehlo.OPS, **arith.OPS}
 
 # Ops that declare state.
 _GLOBALS = frozenset({GlobalTensorOp.NAME, "ml_program.global"})
@@ -56,12 +55,12 @@ def run(
     """Runs a function of a module.
 
     Args:
-        module: Functions of `tf` ops, their bodies plain ops or `tf_executor` graphs; the values of their variables
-            are its `tf_saved_model.global_tensor`s. It is not changed: what the function assigns is forgotten.
+        module: Functions of plain ops or `tf_executor` graphs. Its `tf_saved_model.global_tensor`s are the values of
+            variables. It doesn't change: assignments are forgotten.
         function_name: The function's symbol.
         inputs: A value for each argument.
-        observer: Called with every executor op that ran, and whether its values are dead.
-        max_iterations: How many iterations any one loop may run; `None` for no limit.
+        observer: Called with every executed executor op, and whether its values are dead.
+        max_iterations: Maximum number of iterations of any loop; `None` for no limit.
 
     Returns:
         The function's results; they may share memory with the inputs or with constants.
@@ -79,18 +78,18 @@ class _Step:
 
 @dataclass(slots=True)
 class Executor:
-    """Runs functions of one module, one after another; what they assign to variables stays.
+    """Runs functions of one module; assignments to variables persist.
 
     Attributes:
         module: The module.
-        observer: Called with every executor op that ran.
-        max_iterations: How many iterations any one loop may run.
-        on_values: Called with the arguments of functions and the results of ops, and what they are in this run.
-        variables: The variables whose handles were taken so far, by name.
-        tables: The tables whose handles were taken so far, by name.
-        states: The states of operators that compute one step of a sequence, kept from their last run.
-        initialized: The functions that run only once, and have.
-        deadline: The time and the iterations that the run may take, by the limits of the conversion.
+        observer: Called with every executed executor op.
+        max_iterations: Maximum number of iterations of any loop.
+        on_values: Called with arguments of functions and results of ops, and their values in this run.
+        variables: The variables with handles so far, by name.
+        tables: The tables with handles so far, by name.
+        states: The states of operators that compute one step of a sequence.
+        initialized: The functions that run only once and have run.
+        deadline: The remaining time and iterations, by the limits of the conversion.
     """
 
     module: ModuleOp
@@ -98,7 +97,7 @@ class Executor:
     max_iterations: int | None = None
     on_values: Callable[[Sequence[Value], Results], None] | None = None
     variables: dict[str, Variable] = field(default_factory=dict)
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, LookupTable] = field(default_factory=dict)
     states: dict[Operation, Results] = field(default_factory=dict)
     initialized: set[str] = field(default_factory=set)
     deadline: Deadline = field(default_factory=Deadline)
@@ -118,7 +117,7 @@ class Executor:
         ]
 
     def run(self, function_name: str, inputs: Sequence[Array]) -> list[Array]:
-        """Runs a function, and before the first one the module's initializers; as `run` of this module."""
+        """Runs a function as `run` does; the first run also runs the module's initializers."""
         problems = self.problems(function_name)
         if problems:
             raise ConversionError(problems)
@@ -128,7 +127,7 @@ class Executor:
         return list(run_task(self.call(function_name, tuple(inputs)), self.deadline))
 
     def problems(self, function_name: str) -> list[Diagnostic]:
-        """Returns why a function can't be run: ops without a kernel or a value in it and in what it may call."""
+        """Returns why a function can't be run: ops without a kernel or value in it or its callees."""
         waiting = [*self._initializers, function_name]
         seen, found = set(waiting), list[Diagnostic]()
         while waiting:
@@ -140,17 +139,17 @@ class Executor:
         return found
 
     def initial_value(self, symbol: str) -> Array | None:
-        """Returns the value that a variable begins with, `None` if it has to be assigned first."""
+        """Returns the value of a variable before initialization, or `None`."""
         tensor = self._tensors.get(symbol)
         value = None if tensor is None else tensor.properties.get("value")
         return tensor_data.to_array(value) if tensor_data.is_constant(value) else None
 
     def first_value(self, symbol: str) -> Array | None:
-        """Returns the value that a variable has when all is initialized, `None` if it has to be assigned first."""
+        """Returns the value of a variable after initialization, or `None`."""
         return self._first[symbol] if symbol in self._first else self.initial_value(symbol)
 
     def begin(self, name: str) -> Task:
-        """Returns the task that runs a function for the values that variables and tables begin with."""
+        """Returns the task that runs an initializer of variables and tables."""
         results = yield self.call(name, ())
         self._first.update((symbol, variable.value) for symbol, variable in self.variables.items())
         return results
@@ -170,7 +169,7 @@ class Executor:
 
         Args:
             block: The block; its arguments' values are in `values`.
-            values: The values visible to the block; its own ones are added and dropped.
+            values: The values visible to the block; its own values are added and dropped.
         """
         for step in self._plan(block):
             self.deadline.check_time()
@@ -194,7 +193,7 @@ class Executor:
         return ()
 
     def execute(self, op: Operation, inputs: Results) -> Results:
-        """Returns what an op without bodies computes; machines that watch or disturb a run override it."""
+        """Returns the results of an op without bodies; subclasses override it to observe or disturb a run."""
         if op.name == "tf.Const":
             return (tensor_data.to_array(op.properties["value"]),)
         try:
@@ -218,7 +217,7 @@ class Executor:
         return graph
 
     def _plan(self, block: Block) -> list[_Step]:
-        """Returns a block's ops with the values to drop after each: only those that the block itself defines."""
+        """Returns a block's ops with the values of the block to drop after each."""
         plan = self._plans.get(block)
         if plan is None:
             needed: set[Value] = set()
@@ -238,7 +237,7 @@ def _is_in(value: Value, block: Block) -> bool:
 
 
 def _kernel(machine: Machine, op: Operation, inputs: Results) -> Results:
-    return registry.evaluate(call_of(op, tuple(variables.value_behind(op, value) for value in inputs)))
+    return registry.evaluate(call_of(op, tuple(resources.value_behind(op, value) for value in inputs)))
 
 
 def _is_known(op: Operation) -> bool:
@@ -252,7 +251,7 @@ def _is_known(op: Operation) -> bool:
 
 
 def _obstacles(op: Operation) -> Sequence[Diagnostic]:
-    """Returns why an op can't be run, whatever its operands are."""
+    """Returns why an op can't be run with any operands."""
     if not _is_known(op):
         return bad(op, "the op has no reference kernel", "no-reference-kernel").diagnostics
     if op.name in litert_ops.OPS and litert_ops.stands_for_floats(op):

@@ -1,32 +1,15 @@
-"""Runs `tf_executor.graph`s as TensorFlow's executor does: deadness, frames, iterations, control edges.
-
-A node runs once all its data and control edges have brought something; if any of it is dead, the node does not run and
-all it yields is dead. The exceptions:
-
-- Merge runs with its first live input and its control edges' arrival, dead or not; it is dead if all data is.
-- ControlTrigger runs even if what comes before it is dead.
-- Switch and _SwitchN yield one live value, the others dead; their control is alive.
-- Enter forwards a value into a frame, dead or not; a constant one into each of the frame's iterations.
-- NextIteration forwards a live value to the next iteration. Dead ones go nowhere: that is how loops end.
-- Exit forwards a live value to the frame around. A dead one counts only in a frame's last iteration, and only when the
-  whole frame has finished: then it is dead outside too, as of a loop that was entered dead.
-
-TensorFlow leaves the order of what is ready open. Here it is program order, and an iteration ends before the next one
-begins, unless it can't: a graph's effects come in one order only. Nodes whose inputs never come don't run; to a fetch
-they are dead.
-"""
+"""Graphs of `tf_executor`: the run-time state of frames and their iterations, and the run of a graph."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tfconvert.converter.executor import control_flow
-from tfconvert.converter.executor.frames import Frame, Iteration, frames_in
 from tfconvert.converter.executor.tasks import Machine, MaybeDead, Task, Values, bad, is_true
 from tfconvert.ops.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -36,21 +19,107 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# How many iterations may be active at once where an Enter doesn't declare it.
+
+@dataclass(slots=True, eq=False)
+class Iteration:
+    """One iteration of a frame.
+
+    Attributes:
+        frame: The frame.
+        number: Its number, from 0.
+        pending: Number of edges that a node still waits for (of a Merge: controls); all if absent.
+        inputs: The values that have arrived, by node and slot.
+        dead: Number of dead values that have arrived at a node.
+        merged: The Merges that have a live value, or can't get one any more.
+        outstanding: Number of ready nodes and opened frames that have not finished.
+        children: Frames that were entered from here and have not finished, by name.
+    """
+
+    frame: Frame
+    number: int
+    pending: dict[int, int] = field(default_factory=dict)
+    inputs: dict[int, dict[int, MaybeDead]] = field(default_factory=dict)
+    dead: Counter[int] = field(default_factory=Counter)
+    merged: set[int] = field(default_factory=set)
+    outstanding: int = 0
+    children: dict[str, Frame] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is idle, and no more values can arrive from the previous iteration or from outside."""
+        if self.outstanding:
+            return False
+        return self.number - 1 not in self.frame.iterations if self.number else not self.frame.awaited
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A running loop, or the graph itself.
+
+    Attributes:
+        name: The frame's name, empty for the graph itself.
+        parent: The iteration that contains it; `None` for the graph itself.
+        awaited: Number of Enters that have not run yet.
+        parallel: Maximum number of active iterations.
+        iterations: Those that have not finished, by number.
+        newest: The number of the newest iteration.
+        invariants: Constant Enters with their values.
+        next_values: Sources and their values for the next iteration, until it begins.
+        dead_exits: Exits without a live value in the newest iteration.
+    """
+
+    name: str
+    parent: Iteration | None
+    awaited: int
+    parallel: int = 1
+    iterations: dict[int, Iteration] = field(default_factory=dict)
+    newest: int = -1
+    invariants: list[tuple[int, MaybeDead]] = field(default_factory=list)
+    next_values: list[tuple[int, MaybeDead]] = field(default_factory=list)
+    dead_exits: list[int] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no iteration is active and none can begin."""
+        return not (self.iterations or self.awaited or self.next_values)
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether the next iteration has values and is within the limit."""
+        return bool(self.next_values) and len(self.iterations) < self.parallel
+
+    def begin(self) -> Iteration:
+        """Returns a new iteration, which becomes the newest."""
+        self.newest += 1
+        self.dead_exits = []
+        self.iterations[self.newest] = Iteration(self, self.newest)
+        return self.iterations[self.newest]
+
+
+def frames_in(iteration: Iteration) -> Iterator[Frame]:
+    """Yields the unfinished frames inside an iteration, outer ones first."""
+    waiting = list(iteration.children.values())
+    for frame in waiting:
+        yield frame
+        for each in frame.iterations.values():
+            waiting += each.children.values()
+
+
+# Default of the maximum number of active iterations.
 _PARALLEL = 10
 
 
 @dataclass(slots=True)
 class _Node:
-    """An op of a graph, and where what it yields goes.
+    """An op of a graph, and its consumers.
 
     Attributes:
         op: The op.
-        inputs: The values it takes, a slot each: data operands, or what an island's body uses.
-        edges: How many slots and controls the graph itself feeds.
-        controls: How many of them are controls.
-        consumers: For each value it yields, the nodes and slots that take it.
-        controlled: The nodes that run after it.
+        inputs: The value of each slot: data operands, or values that an island's body uses.
+        edges: Number of slots and controls that come from the graph itself.
+        controls: Number of them that are controls.
+        consumers: For each result, the nodes and slots that use it.
+        controlled: The nodes that its control leads to.
         target: The Source to which a Sink forwards its value.
     """
 
@@ -65,13 +134,13 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph, ready to be run any number of times.
+    """A graph, prepared for any number of runs.
 
     Attributes:
         op: The graph.
         nodes: Its ops in program order, the fetch last.
-        enters: How many Enters each frame has.
-        outer: Slots of Merges, and of the fetch, that take values from outside the graph.
+        enters: Number of Enters of each frame.
+        outer: Slots of Merges and of the fetch with values from outside the graph.
     """
 
     op: tf_executor.GraphOp
@@ -85,7 +154,7 @@ class Graph:
 
         Args:
             op: The op.
-            captures: The values that islands use, as far as known; updated with what is found.
+            captures: The known captures of islands; updated.
         """
         nodes = [_Node(inner, _inputs(inner, captures)) for inner in op.body.ops]
         places: dict[Value, tuple[int, int]] = {}
@@ -119,7 +188,7 @@ class GraphRun:
     Args:
         graph: The graph.
         machine: Runs the bodies of its islands.
-        values: The values that the graph sees from outside.
+        values: The values from outside that are visible to the graph.
     """
 
     def __init__(self, graph: Graph, machine: Machine, values: Values) -> None:
@@ -131,7 +200,7 @@ class GraphRun:
         self._turn = 0
 
     def run(self) -> Task:
-        """Returns the task that runs the graph to its end and returns what it fetches."""
+        """Returns the task that runs the graph and returns the fetched values."""
         root = Frame("", None, 0).begin()
         for index, node in enumerate(self._nodes[:-1]):
             if not node.edges and not isinstance(node.op, tf_executor.NextIterationSourceOp | tf_executor.MergeOp):
@@ -158,7 +227,7 @@ class GraphRun:
         return self._fetched(root)
 
     def _seen(self, node: _Node, arrived: dict[int, MaybeDead]) -> Values:
-        """Returns the values that a node takes: what has arrived, the rest from outside the graph."""
+        """Returns the values of a node's slots: those that have arrived, and those from outside the graph."""
         seen: Values = {}
         for slot, value in enumerate(node.inputs):
             known = arrived[slot] if slot in arrived else self._values.get(value)
@@ -167,7 +236,7 @@ class GraphRun:
         return seen
 
     def _propagate(self, now: Iteration, index: int, outputs: Sequence[MaybeDead], dead: bool) -> None:
-        """Forwards a node's results to the iteration in which its consumers are."""
+        """Forwards a node's results to the iteration of its consumers."""
         op = self._nodes[index].op
         if isinstance(op, tf_executor.EnterOp):
             child = self._child(now, op)
@@ -221,13 +290,13 @@ class GraphRun:
             self._arrive(now, index, value is None)
             return
         if index in now.merged:
-            return  # Its results were decided before.
+            return  # Its results have been forwarded.
         if value is not None:
             now.merged.add(index)
             now.inputs[index] = {slot: value}
         else:
             now.dead[index] += 1
-            # What enters a loop dead ends it: the value of a next iteration will never come.
+            # A dead value that enters a loop ends it: there is no value for a next iteration.
             ends_loop = entering and not now.pending.get(index, node.controls)
             if now.dead[index] < len(node.inputs) and not ends_loop:
                 return
@@ -236,7 +305,7 @@ class GraphRun:
             self._make_ready(now, index, dead=value is None)
 
     def _deliver_control(self, now: Iteration, index: int, dead: bool) -> None:
-        """Notifies a node that one before it has run or will not run."""
+        """Notifies a node that a predecessor has run or will not run."""
         node = self._nodes[index]
         if not isinstance(node.op, tf_executor.MergeOp):
             self._arrive(now, index, dead)
@@ -259,7 +328,7 @@ class GraphRun:
         heapq.heappush(self._ready, (index, self._turn, now, dead and not fires))
 
     def _child(self, now: Iteration, op: Operation) -> Frame:
-        """Returns the frame that an Enter leads to; the first one opens it."""
+        """Returns the frame of an Enter; the first Enter opens it."""
         name = _frame_name(op)
         child = now.children.get(name)
         if child is None:
@@ -271,7 +340,7 @@ class GraphRun:
         return child
 
     def _settle(self, now: Iteration) -> None:
-        """Ends an iteration in which nothing more happens, begins the next one or ends the frame; so on outwards."""
+        """Ends a finished iteration, and begins the next one or ends the frame; then checks the outer ones."""
         while now.is_done:
             frame = now.frame
             del frame.iterations[now.number]
@@ -290,9 +359,9 @@ class GraphRun:
             now = frame.parent
 
     def _overtake(self, root: Iteration) -> bool:
-        """Begins an iteration although the one before it has not finished; returns whether there is one to begin.
+        """Begins an iteration before the previous one has finished; returns whether there was one to begin.
 
-        Called when nothing is ready. What the older iteration waits for may never come; if it does, it goes on.
+        Called when no node is ready. The older iteration may wait indefinitely; if its values come, it continues.
         """
         for frame in frames_in(root):
             if frame.may_begin:
@@ -329,7 +398,7 @@ class GraphRun:
 
 
 def _compute(op: Operation, inputs: Sequence[Array], arrived: Mapping[int, MaybeDead]) -> tuple[MaybeDead, ...]:
-    """Returns what a live executor op other than an island yields."""
+    """Returns the results of a live executor op that isn't an island."""
     if isinstance(op, tf_executor.MergeOp):
         ((slot, value),) = arrived.items()
         return value, np.array(slot, np.int32)
@@ -368,7 +437,7 @@ def _tie_transfers(nodes: Sequence[_Node]) -> None:
 
 
 def _outside(now: Iteration, op: Operation) -> Iteration:
-    """Returns the iteration that a frame was entered from."""
+    """Returns the iteration that contains a frame."""
     if now.frame.parent is None:
         raise bad(op, "the op stands in no loop: its value doesn't come from an Enter", "outside-frame")
     return now.frame.parent

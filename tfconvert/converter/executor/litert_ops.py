@@ -1,8 +1,8 @@
-"""LiteRT's operators: those that passes insert among TensorFlow's ops, and those that converted models consist of.
+"""LiteRT's operators: those that passes insert among TensorFlow's ops, and those of converted models.
 
-What they compute is what LiteRT does with floats. Where LiteRT is installed, modules of nothing but operators run
-there, many times faster; where it isn't, they run here. Most have a row in `litert_table.py`. Operators with integers
-that represent real numbers are not computed, but for the conversion from and to floats.
+They compute floats like LiteRT. If LiteRT is installed, modules of only operators run there, many times faster. Most
+operators have a row in `litert_table.py`. Quantized operators are not supported, except for conversions from and to
+floats.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.converter.executor import litert_table, variables
+from tfconvert.converter.executor import litert_table, resources
+from tfconvert.converter.executor.resources import Simple
 from tfconvert.converter.executor.tasks import Machine, bad
-from tfconvert.converter.executor.variables import Simple
 from tfconvert.ops import recurrent, registry
 from tfconvert.ops.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
 from tfconvert.ops.special_functions import erfc
@@ -27,14 +27,14 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite import operators
 
 OUTSIDE = "outside-of-domain"
-"""Code of the error of an operator that accepts less than the function that it replaces."""
+"""Code of the error of an operator that doesn't support operands of the function that it replaces."""
 
 _ROOT = np.float32(np.sqrt(0.5))
 _SLOPE = np.float32(np.sqrt(2 / np.pi))
 
 
 def _call_of(op: Operation, inputs: Results) -> Call:
-    """Returns the call of an operator's kernel: all of its options by name, and the dtype of its first result."""
+    """Returns the call of an operator's kernel, with all of its options and the dtype of its first result."""
     name = op.name.removeprefix(tfl.PREFIX)
     options = {option: tfl.attribute(op, option) for option in tfl.option_fields(name)}
     return Call(name, inputs, {**options, "result": _dtype(op.results[0].type)})
@@ -45,7 +45,7 @@ def _dtype(tensor: Attribute) -> np.dtype[np.generic]:
 
 
 def _operands(call: Call) -> recurrent.OperandsByName:
-    """Returns the operands that are present by their names in the table of operators."""
+    """Returns the present operands by name."""
     operator = operators.lookup(call.op)
     assert operator is not None
     pairs = zip(operator.operands, call.inputs, strict=False)
@@ -67,10 +67,10 @@ def _embedding_lookup(call: Call) -> Results:
 
 
 def _suppression(call: Call) -> Results:
-    """Runs `tfl.non_max_suppression_v4` on boxes that are some, and candidates that have an order."""
+    """Runs `tfl.non_max_suppression_v4`; refuses degenerate boxes and equal scores."""
     boxes, scores, limit = call.inputs[0], call.inputs[1], scalar(call.inputs[2])
-    overlap, least = (value.reshape(-1)[0] for value in call.inputs[3:])
-    order = [box for box in np.argsort(-scores, kind="stable").tolist() if scores[box] > least]
+    overlap, minimum = (value.reshape(-1)[0] for value in call.inputs[3:])
+    order = [box for box in np.argsort(-scores, kind="stable").tolist() if scores[box] > minimum]
     if np.any(boxes[:, :2] >= boxes[:, 2:]) or np.any(boxes.max(axis=1) <= 0):
         raise error(OUTSIDE, "a box has no area, swapped corners or no positive coordinate", op=call.op)
     if len(set(scores[order].tolist())) < len(order):
@@ -107,7 +107,7 @@ def _steps(call: Call) -> Sequence[Array]:
 
 
 def _joined(call: Call, outputs: Sequence[Array], state: Array) -> Results:
-    """Returns the steps' outputs as one value; a state determines the shape of each where there are none."""
+    """Stacks the outputs of the steps; without steps, a state determines the shape."""
     axis = 0 if call.flag("time_major") else 1
     return (np.stack(outputs, axis) if outputs else np.expand_dims(state, axis).take([], axis),)
 
@@ -128,7 +128,7 @@ def _run(kernel: Kernel, machine: Machine, op: Operation, inputs: Results) -> Re
 
 
 def evaluate(op: Operation, inputs: Results) -> Results:
-    """Computes an operator of floats, integers or booleans that has no state.
+    """Computes a stateless operator of floats, integers or booleans.
 
     Raises:
         ConversionError: It has no kernel (`no-reference-kernel`), or its operands don't fit it (`bad-operand`).
@@ -140,7 +140,7 @@ def evaluate(op: Operation, inputs: Results) -> Results:
 
 
 def _step(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Runs `tfl.lstm`: a step, after which the state stays for the next run unless the model sets it before each."""
+    """Runs a step, `tfl.lstm`. Its state persists unless the model sets it before each step."""
     operands = list(inputs)
     for index, value in zip(tfl.state_operands(op), machine.states.get(op, ()), strict=False):
         if tfl.keeps_state(op, op.operands[index]):
@@ -150,7 +150,7 @@ def _step(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def _dequantize(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Returns the real numbers that integers represent; of 16-bit floats, the same as 32-bit ones."""
+    """Returns the real numbers of quantized integers, or 16-bit floats as 32-bit floats."""
     (x,) = inputs
     element = types.element_of(op.operands[0].type)
     wide = x.astype(np.float32)
@@ -161,7 +161,7 @@ def _dequantize(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def _quantize(machine: Machine, op: Operation, inputs: Results) -> Results:
-    """Returns integers that represent real numbers, or other integers."""
+    """Quantizes floats, or requantizes integers."""
     (x,) = inputs
     source, element = (types.element_of(value.type) for value in (op.operands[0], op.results[0]))
     if isinstance(source, UniformType):
@@ -176,7 +176,7 @@ def _quantize(machine: Machine, op: Operation, inputs: Results) -> Results:
 
 
 def _scales(element: UniformType, rank: int) -> tuple[Array, Array]:
-    """Returns scales and zero points, to be broadcast to a tensor of a rank."""
+    """Returns scales and zero points that can be broadcast to a tensor of a rank."""
     uniform = element.data
     shape = [1] * rank
     if uniform.axis is not None:
@@ -186,7 +186,7 @@ def _scales(element: UniformType, rank: int) -> tuple[Array, Array]:
 
 
 def _handle(machine: Machine, op: Operation, inputs: Results) -> Results:
-    return (variables.handle_of(machine, str(tfl.attribute(op, "shared_name"))),)
+    return (resources.handle_of(machine, str(tfl.attribute(op, "shared_name"))),)
 
 
 def stands_for_floats(op: Operation) -> bool:
@@ -209,7 +209,7 @@ _KERNELS: Mapping[str, Kernel] = {
 }
 
 OPS: Mapping[str, Simple] = {
-    "tfl.assign_variable": variables.OPS["tf.AssignVariableOp"],
+    "tfl.assign_variable": resources.OPS["tf.AssignVariableOp"],
     "tfl.dequantize": _dequantize,
     "tfl.lstm": _step,
     "tfl.no_value": _no_value,
@@ -217,7 +217,7 @@ OPS: Mapping[str, Simple] = {
     "tfl.pseudo_const": _constant,
     "tfl.pseudo_qconst": _constant,
     "tfl.quantize": _quantize,
-    "tfl.read_variable": variables.OPS["tf.ReadVariableOp"],
+    "tfl.read_variable": resources.OPS["tf.ReadVariableOp"],
     "tfl.var_handle": _handle,
     **{tfl.PREFIX + name: partial(_run, kernel) for name, kernel in _KERNELS.items()},
 }

@@ -1,25 +1,180 @@
-"""LiteRT's operators that compute what a TensorFlow op does: an entry each, with how its operands differ."""
+"""LiteRT's operators that numpy kernels of TensorFlow's ops compute, and those with kernels of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
-from tfconvert.converter.executor import litert_functions, litert_layout
+import numpy as np
+
 from tfconvert.ops import recurrent, registry
-from tfconvert.ops.call import Call, Kernel, Results
+from tfconvert.ops.call import Array, Call, Function, Kernel, Results, typed
+from tfconvert.ops.recurrent import ACTIVATIONS
+
+Attributes = dict[str, object]
+
+
+def convolution(call: Call) -> Call:
+    """Transposes a filter [outputs, height, width, inputs] to [height, width, inputs, outputs]."""
+    x, weights = call.inputs
+    return call._replace(inputs=(x, weights.transpose(1, 2, 3, 0)), attributes=_strided(call))
+
+
+def depthwise(call: Call) -> Call:
+    """Reshapes a filter [1, height, width, outputs] to [height, width, inputs, outputs per input]."""
+    x, weights = call.inputs
+    _, height, width, _ = weights.shape
+    return call._replace(inputs=(x, weights.reshape(height, width, x.shape[-1], -1)), attributes=_strided(call))
+
+
+def transposed_convolution(call: Call) -> Call:
+    """Transposes a filter [outputs, height, width, inputs] to [height, width, outputs, inputs]."""
+    shape, weights, x = call.inputs
+    return call._replace(inputs=(shape, weights.transpose(1, 2, 0, 3), x), attributes=_strided(call))
+
+
+def convolution_3d(call: Call) -> Call:
+    """Converts strides and dilations."""
+    strides = (call.integer(f"stride_{letter}", 1) for letter in "dhw")
+    dilations = (call.integer(f"dilation_{letter}_factor", 1) for letter in "dhw")
+    return _with(call, strides=(1, *strides, 1), dilations=(1, *dilations, 1))
+
+
+def pool(call: Call) -> Call:
+    """Converts sizes of windows and strides to lists."""
+    size = (1, call.integer("filter_height"), call.integer("filter_width"), 1)
+    return call._replace(attributes={**_strided(call), "ksize": size})
+
+
+def fully_connected(call: Call) -> Call:
+    """Flattens all dimensions but the last, unless the operator keeps them."""
+    x, weights = call.inputs
+    rows = x if call.flag("keep_num_dims") else x.reshape(-1, weights.shape[-1])
+    return call._replace(inputs=(rows, weights), attributes={"adj_y": True})
+
+
+def softmax(call: Call) -> Call:
+    """Multiplies the logits by `beta`."""
+    (x,) = call.inputs
+    return call._replace(inputs=(x * typed(call.number("beta", 1.0), x.dtype),))
+
+
+def reshape(call: Call) -> Call:
+    """The shape may be an option."""
+    if len(call.inputs) == 2:
+        return call
+    return call._replace(inputs=(*call.inputs, _integers(call.integers("new_shape"))))
+
+
+def axis_last(call: Call) -> Call:
+    """Appends the axis as an operand."""
+    return call._replace(inputs=(*call.inputs, _integers(call.integer("axis"))))
+
+
+def strided_slice(call: Call) -> Call:
+    """Ends may be relative to the begins."""
+    x, begin, end, strides = call.inputs
+    return call._replace(inputs=(x, begin, begin + end, strides)) if call.flag("offset") else call
+
+
+def split(call: Call) -> Call:
+    """The number of parts has another name."""
+    return _with(call, num_split=call.integer("num_splits"))
+
+
+def cast(call: Call) -> Call:
+    """The dtype is that of the result."""
+    return _with(call, DstT=call.attributes["result"])
+
+
+def indices(call: Call) -> Call:
+    """The dtype of indices and of shapes is that of the result."""
+    dtype = call.attributes["result"]
+    return _with(call, output_type=dtype, out_type=dtype)
+
+
+def unique(call: Call) -> Call:
+    """The dtype of the indices is an option."""
+    return _with(call, out_idx=np.int64 if call.text("idx_out_type") == "INT64" else np.int32)
+
+
+def bitcast(call: Call) -> Call:
+    """The dtype is that of the result."""
+    return _with(call, type=call.attributes["result"])
+
+
+def local_response(call: Call) -> Call:
+    """The radius has another name."""
+    return _with(call, depth_radius=call.integer("radius"))
+
+
+def _with(call: Call, **attributes: object) -> Call:
+    return call._replace(attributes={**call.attributes, **attributes})
+
+
+def _strided(call: Call) -> Attributes:
+    """Returns the attributes of an operator over images, with strides and dilations as lists."""
+    height, width = call.integer("stride_h", 1), call.integer("stride_w", 1)
+    down, across = call.integer("dilation_h_factor", 1), call.integer("dilation_w_factor", 1)
+    return {**call.attributes, "strides": (1, height, width, 1), "dilations": (1, down, across, 1)}
+
+
+def _integers(values: int | tuple[int, ...]) -> Array:
+    return np.array(values, np.int32)
+
+
+# The minimum norm that LiteRT divides by.
+_MIN_NORM = np.float32(1e-6)
+
+
+def _l2_normalization(call: Call) -> Results:
+    (x,) = call.inputs
+    norm = np.sqrt(np.sum(np.square(x), -1, keepdims=True))
+    return (x / np.maximum(norm, _MIN_NORM),)
+
+
+def _l2_pool(call: Call) -> Results:
+    """Runs `tfl.l2_pool_2d`: the root of the mean of squares."""
+    squares = call._replace(op="AvgPool", inputs=(np.square(call.inputs[0]),))
+    return (np.sqrt(registry.evaluate(pool(squares))[0]),)
+
+
+def _prelu(call: Call) -> Results:
+    x, alpha = call.inputs
+    return (np.where(x >= 0, x, x * alpha),)
+
+
+def _unary(function: Function) -> Kernel:
+    def kernel(call: Call) -> Results:
+        (x,) = call.inputs
+        return (typed(function(x), x.dtype),)
+
+    return kernel
+
+
+_OWN_KERNELS: Mapping[str, Kernel] = {
+    "hard_swish": _unary(lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    "l2_normalization": _l2_normalization,
+    "l2_pool_2d": _l2_pool,
+    "prelu": _prelu,
+    "relu_0_to_1": _unary(lambda x: np.clip(x, 0, 1)),
+    "relu_n1_to_1": _unary(ACTIVATIONS["RELU_N1_TO_1"]),
+}
+"""Operator -> kernel."""
+
 
 _ACTIVATION = "fused_activation_function"
 
 
-class Row(NamedTuple):
-    """How an operator is computed.
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """The computation of an operator by TensorFlow's op.
 
     Attributes:
-        op: TensorFlow's op of the same meaning.
-        layout: Returns the operator's call with the operands and attributes of that op, other names aside.
-        bias: The index of the operand that is added to the result, if it is there.
+        op: TensorFlow's op.
+        layout: Converts the operands and attributes of the operator's call to those of the op.
+        bias: The index of an optional operand that is added to the result.
     """
 
     op: str
@@ -27,7 +182,7 @@ class Row(NamedTuple):
     bias: int | None = None
 
 
-# Operator -> op, where operands, and options that matter, are the same by order and by name.
+# Operator -> op with the same order of operands and names of relevant options.
 _SAME: Mapping[str, str] = {
     "abs": "Abs",
     "add": "AddV2",
@@ -130,34 +285,34 @@ _SAME: Mapping[str, str] = {
     "zeros_like": "ZerosLike",
 }
 
-ROWS: Mapping[str, Row] = {
-    **{name: Row(op) for name, op in _SAME.items()},
-    "arg_max": Row("ArgMax", litert_layout.indices),
-    "arg_min": Row("ArgMin", litert_layout.indices),
-    "average_pool_2d": Row("AvgPool", litert_layout.pool),
-    "bitcast": Row("Bitcast", litert_layout.bitcast),
-    "cast": Row("Cast", litert_layout.cast),
-    "concatenation": Row("ConcatV2", litert_layout.axis_last),
-    "conv_2d": Row("Conv2D", litert_layout.convolution, bias=2),
-    "conv_3d": Row("Conv3D", litert_layout.convolution_3d, bias=2),
-    "conv_3d_transpose": Row("Conv3DBackpropInputV2", litert_layout.convolution_3d, bias=3),
-    "depthwise_conv_2d": Row("DepthwiseConv2dNative", litert_layout.depthwise, bias=2),
-    "fully_connected": Row("BatchMatMulV2", litert_layout.fully_connected, bias=2),
-    "gather": Row("GatherV2", litert_layout.axis_last),
-    "local_response_normalization": Row("LRN", litert_layout.local_response),
-    "max_pool_2d": Row("MaxPool", litert_layout.pool),
-    "reshape": Row("Reshape", litert_layout.reshape),
-    "shape": Row("Shape", litert_layout.indices),
-    "softmax": Row("Softmax", litert_layout.softmax),
-    "split": Row("Split", litert_layout.split),
-    "strided_slice": Row("StridedSlice", litert_layout.strided_slice),
-    "transpose_conv": Row("Conv2DBackpropInput", litert_layout.transposed_convolution, bias=3),
-    "unique": Row("Unique", litert_layout.unique),
+ROWS: Mapping[str, KernelRow] = {
+    **{name: KernelRow(op) for name, op in _SAME.items()},
+    "arg_max": KernelRow("ArgMax", indices),
+    "arg_min": KernelRow("ArgMin", indices),
+    "average_pool_2d": KernelRow("AvgPool", pool),
+    "bitcast": KernelRow("Bitcast", bitcast),
+    "cast": KernelRow("Cast", cast),
+    "concatenation": KernelRow("ConcatV2", axis_last),
+    "conv_2d": KernelRow("Conv2D", convolution, bias=2),
+    "conv_3d": KernelRow("Conv3D", convolution_3d, bias=2),
+    "conv_3d_transpose": KernelRow("Conv3DBackpropInputV2", convolution_3d, bias=3),
+    "depthwise_conv_2d": KernelRow("DepthwiseConv2dNative", depthwise, bias=2),
+    "fully_connected": KernelRow("BatchMatMulV2", fully_connected, bias=2),
+    "gather": KernelRow("GatherV2", axis_last),
+    "local_response_normalization": KernelRow("LRN", local_response),
+    "max_pool_2d": KernelRow("MaxPool", pool),
+    "reshape": KernelRow("Reshape", reshape),
+    "shape": KernelRow("Shape", indices),
+    "softmax": KernelRow("Softmax", softmax),
+    "split": KernelRow("Split", split),
+    "strided_slice": KernelRow("StridedSlice", strided_slice),
+    "transpose_conv": KernelRow("Conv2DBackpropInput", transposed_convolution, bias=3),
+    "unique": KernelRow("Unique", unique),
 }
 """Operator -> its entry."""
 
 
-def _evaluate(row: Row, call: Call) -> Results:
+def _evaluate(row: KernelRow, call: Call) -> Results:
     """Computes an operator: the op, the bias, the activation."""
     operands = call.inputs[: row.bias]
     first, *others = registry.evaluate(row.layout(call._replace(inputs=operands))._replace(op=row.op))
@@ -169,8 +324,5 @@ def _evaluate(row: Row, call: Call) -> Results:
     return first, *others
 
 
-KERNELS: Mapping[str, Kernel] = {
-    **{name: partial(_evaluate, row) for name, row in ROWS.items()},
-    **litert_functions.KERNELS,
-}
-"""Operator -> kernel, which takes the operator's own operands and options."""
+KERNELS: Mapping[str, Kernel] = {**{name: partial(_evaluate, row) for name, row in ROWS.items()}, **_OWN_KERNELS}
+"""Operator -> kernel for the operator's operands and options."""

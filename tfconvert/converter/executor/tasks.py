@@ -15,41 +15,41 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import Deadline
 
 MAX_DEPTH = 2000
-"""Limit of the nesting of bodies, by calls or by regions: endless recursion is detected by it."""
+"""Maximum nesting of bodies, by calls or by regions, to detect endless recursion."""
 
 Task = tasks.Task[Results]
 """Runs a body; returns its results."""
 
 Values = dict[Value, Array]
-"""The values that a body sees."""
+"""The values visible to a body."""
 
 MaybeDead = Array | None
 """A value of an executor graph; `None` is dead."""
 
 Observer = Callable[[Operation, Sequence[MaybeDead] | None], None]
-"""Called with every executor op that ran and the values of its results, controls aside; `None` if it was dead."""
+"""Called with every executed executor op and the values of its results without controls; `None` for dead ops."""
 
 
 class Machine(Protocol):
     """The services that bodies use while they run."""
 
     variables: dict[str, Any]
-    """Variables by their name; filled when their handle is first taken."""
+    """Variables by name, created with their first handle."""
 
     tables: dict[str, Any]
-    """Tables by their name; created when their handle is first taken."""
+    """Tables by name, created with their first handle."""
 
     states: dict[Operation, Results]
-    """The states of operators that compute one step of a sequence, kept from their last run."""
+    """The states of operators that compute one step of a sequence."""
 
     initialized: set[str]
-    """Functions that run only once, and have."""
+    """Functions that run only once and have run."""
 
     observer: Observer | None
     max_iterations: int | None
 
     deadline: Deadline
-    """The time and the iterations that the run may take."""
+    """The remaining time and iterations of the run."""
 
     def call(self, name: str, inputs: Results) -> Task:
         """Returns the task that runs a function."""
@@ -58,17 +58,17 @@ class Machine(Protocol):
         """Returns the task that runs a block's ops; its results are the terminator's operands."""
 
     def execute(self, op: Operation, inputs: Results) -> Results:
-        """Returns what an op without bodies computes."""
+        """Returns the results of an op without bodies."""
 
     def begin(self, name: str) -> Task:
-        """Returns the task that runs a function for the values that variables and tables begin with."""
+        """Returns the task that runs an initializer of variables and tables."""
 
     def initial_value(self, symbol: str) -> Array | None:
-        """Returns the value that a variable begins with, `None` if it has to be assigned first."""
+        """Returns the value of a variable before initialization, or `None`."""
 
 
 def run_task(task: Task, deadline: Deadline) -> Results:
-    """Runs a task, and those that it waits for, to its end.
+    """Runs a task, and the tasks that it waits for, to its end.
 
     Raises:
         ConversionError: Bodies are nested deeper than `MAX_DEPTH` (`call-depth`), the time is over (`run-timeout`), or

@@ -10,22 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tfconvert.converter.functionalize import outline
 from tfconvert.converter.functionalize.conditions import (
     ALWAYS,
     SWITCHES,
     Condition,
+    ConditionalGroup,
+    ConditionalGroups,
     Conditions,
     Join,
     Predicate,
     find_conditions,
+    find_groups,
     implies,
     index_constant,
     without,
 )
-from tfconvert.converter.functionalize.groups import Group, Groups, find_groups
-from tfconvert.converter.functionalize.outline import Body, Outliner
 from tfconvert.converter.functionalize.slices import (
+    OutlinedBody,
+    Outliner,
     Slice,
     control_result,
     controls_of,
@@ -38,6 +40,7 @@ from tfconvert.converter.functionalize.slices import (
     problem,
     slice_back,
     users_of,
+    wrap,
 )
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import attributes as attrs
@@ -60,24 +63,24 @@ from tfconvert.schema.ir.values import Value
 
 
 @dataclass(slots=True)
-class Graph:
-    """A graph on its way to being free of Switches and Merges.
+class ConditionalGraph:
+    """A graph whose Switches and Merges are being replaced.
 
     Attributes:
-        block: Its block; its order is not kept up.
+        block: Its block; the order of ops becomes invalid.
         outliner: Creates the functions.
         position: Each op's former position, or a new op's preferred one.
         conditions: When each op runs.
         groups: The conditionals.
-        speculated: How often an op runs in the result whatever the predicate, because something uses it although it may
-            be dead.
+        speculated: Number of ops that run for every predicate in the result, because they are used although they may be
+            dead.
     """
 
     block: Block
     outliner: Outliner
     position: dict[Operation, int] = field(init=False)
     conditions: Conditions = field(init=False)
-    groups: Groups = field(init=False)
+    groups: ConditionalGroups = field(init=False)
     speculated: int = field(init=False, default=0)
     _indices: dict[MergeOp, Value] = field(init=False, default_factory=dict)
     _inner: set[MergeOp] = field(init=False, default_factory=set)
@@ -92,7 +95,7 @@ class Graph:
         self.groups = find_groups(self.block, self.conditions)
         for predicate in self.conditions.predicates.values():
             self._predicates.setdefault(predicate.value, []).append(predicate)
-        for join in reversed(self.conditions.joins):  # inner Merges come before the one that was taken apart
+        for join in reversed(self.conditions.joins):  # inner Merges come before the one that was split
             if self._uses_index(join):
                 self._inner.update(index for index in join.indices if isinstance(index, MergeOp))
         effects = self._conditional_effects()
@@ -106,11 +109,11 @@ class Graph:
         self._finish()
 
     def _uses_index(self, join: Join) -> bool:
-        """Returns whether something uses the index of the input that a Merge took."""
+        """Returns whether the index of a Merge's live input is used."""
         return join.merge in self._inner or join.merge.value_index.first_use is not None
 
     def _conditional_effects(self) -> dict[int, list[Operation]]:
-        """Returns the ops that must run under their condition, by the number of their predicates."""
+        """Returns the ops that must run under their condition, sorted by the number of their predicates."""
         effects: dict[int, list[Operation]] = {}
         for op in self.block.ops:
             condition = self.conditions.of[op]
@@ -119,18 +122,18 @@ class Graph:
         return effects
 
     def _must_run(self, op: Operation) -> bool:
-        """Returns whether an op has an effect, or something waits for it that runs without it, too."""
+        """Returns whether an op has an effect, or an op waits for it that may also run without it."""
         if not isinstance(op, IslandOp):
             return False
         return has_effects(op) or any(self._is_weak(op, user) for user in users_of(op.control, self.block))
 
     def _is_weak(self, op: Operation, user: Operation) -> bool:
-        """Returns whether a user of an op's control runs whether or not the control is alive."""
+        """Returns whether a user of an op's control also runs when the control is dead."""
         of = self.conditions.of
         return not implies(of.get(user) or ALWAYS, of.get(op) or ALWAYS)
 
     def _assign_effects(self, depth: int, effects: Sequence[Operation]) -> None:
-        """Adds effects to the conditional that they belong to, although none of its Merges needs them."""
+        """Adds effects that no Merge needs to their conditionals."""
         taken: set[Operation] = set()
         for group in self.groups.by_depth.get(depth, []) if effects else []:
             for branch in range(group.predicate.outputs):
@@ -145,15 +148,15 @@ class Graph:
             group.loose.setdefault(condition[predicate], []).append(op)
 
     def _innermost(self, op: Operation, condition: Condition) -> Predicate:
-        """Returns the predicate whose conditional an effect goes into, before that goes into those of the others."""
+        """Returns the innermost predicate of an effect: the one whose conditional the effect is added to first."""
         for predicate in reversed(list(condition)):
             if self.groups.has(predicate, without(condition, predicate), op):
                 return predicate
-        # A predicate that is computed in a branch of another one's decides inside of it.
+        # A predicate that is computed in another one's branch is inside of it.
         return max(reversed(list(condition)), key=lambda each: len(self.conditions.of_value(each.value) or ALWAYS))
 
-    def _slice(self, group: Group, branch: int) -> Slice:
-        """Returns what runs in one branch of a conditional."""
+    def _slice(self, group: ConditionalGroup, branch: int) -> Slice:
+        """Returns the ops that run in one branch of a conditional."""
         predicate, of = group.predicate, self.conditions.of
 
         def inside(op: Operation) -> bool:
@@ -173,13 +176,13 @@ class Graph:
         return slice_back([*roots, *_controls(group, branch)], inside, through)
 
     def _switch(self, value: Value, predicate: Predicate) -> SwitchOp | SwitchNOp | None:
-        """Returns the Switch by a predicate that a value is an output of, `None` if it is none."""
+        """Returns the Switch by a predicate that has this value as an output, or `None`."""
         owner = value.owner
         if not isinstance(owner, SwitchOp | SwitchNOp) or value.type == CONTROL:
             return None
         return owner if self.conditions.by.get(owner) is predicate else None
 
-    def _build(self, group: Group) -> IslandOp:
+    def _build(self, group: ConditionalGroup) -> IslandOp:
         """Replaces a group's Merges by an island with a conditional."""
         outputs = group.predicate.outputs
         slices = [self._slice(group, branch) for branch in range(outputs)]
@@ -205,7 +208,7 @@ class Graph:
         conditional = tf.build("If" if outputs == 2 else "Case", operands, results, properties, origin.location)
         controls = [value for each in slices for value in each.controls]
         controls += [value for join in group.joins for value in controls_of(join.merge) if value.owner not in own]
-        island = outline.wrap(conditional, controls)
+        island = wrap(conditional, controls)
         self.block.add_op(island)
         self.position[island] = max([self.position[join.merge] for join in group.joins] or [self.position[origin]])
         self.conditions.of[island] = group.condition
@@ -216,7 +219,7 @@ class Graph:
 
     def _branch(
         self,
-        group: Group,
+        group: ConditionalGroup,
         branch: int,
         found: Slice,
         arguments: dict[Value, Attribute],
@@ -246,7 +249,7 @@ class Graph:
                 results.append(ops[-1].results[0])
         suffix = ("else", "then")[branch] if group.predicate.outputs == 2 else f"branch{branch}"
         name = node_of(origin.location).rpartition("/")[0] or node_of(origin.location) or "cond"
-        body = Body(
+        body = OutlinedBody(
             f"{name}_{suffix}",
             arguments,
             ops,
@@ -261,7 +264,7 @@ class Graph:
         switch = self._switch(value, predicate)
         return value if switch is None else switch.data
 
-    def _exclusive(self, group: Group, found: Slice) -> set[Operation]:
+    def _exclusive(self, group: ConditionalGroup, found: Slice) -> set[Operation]:
         """Returns the ops of a slice that nothing outside of the branch needs."""
         merges: set[Operation] = {join.merge for join in group.joins}
         exclusive: set[Operation] = set()
@@ -274,8 +277,10 @@ class Graph:
                 exclusive.add(op)
         return exclusive
 
-    def _replace(self, group: Group, indexed: Sequence[Join], island: IslandOp, slices: Iterable[Slice]) -> None:
-        """Replaces the Merges by the conditional, and makes what waits for a branch wait for it."""
+    def _replace(
+        self, group: ConditionalGroup, indexed: Sequence[Join], island: IslandOp, slices: Iterable[Slice]
+    ) -> None:
+        """Replaces the Merges, and controls of the branches, by the conditional's results."""
         values = zip([join.merge.output for join in group.joins], island.results, strict=False)
         indices = zip([join.merge.value_index for join in indexed], island.results[len(group.joins) :], strict=False)
         self._indices.update(
@@ -298,7 +303,7 @@ class Graph:
     def _finish(self) -> None:
         """Erases dead ops; the remaining Switches only forward values."""
         for trigger in [op for op in self.block.ops if isinstance(op, ControlTriggerOp)]:
-            waiting = outline.wrap(tf.build("NoOp", [], [], location=trigger.location), trigger.operands)
+            waiting = wrap(tf.build("NoOp", [], [], location=trigger.location), trigger.operands)
             self.block.insert_op_before(waiting, trigger)
             self.position[waiting] = self.position[trigger]
             trigger.control.replace_all_uses_with(waiting.control)
@@ -315,13 +320,13 @@ class Graph:
                 erase(op)
 
 
-def _controls(group: Group, branch: int) -> list[Value]:
-    """Returns the control results of the effects of a branch that no Merge needs."""
+def _controls(group: ConditionalGroup, branch: int) -> list[Value]:
+    """Returns the control results of a branch's effects that no Merge needs."""
     return [value for op in group.loose.get(branch, ()) if (value := control_result(op)) is not None]
 
 
 def _erase_unused(candidates: Iterable[Operation | Block]) -> None:
-    """Erases Switches without uses, and what only they have needed."""
+    """Erases unused Switches, and ops that only they needed."""
     pending = list(dict.fromkeys(candidates))
     while pending:
         op = pending.pop()
@@ -338,13 +343,13 @@ def _drop_switch_controls(block: Block) -> None:
         if isinstance(op, SWITCHES) and op.results[-1].first_use is not None:
             sources = [value.owner for value in op.data_operands if isinstance(value.owner, Operation)]
             controls = [control for source in sources if (control := control_result(source)) is not None]
-            waiting = outline.wrap(tf.build("NoOp", [], [], location=op.location), [*controls, *controls_of(op)])
+            waiting = wrap(tf.build("NoOp", [], [], location=op.location), [*controls, *controls_of(op)])
             block.insert_op_before(waiting, op)
             op.results[-1].replace_all_uses_with(waiting.control)
 
 
 def _erase_dead_ops(block: Block, conditions: Conditions) -> None:
-    """Erases what never runs, and what is dead then: Switches, for example, whose predicate is known."""
+    """Erases ops that never run, such as those of a known predicate, and then dead ops."""
     dead = {op for op in block.ops if conditions.of[op] is None}
     replaced = {op for op in block.ops if isinstance(op, MergeOp)} - {join.merge for join in conditions.joins}
     for op in block.ops:

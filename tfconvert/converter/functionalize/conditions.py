@@ -1,24 +1,19 @@
-"""Under which conditions each op of a graph runs, and which `Merge`s end which conditions.
-
-A condition is a conjunction: predicate -> the output of its `Switch`es that must be alive. An op runs where all its
-inputs are alive, so its condition is theirs together; one that contradicts itself never runs. A `Switch` whose
-predicate is known where it stands decides nothing. A `Merge` ends a condition: its inputs' conditions differ in one
-predicate, whose branches they cover. One with more inputs is a tree of such decisions.
-"""
+"""Conditions under which the ops of a graph run, and the groups of ops that become one conditional."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfconvert.converter.functionalize.predicates import root_of
 from tfconvert.converter.functionalize.slices import control_result, controls_of, inputs_of, problem
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tf_executor import (
     CONTROL,
     ControlTriggerOp,
+    EnterOp,
     FetchOp,
     IslandOp,
     MergeOp,
@@ -30,13 +25,30 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
+def root_of(value: Value) -> Value:
+    """Returns a value's source, looking through `Identity`, `Switch` and `Enter`."""
+    while True:
+        owner = value.owner
+        if not isinstance(owner, Operation) or value is owner.results[-1]:
+            return value
+        if isinstance(owner, IslandOp):
+            wrapped = owner.wrapped
+            if wrapped is None or wrapped.name != "tf.Identity":
+                return value
+            value = wrapped.operands[0]
+        elif isinstance(owner, SwitchOp | EnterOp):
+            value = owner.data
+        else:
+            return value
+
+
 @dataclass(eq=False, slots=True)
 class Predicate:
     """The predicate of `Switch`es.
 
     Attributes:
-        value: The value; where that becomes another op's, the new one.
-        outputs: How many outputs the Switches have. `_SwitchN`s with other numbers decide otherwise by the same value.
+        value: The value; updated when an op replaces it.
+        outputs: Number of outputs of the Switches. `_SwitchN`s with other numbers map the value differently.
     """
 
     value: Value
@@ -44,17 +56,17 @@ class Predicate:
 
 
 Condition = Mapping[Predicate, int]
-"""Predicate -> branch, of all the predicates that decide whether something runs."""
+"""Predicate -> branch, for all predicates that decide whether an op runs."""
 
 ALWAYS: Condition = {}
 
 SWITCHES = (SwitchOp, SwitchNOp)
-"""The ops that open branches."""
+"""The ops that begin branches."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A `Merge`'s operand in some case: the value, and its index or the inner Merge that yields it."""
+    """A `Merge`'s operand under a condition: the value, and its index or the inner Merge that yields it."""
 
     value: Value
     index: int | MergeOp
@@ -65,11 +77,11 @@ class Join:
     """A `Merge` whose inputs are the branches of one predicate.
 
     Attributes:
-        merge: The op; its operands are what it takes, by branch.
+        merge: The op; its operands are in the order of branches.
         predicate: The predicate.
         condition: The condition under which its value is alive.
-        indices: By branch, the operand's index among the inputs that the Merge had at first, or the inner Merge
-            that yields it.
+        indices: By branch, the operand's index among the original inputs of the Merge, or the inner Merge that yields
+            it.
     """
 
     merge: MergeOp
@@ -86,7 +98,7 @@ class Conditions:
         of: Each op's condition, `None` if it never runs.
         joins: The Merges, in the graph's order.
         predicates: All of them, by value and number of outputs.
-        by: The predicate of each Switch that decides something.
+        by: The predicate of each Switch with an unknown predicate.
     """
 
     of: dict[Operation, Condition | None] = field(default_factory=dict)
@@ -112,7 +124,7 @@ class Conditions:
         return condition
 
     def note_switch(self, switch: SwitchOp | SwitchNOp, condition: Condition) -> None:
-        """Notes when the outputs of a Switch are alive; if its predicate is known, its users take its data instead."""
+        """Records the conditions of a Switch's outputs; if its predicate is known, its data replaces them."""
         outputs = switch.results[:-1]
         root = root_of(switch.operands[1])
         predicate = self.predicates.setdefault((root, len(outputs)), Predicate(root, len(outputs)))
@@ -136,7 +148,7 @@ class Conditions:
 
 
 def both(one: Condition | None, other: Condition | None) -> Condition | None:
-    """Returns the conjunction of two conditions, `None` if they contradict each other."""
+    """Returns the conjunction of two conditions, or `None` if they contradict each other."""
     if one is None or other is None:
         return None
     if one is other or not other:
@@ -162,8 +174,8 @@ def without(condition: Condition, predicate: Predicate) -> Condition:
 def find_conditions(block: Block) -> Conditions:
     """Returns the conditions of a graph's ops.
 
-    Merges of more than two alternatives are taken apart into nested ones; those with one live input are replaced by
-    it, as are Switches by their data where the predicate is known.
+    Merges of more than two alternatives are split into nested ones. Merges with one live input are replaced by it, and
+    Switches with a known predicate by their data.
     """
     conditions = Conditions()
     for op in list(block.ops):
@@ -225,7 +237,7 @@ def _decide(conditions: Conditions, merge: MergeOp, alive: Sequence[tuple[_Taken
 def _siblings(
     merge: MergeOp, left: _Alternatives, condition: Condition
 ) -> tuple[Predicate, list[frozenset[tuple[Predicate, int]]]]:
-    """Returns a predicate, the innermost if possible, of which there are all branches, and their conditions."""
+    """Returns a predicate with all of its branches, the innermost if possible, and their conditions."""
     key = frozenset(condition.items())
     for predicate in reversed(list(condition)):
         rest = key - {(predicate, condition[predicate])}
@@ -261,12 +273,12 @@ def _unstructured(merge: MergeOp, why: str) -> Exception:
 
 
 def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
-    """Replaces a Merge that can take only one input."""
+    """Replaces a Merge with only one possible input."""
     value, owner, condition = taken.value, taken.value.owner, conditions.of[merge]
     control = control_result(owner) if isinstance(owner, Operation) else None
     controls = [each for each in controls_of(merge) if conditions.of_value(each) is not None]
     if controls or control is None or isinstance(owner, SWITCHES):
-        # A Switch's control is alive on both sides; only an op behind the output is alive with it.
+        # A Switch's control is alive on both sides; only ops behind an output are alive with it.
         follow = IslandOp.wrap(
             tf.build("Identity", [value], [value.type], location=merge.location), controls, merge.location
         )
@@ -282,13 +294,13 @@ def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
 
 
 def index_constant(index: int, merge: MergeOp, controls: Sequence[Value]) -> IslandOp:
-    """Returns an island with the number of the input that a Merge takes."""
+    """Returns an island with the index of a Merge's input."""
     value = tensor_data.of_array(np.array(index, np.int32))
     return IslandOp.wrap(tf.constant(value, merge.location), controls, merge.location)
 
 
 def _constant(predicate: Predicate) -> int | None:
-    """Returns which branch a predicate always takes, if that is known."""
+    """Returns the branch of a constant predicate."""
     if predicate.outputs == 1:
         return 0
     owner = predicate.value.owner
@@ -300,3 +312,247 @@ def _constant(predicate: Predicate) -> int | None:
         return None
     known = int(tensor_data.to_array(value))
     return known if 0 <= known < predicate.outputs else predicate.outputs - 1
+
+
+_Key = tuple[Predicate, frozenset[tuple[Predicate, int]]]
+# An op, or the representative of several Merges.
+_Node = Hashable
+
+_NOTHING: Mapping[_Key, int] = {}
+
+
+def key_of(predicate: Predicate, condition: Condition) -> _Key:
+    """Returns the key that the Merges of one conditional share."""
+    return predicate, frozenset(condition.items())
+
+
+@dataclass(eq=False, slots=True)
+class ConditionalGroup:
+    """The Merges of one conditional, and its effects that no Merge needs.
+
+    Attributes:
+        predicate: The predicate.
+        condition: The condition under which the conditional itself runs.
+        joins: The Merges.
+        loose: Those effects, by branch.
+    """
+
+    predicate: Predicate
+    condition: Condition
+    joins: list[Join] = field(default_factory=list)
+    loose: dict[int, list[Operation]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ConditionalGroups:
+    """All conditionals of a graph.
+
+    Attributes:
+        by_depth: The groups by the number of predicates around them.
+        levels: For each op, the number of conditionals that precede it, by predicate with several conditionals.
+        _groups: The groups by predicate and condition, and level or cluster.
+    """
+
+    by_depth: dict[int, list[ConditionalGroup]] = field(default_factory=dict)
+    levels: dict[Operation, Mapping[_Key, int]] = field(default_factory=dict)
+    _groups: dict[Hashable, ConditionalGroup] = field(default_factory=dict)
+
+    def group(self, predicate: Predicate, condition: Condition, op: Operation) -> ConditionalGroup:
+        """Returns an op's group for a predicate and condition, by its level; creates it if needed."""
+        common = key_of(predicate, condition)
+        return self._get((common, self.levels.get(op, _NOTHING).get(common, 0)), predicate, condition)
+
+    def has(self, predicate: Predicate, condition: Condition, op: Operation) -> bool:
+        """Returns whether the group that `group` returns exists already."""
+        common = key_of(predicate, condition)
+        return (common, self.levels.get(op, _NOTHING).get(common, 0)) in self._groups
+
+    def _get(self, key: Hashable, predicate: Predicate, condition: Condition) -> ConditionalGroup:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = ConditionalGroup(predicate, condition)
+            self.by_depth.setdefault(len(condition), []).append(group)
+        return group
+
+    def add(self, join: Join, key: Hashable) -> None:
+        """Puts a join into the group of a key."""
+        self._get(key, join.predicate, join.condition).joins.append(join)
+
+
+def find_groups(block: Block, conditions: Conditions) -> ConditionalGroups:
+    """Returns the conditionals of a graph."""
+    joins: dict[Operation, Join] = {join.merge: join for join in conditions.joins}
+    keys = {merge: key_of(join.predicate, join.condition) for merge, join in joins.items()}
+    count = Counter(keys.values())
+    shared = {merge: key for merge, key in keys.items() if count[key] > 1}
+    groups = ConditionalGroups()
+    nodes: dict[Operation, _Node] = {}
+    if shared:
+        ops = list(block.ops)
+        clusters, outer = _clusters([joins[merge] for merge in shared], conditions)
+        _split_circles(ops, clusters, {})
+        groups.levels = _levels(ops, clusters, shared)
+        first: dict[_Node, frozenset[Operation]] = {}
+        for merge, key in shared.items():
+            place = (key, groups.levels[merge].get(key, 0))
+            within = outer.get(merge, frozenset())
+            nodes[merge] = place if first.setdefault(place, within) == within else (place, within)
+        _split_circles(ops, nodes, clusters)
+    for merge, join in joins.items():
+        groups.add(join, nodes.get(merge, (keys[merge], 0)))
+    return groups
+
+
+def _clusters(
+    joins: Collection[Join], conditions: Conditions
+) -> tuple[dict[Operation, _Node], dict[Operation, frozenset[Operation]]]:
+    """Returns a representative of the Merges that share ops of their branches, and the clusters around each Merge.
+
+    Inner Merges in different clusters must not become one op that both clusters share.
+    """
+    first: dict[Operation, Operation] = {}
+
+    def root(merge: Operation) -> Operation:
+        while merge in first:
+            merge = first[merge]
+        return merge
+
+    seen: dict[_Key, dict[Operation, Operation]] = {}
+    for join in joins:
+        owner = seen.setdefault(key_of(join.predicate, join.condition), {})
+        for op in _ops_of_branches(join, conditions, owner):
+            one, other = root(owner.setdefault(op, join.merge)), root(join.merge)
+            if one is not other:
+                first[other] = one
+    outer: dict[Operation, frozenset[Operation]] = {}
+    for owner in seen.values():
+        for op, merge in owner.items():
+            if isinstance(op, MergeOp):
+                outer[op] = outer.get(op, frozenset()) | {root(merge)}
+    return {join.merge: root(join.merge) for join in joins}, outer
+
+
+def _ops_of_branches(join: Join, conditions: Conditions, seen: Mapping[Operation, Operation]) -> Iterator[Operation]:
+    """Yields the ops of a Merge's branches; predecessors of a visited op are not visited again."""
+    pending: list[tuple[Operation, int]] = []
+    for branch, value in enumerate(join.merge.operands[: join.predicate.outputs]):
+        if isinstance(value.owner, Operation):
+            pending.append((value.owner, branch))
+    while pending:
+        op, branch = pending.pop()
+        condition = conditions.of.get(op)
+        if condition is not None and condition.get(join.predicate) == branch:
+            is_known = op in seen
+            yield op
+            if not is_known:
+                pending += [(each.owner, branch) for each in inputs_of(op) if isinstance(each.owner, Operation)]
+
+
+def _levels(
+    ops: Sequence[Operation], nodes: Mapping[Operation, _Node], keys: Mapping[Operation, _Key]
+) -> dict[Operation, Mapping[_Key, int]]:
+    """Returns the number of clusters of each key that precede each op. Clusters have no cyclic dependencies."""
+    edges = _Edges.of(ops, nodes)
+    levels: dict[Operation, Mapping[_Key, int]] = {}
+    behind: dict[_Node, Mapping[_Key, int]] = {}
+    # Drop a key after its last cluster; keeping it would make long graphs slow.
+    left = Counter({nodes[merge]: key for merge, key in keys.items()}.values())
+    for node in edges.in_order():
+        found = _NOTHING
+        for needed in edges.needs[node]:
+            found = _deepest(found, behind[needed])
+        levels.update((op, found) for op in edges.members[node])
+        key = keys.get(edges.members[node][0])
+        if key is not None:
+            left[key] -= 1
+            found = {**{each: level for each, level in found.items() if left[each]}, key: found.get(key, 0) + 1}
+        behind[node] = found
+    return levels
+
+
+def _deepest(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> Mapping[_Key, int]:
+    if one is other or not other:
+        return one
+    if not one:
+        return other
+    merged = {**other, **{key: max(level, other.get(key, 0)) for key, level in one.items()}}
+    return one if merged == one else merged
+
+
+def _split_circles(ops: Sequence[Operation], nodes: dict[Operation, _Node], finer: Mapping[Operation, _Node]) -> None:
+    """Splits nodes that depend on each other in a cycle, such as a node of two Merges of which one needs the other.
+
+    Args:
+        ops: The graph's ops.
+        nodes: The node of each Merge.
+        finer: The node of each Merge if the nodes form a cycle; the Merge itself if absent.
+    """
+    circles = _Edges.of(ops, nodes).circles()
+    for merge, node in nodes.items():
+        if node in circles:
+            nodes[merge] = finer.get(merge, merge)
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """A graph in which some ops form one node.
+
+    Attributes:
+        members: The ops of each node.
+        needs: The nodes that each node needs.
+        users: The nodes that need it.
+    """
+
+    members: Mapping[_Node, Sequence[Operation]]
+    needs: Mapping[_Node, Iterable[_Node]]
+    users: Mapping[_Node, Iterable[_Node]]
+
+    @classmethod
+    def of(cls, ops: Sequence[Operation], nodes: Mapping[Operation, _Node]) -> _Edges:
+        """Returns the graph of some ops; `nodes` maps ops to their nodes."""
+        members: dict[_Node, list[Operation]] = {}
+        for op in ops:
+            members.setdefault(nodes.get(op, op), []).append(op)
+        block = ops[0].parent
+        needs: dict[_Node, dict[_Node, None]] = {node: {} for node in members}
+        users: dict[_Node, dict[_Node, None]] = {node: {} for node in members}
+        for node, parts in members.items():
+            for op in parts:
+                for value in inputs_of(op):
+                    owner = value.owner
+                    if isinstance(owner, Operation) and owner.parent is block:
+                        needed = nodes.get(owner, owner)
+                        needs[node][needed] = None
+                        users[needed][node] = None
+        return cls(members, needs, users)
+
+    def in_order(self) -> list[_Node]:
+        """Returns the nodes in topological order, without those behind a cycle."""
+        return _sorted(self.members, self.needs, self.users)
+
+    def circles(self) -> set[_Node]:
+        """Returns the nodes in cycles, and between them."""
+        stuck = dict.fromkeys(self.members)
+        for needs, users in ((self.needs, self.users), (self.users, self.needs)):
+            for node in _sorted(stuck, needs, users):
+                del stuck[node]
+        return set(stuck)
+
+
+def _sorted(
+    nodes: Iterable[_Node], needs: Mapping[_Node, Iterable[_Node]], users: Mapping[_Node, Iterable[_Node]]
+) -> list[_Node]:
+    """Returns nodes in topological order, without those that depend on a cycle."""
+    inside = set(nodes)
+    waiting = {node: sum(needed in inside for needed in needs[node]) for node in nodes}
+    ready = deque(node for node, count in waiting.items() if not count)
+    order = []
+    while ready:
+        node = ready.popleft()
+        order.append(node)
+        for user in users[node]:
+            if user in inside:
+                waiting[user] -= 1
+                if not waiting[user]:
+                    ready.append(user)
+    return order

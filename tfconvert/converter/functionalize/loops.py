@@ -1,27 +1,20 @@
-"""A frame becomes a `tf.While`.
-
-A loop variable is a `Merge` of an `Enter` and a `NextIteration`. `Switch`es by the loop's predicate only forward
-values to the body where it holds and out of the loop where it doesn't, so they are looked through. Three slices make up
-the loop: what the predicate needs (`ahead`), what the next iteration's values need (`again`), and what the exits need
-(`after`); the last moves out of the loop. An op that several of them need is computed in each, if it may be repeated.
-Constants come into the functions as copies, not as arguments.
-"""
+"""Loops of executor graphs, frame by frame, as `tf.While`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tfconvert.converter.functionalize import outline
-from tfconvert.converter.functionalize.frames import Frame, Frames
-from tfconvert.converter.functionalize.outline import Body, Outliner
-from tfconvert.converter.functionalize.predicates import root_of
+from tfconvert.converter.functionalize.conditions import root_of
 from tfconvert.converter.functionalize.slices import (
+    OutlinedBody,
+    Outliner,
     Slice,
     control_result,
     controls_of,
     has_effects,
     in_order,
+    inputs_of,
     is_constant,
     is_pure,
     is_repeatable,
@@ -29,6 +22,7 @@ from tfconvert.converter.functionalize.slices import (
     replace_inputs,
     slice_back,
     users_of,
+    wrap,
 )
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
@@ -49,13 +43,150 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Use, Value
 
+
+@dataclass(eq=False, slots=True)
+class LoopFrame:
+    """A loop.
+
+    Attributes:
+        name: The frame's name, from its Enters.
+        parent: The frame around it; `None` if it is not in another loop.
+        depth: How many frames are around it.
+        ops: Its ops, Enters and Exits included, in the graph's order.
+    """
+
+    name: str
+    parent: LoopFrame | None
+    depth: int
+    ops: dict[Operation, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class LoopFrames:
+    """All loops of a graph.
+
+    Attributes:
+        of: The frame of each op, or `None`. An Enter is in the frame that it opens, an Exit in the one that it leaves.
+        innermost_first: Every frame, each before the one around it.
+    """
+
+    of: dict[Operation, LoopFrame | None] = field(default_factory=dict)
+    innermost_first: list[LoopFrame] = field(default_factory=list)
+
+    def put(self, op: Operation, frame: LoopFrame | None) -> None:
+        """Puts an op into a frame."""
+        self.of[op] = frame
+        if frame is not None:
+            frame.ops[op] = None
+
+
+def find_frames(block: Block) -> LoopFrames:
+    """Returns the frames of a graph's block.
+
+    Raises:
+        ConversionError: An op has inputs from different frames, or is outside of its loop (`mismatched-frames`),
+            or a value inside of a loop is fetched (`fetch-in-loop`).
+    """
+    frames = LoopFrames()
+    made: dict[tuple[LoopFrame | None, str], LoopFrame] = {}
+    for op in block.ops:
+        if isinstance(op, NextIterationSourceOp):
+            continue  # determined by its users, which come later
+        if isinstance(op, FetchOp):
+            _check_fetch(frames, op)
+            continue
+        around = _common_frame(frames, op)
+        if isinstance(op, EnterOp):
+            key = (around, op.frame_name)
+            if key not in made:
+                made[key] = LoopFrame(op.frame_name, around, 0 if around is None else around.depth + 1)
+            around = made[key]
+        frames.put(op, around)
+        if isinstance(op, MergeOp):
+            for value in op.data_operands:
+                if isinstance(value.owner, NextIterationSourceOp):
+                    _loop_back(frames, op, value.owner, around)
+        elif isinstance(op, ExitOp | LoopCondOp) and around is None:
+            raise problem(
+                "mismatched-frames", "it stands outside of any loop", [op], "a loop's values come in through Enter"
+            )
+    _check_sinks(frames, block.ops)
+    frames.innermost_first = sorted(made.values(), key=lambda frame: -frame.depth)
+    return frames
+
+
+def _common_frame(frames: LoopFrames, op: Operation) -> LoopFrame | None:
+    """Returns the common frame of an op's inputs."""
+    found: dict[LoopFrame | None, Operation] = {}
+    for value in inputs_of(op):
+        owner = value.owner if isinstance(value.owner, Operation) else None
+        if not isinstance(owner, NextIterationSourceOp):
+            frame = None if owner is None else frames.of.get(owner)
+            found.setdefault(frame.parent if frame is not None and isinstance(owner, ExitOp) else frame, owner or op)
+    if len(found) > 1:
+        names = " and ".join(sorted("none" if frame is None else repr(frame.name) for frame in found))
+        raise problem(
+            "mismatched-frames",
+            f"the node has inputs from different loops, {names}",
+            [op, *found.values()],
+            "a value comes into a loop through Enter and out of it through Exit",
+        )
+    return next(iter(found), None)
+
+
+def _check_fetch(frames: LoopFrames, fetch: FetchOp) -> None:
+    for value in fetch.data_operands:
+        frame = frames.of.get(value.owner) if isinstance(value.owner, Operation) else None
+        inside = frame.parent if frame is not None and isinstance(value.owner, ExitOp) else frame
+        if inside is not None:
+            assert isinstance(value.owner, Operation)
+            raise problem(
+                "fetch-in-loop",
+                f"the tensor is inside of the loop {inside.name!r} and has many values",
+                [value.owner],
+                "choose a tensor behind the loop's Exit",
+            )
+
+
+def _loop_back(frames: LoopFrames, merge: MergeOp, source: Operation, frame: LoopFrame | None) -> None:
+    if frame is None:
+        raise problem(
+            "mismatched-frames",
+            "NextIteration stands outside of any loop",
+            [merge, source],
+            "a loop's values come in through Enter",
+        )
+    frames.put(source, frame)
+
+
+def _check_sinks(frames: LoopFrames, ops: Iterable[Operation]) -> None:
+    for op in ops:
+        if isinstance(op, NextIterationSinkOp):
+            source = op.token.owner
+            assert isinstance(source, Operation)
+            if source not in frames.of:
+                raise problem(
+                    "mismatched-frames",
+                    "NextIteration forwards its value to no Merge",
+                    [op],
+                    "a loop variable is a Merge of an Enter and a NextIteration",
+                )
+            if frames.of[source] is not frames.of[op]:
+                raise problem(
+                    "mismatched-frames",
+                    "NextIteration leads into another loop",
+                    [op],
+                    "a loop's values leave it through Exit",
+                )
+
+
 _GLUE = (EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp, NextIterationSourceOp)
 # TensorFlow's default.
 _PARALLEL_ITERATIONS = attrs.integer(10)
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class LoopVariable:
     """A loop variable: its value before the loop, in an iteration, and for the next one."""
 
     enter: EnterOp
@@ -70,7 +201,7 @@ class Variable:
 
 @dataclass(slots=True)
 class Loop:
-    """A frame, understood.
+    """A frame's predicate and variables.
 
     Attributes:
         frame: The frame.
@@ -80,14 +211,14 @@ class Loop:
         headers: Their Merges.
     """
 
-    frame: Frame
-    frames: Frames
+    frame: LoopFrame
+    frames: LoopFrames
     condition: LoopCondOp
-    variables: Sequence[Variable]
+    variables: Sequence[LoopVariable]
     headers: frozenset[Operation]
 
     def slice(self, roots: Iterable[Value]) -> Slice:
-        """Returns what some values of the frame need in one iteration."""
+        """Returns the slice of some values of the frame in one iteration."""
         return slice_back(roots, self._is_inside, self._through)
 
     def is_switch(self, op: object) -> bool:
@@ -95,7 +226,7 @@ class Loop:
         return isinstance(op, SwitchOp) and root_of(op.operands[1]).owner is self.condition
 
     def stands_for(self, value: Value) -> Value:
-        """Returns the value that reaches another one through the loop's switches."""
+        """Returns the source of a value, looking through the loop's switches."""
         return self._through(value)[0]
 
     def _through(self, value: Value) -> tuple[Value, list[Value]]:
@@ -115,18 +246,18 @@ class Loop:
 
 
 def _constant_behind(value: Value) -> Value | None:
-    """Returns the constant that comes into a loop as a value, `None` if it isn't constant."""
+    """Returns the constant that enters a loop as a value, or `None`."""
     while isinstance(value.owner, EnterOp) and value.owner.is_constant and value.type != CONTROL:
         value = value.owner.data
     return value if value.type != CONTROL and is_constant(value.owner) else None
 
 
-def find_loop(frame: Frame, frames: Frames) -> Loop:
+def find_loop(frame: LoopFrame, frames: LoopFrames) -> Loop:
     """Returns a frame's predicate and variables.
 
     Raises:
-        ConversionError: There is not exactly one LoopCond (`loop-condition`), or a value comes in neither as a loop
-            variable nor as a constant (`loop-variable`).
+        ConversionError: There is not exactly one LoopCond (`loop-condition`), or a value that enters is neither a loop
+            variable nor a constant (`loop-variable`).
     """
     conditions = [op for op in frame.ops if isinstance(op, LoopCondOp)]
     if len(conditions) != 1:
@@ -145,7 +276,7 @@ def find_loop(frame: Frame, frames: Frames) -> Loop:
     return Loop(frame, frames, conditions[0], variables, frozenset(variable.merge for variable in variables))
 
 
-def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp]) -> Variable:
+def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp]) -> LoopVariable:
     owners = [value.owner for value in merge.data_operands]
     enters = [owner for owner in owners if isinstance(owner, EnterOp)]
     sources = [owner for owner in owners if isinstance(owner, NextIterationSourceOp)]
@@ -158,12 +289,12 @@ def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp
             [merge],
             "count the iterations in a loop variable instead",
         )
-    return Variable(enters[0], merge, sinks[sources[0]])
+    return LoopVariable(enters[0], merge, sinks[sources[0]])
 
 
 @dataclass(slots=True)
 class _Parts:
-    """A loop's slices, and the control results of effects in them that nothing waits for."""
+    """A loop's slices, and the control results of their unobserved effects."""
 
     ahead: Slice
     again: Slice
@@ -176,7 +307,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     """Replaces a frame's ops by an island with a `tf.While` in the frame around it.
 
     Args:
-        loop: The loop; frames inside have been replaced.
+        loop: The loop, whose inner frames have been replaced.
         block: The graph's block; its order is not kept up.
         position: The former position of each op of the block, and the preferred one of new ops.
         outliner: Creates the functions.
@@ -190,7 +321,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     location = loop.condition.location
     ahead, again, after = parts.ahead.ops, parts.again.ops, parts.after.ops
     condition = outliner.outline(
-        Body(
+        OutlinedBody(
             f"{name}_cond",
             arguments,
             in_order(ahead, position),
@@ -203,7 +334,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     )
     following = [variable.sink.input for variable in loop.variables]
     body = outliner.outline(
-        Body(
+        OutlinedBody(
             f"{name}_body",
             arguments,
             in_order(again, position),
@@ -225,7 +356,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     entering = [variable.enter for variable in loop.variables] + [value.owner for value in invariants]
     controls = [value for enter in entering if isinstance(enter, Operation) for value in controls_of(enter)]
     operands = [variable.enter.data for variable in loop.variables] + [_outside(value) for value in invariants]
-    island = outline.wrap(tf.build("While", operands, list(arguments.values()), properties, location), controls)
+    island = wrap(tf.build("While", operands, list(arguments.values()), properties, location), controls)
     block.add_op(island)
     position[island] = position[loop.condition]
     _replace(loop, parts, island, block)
@@ -253,12 +384,12 @@ def _parts(loop: Loop, block: Block) -> _Parts:
             loop.slice([*roots, *ends])
             for roots, ends in ((ahead_roots, loose_ahead), (again_roots, loose_again), (after_roots, loose_after))
         )
-    after.ops = {op: None for op in after.ops if not is_constant(op)}  # it moves to where the constants are
+    after.ops = {op: None for op in after.ops if not is_constant(op)}  # constants are moved out of the loop
     return _Parts(ahead, again, after, loose_ahead, loose_again)
 
 
 def _reached(loop: Loop, block: Block, side: int) -> set[Operation]:
-    """Returns the ops of the frame that run only where the loop goes on (1), or only where it ends (0)."""
+    """Returns the ops of the frame that run only if the loop continues (1), or only if it ends (0)."""
     pending = [op.results[side] for op in loop.frame.ops if loop.is_switch(op)]
     found: set[Operation] = set()
     while pending:
@@ -270,18 +401,18 @@ def _reached(loop: Loop, block: Block, side: int) -> set[Operation]:
 
 
 def _ends(loose: Sequence[Value], ops: dict[Operation, None], loop: Loop) -> list[Value]:
-    """Returns the controls that a function's fetch waits for: those of its own ops."""
+    """Returns the controls of a function's own ops that its fetch waits for."""
     return [value for value in dict.fromkeys(loose) if loop.stands_for(value).owner in ops]
 
 
 def _outside(value: Value) -> Value:
-    """Returns what an Enter's value is outside of the loop."""
+    """Returns the value of an Enter outside of the loop."""
     assert isinstance(value.owner, EnterOp)
     return value.owner.data
 
 
 def _invariants(loop: Loop, parts: _Parts) -> list[Value]:
-    """Returns the values that come into the loop once, for every iteration; refuses other values from outside."""
+    """Returns the loop-invariant values from outside; refuses other values from outside."""
     variables = {variable.value for variable in loop.variables}
     found: dict[Value, None] = {}
     for inputs in (parts.ahead.inputs, parts.again.inputs, parts.after.inputs):
@@ -315,7 +446,7 @@ def _refuse_repeated_effects(parts: _Parts) -> None:
 
 
 def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
-    """Replaces the loop's exits by the results of the `tf.While`, and erases what is left of the frame."""
+    """Replaces the loop's exits by the results of the `tf.While`, and erases the frame's ops."""
     results = dict(zip((variable.value for variable in loop.variables), island.results, strict=False))
 
     def outside(value: Value) -> Value:
@@ -325,7 +456,7 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
         return results.get(value, value)
 
     def is_fetched(use: Use) -> bool:
-        return isinstance(use.operation, FetchOp) and use.operation.parent is block  # not a body's own
+        return isinstance(use.operation, FetchOp) and use.operation.parent is block  # shared by bodies
 
     for op in parts.after.ops:
         kept = [value for value in op.operands if value.type != CONTROL or value.owner in parts.after.ops]
@@ -343,8 +474,8 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
         loop.frames.put(op, loop.frame.parent)
 
 
-def _erase(ops: Sequence[Operation], frame: Frame) -> None:
-    """Erases what is left of a frame, whose ops use each other in a cycle."""
+def _erase(ops: Sequence[Operation], frame: LoopFrame) -> None:
+    """Erases the remaining ops of a frame, which form a cycle."""
     for op in ops:
         op.detach()
         op.drop_all_references()

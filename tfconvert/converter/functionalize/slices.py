@@ -1,24 +1,29 @@
-"""Executor graphs as data flow: what an op uses, what values need, and an order in which ops can stand."""
+"""Executor graphs as data flow: inputs of ops, slices, an order of ops, and slices that become functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tfconvert.converter.ir.edit import update_function_type
+from tfconvert.converter.ir.symbol_table import FunctionMaker
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tf_effects
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of, place_of
-from tfconvert.schema.dialects.tf_executor import CONTROL, IslandOp
+from tfconvert.schema.dialects.tf_executor import CONTROL, FetchOp, GraphOp, IslandOp
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# How many nodes an error about many of them names.
+# Maximum number of nodes that an error names.
 _MAX_NAMED = 5
 
 
 def inputs_of(op: Operation) -> list[Value]:
-    """Returns the values, data and control, that an op of a graph takes from outside of itself, in order."""
+    """Returns the data and control values that an op of a graph uses from outside of its regions, in order."""
     if not op.regions:
         return list(op.operands)
     wrapped = op.wrapped if isinstance(op, IslandOp) else None
@@ -46,7 +51,7 @@ def replace_inputs(op: Operation, replaced: Callable[[Value], Value]) -> None:
 
 
 def users_of(value: Value, block: Block) -> Iterator[Operation]:
-    """Yields the ops of a graph's block that use a value, one a use; those inside an island as the island."""
+    """Yields the user in a graph's block for each use of a value; a user inside an island counts as the island."""
     for use in value.uses:
         op: Operation | None = use.operation
         while op is not None and op.parent is not block:
@@ -56,12 +61,12 @@ def users_of(value: Value, block: Block) -> Iterator[Operation]:
 
 
 def has_effects(op: Operation) -> bool:
-    """Returns whether an op of a graph does more than compute its results."""
+    """Returns whether an op of a graph has side effects."""
     return any(map(tf.has_side_effects, _held(op)))
 
 
 def is_constant(op: object) -> bool:
-    """Returns whether an op of a graph is a constant that waits for nothing: a branch or a body has one of its own."""
+    """Returns whether an op of a graph is a constant without controls, which is copied into functions."""
     if not isinstance(op, IslandOp) or op.operands:
         return False
     first = op.body.first_op
@@ -74,15 +79,15 @@ def is_pure(op: Operation) -> bool:
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Returns whether an op of a graph is idempotent: may run twice, one after the other.
+    """Returns whether an op of a graph may run twice in a row, as reads and checks may.
 
-    Reading may be repeated, and so may a check; writing may not, nor may drawing random numbers.
+    Writes and random numbers must not be repeated.
     """
     return all(map(_is_repeatable, _held(op)))
 
 
 def _held(op: Operation) -> list[Operation]:
-    """Returns the ops in an island; those of the dialect itself hold nothing and have no effects."""
+    """Returns the ops in an island; other ops of the dialect contain none."""
     return [inner for inner in op.body.ops if inner is not op.terminator] if isinstance(op, IslandOp) else []
 
 
@@ -92,12 +97,10 @@ def _is_repeatable(op: Operation) -> bool:
 
 
 def controls_of(op: Operation) -> list[Value]:
-    """Returns the control operands of an op of a graph."""
     return [value for value in op.operands if value.type == CONTROL]
 
 
 def control_result(op: Operation) -> Value | None:
-    """Returns the control result of an op of a graph."""
     last = op.results[-1] if op.results else None
     return last if last is not None and last.type == CONTROL else None
 
@@ -118,7 +121,7 @@ class Slice:
 
 
 Through = Callable[[Value], tuple[Value, Sequence[Value]]]
-"""From a value to the one that replaces it, and the control values of what was looked through."""
+"""Maps a value to its source, and the control values of the ops in between."""
 
 
 def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], through: Through) -> Slice:
@@ -127,7 +130,7 @@ def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], thro
     Args:
         roots: The values, data or control.
         inside: Returns whether an op belongs to the slice; results of other ops come from outside.
-        through: Looks through ops that only forward values, as switches do once their branch is decided.
+        through: Looks through ops that only forward values, such as switches of a decided branch.
     """
     found = Slice()
     pending = list(roots)
@@ -148,14 +151,14 @@ def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], thro
 
 
 def in_order(ops: Iterable[Operation], position: Mapping[Operation, int]) -> list[Operation]:
-    """Returns ops sorted so that each follows what it uses, otherwise in their former order.
+    """Returns ops in topological order, otherwise in their former order.
 
     Args:
         ops: The ops.
         position: Each op's former position, or a new op's preferred one.
 
     Raises:
-        ConversionError: They use each other in a cycle (`cyclic-graph`).
+        ConversionError: The ops form a cycle (`cyclic-graph`).
     """
     waiting = dict.fromkeys(sorted(ops, key=position.__getitem__))
     done: dict[Operation, None] = {}
@@ -188,7 +191,7 @@ def in_order(ops: Iterable[Operation], position: Mapping[Operation, int]) -> lis
 
 
 def problem(code: str, message: str, ops: Sequence[Operation], hint: str = "") -> ConversionError:
-    """Returns an error about some ops of a graph, which names them.
+    """Returns an error that names some ops of a graph.
 
     Args:
         code: The stable code.
@@ -212,3 +215,122 @@ def problem(code: str, message: str, ops: Sequence[Operation], hint: str = "") -
             )
         ]
     )
+
+
+def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[GraphOp]:
+    """Returns the graphs in a function's body, nested ones too, that have ops of some classes.
+
+    Most models have none.
+    """
+    found: list[GraphOp] = []
+    pending = list(function.body.blocks)
+    while pending:
+        for op in pending.pop().ops:
+            if isinstance(op, GraphOp):
+                inside = list(op.body.ops)
+                if not kinds.isdisjoint(map(type, inside)):
+                    found.append(op)
+                pending += [inner.body for inner in inside if type(inner) is IslandOp and _may_nest(inner)]
+            elif op.regions:
+                pending += [block for region in op.regions for block in region.blocks]
+    return found
+
+
+def _may_nest(island: IslandOp) -> bool:
+    """Returns whether an island may contain graphs: it has several ops, or one with regions."""
+    first = island.body.first_op
+    return first is not None and (bool(first.regions) or first.next_op is not island.body.last_op)
+
+
+def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int]) -> None:
+    """Sorts a graph's ops topologically, and updates types from the fetched values.
+
+    Args:
+        function: The function that the graph is in.
+        graph: The graph.
+        position: Its ops' former positions, or new ops' preferred ones.
+    """
+    block = graph.body
+    fetch = next(op for op in block.ops if isinstance(op, FetchOp))  # not a terminator while new ops follow it
+    order = [*in_order((op for op in block.ops if op is not fetch), position), fetch]
+    for op in order:
+        op.detach()
+    block.add_ops(order)
+    for result, value in zip(graph.results, fetch.operands, strict=False):
+        result.type = value.type
+    if graph.parent is function.body.blocks[0]:
+        update_function_type(function)
+
+
+@dataclass(frozen=True, slots=True)
+class OutlinedBody:
+    """The parts of a new function.
+
+    Attributes:
+        name: Its name; a number is added if the name is taken.
+        arguments: The values that are its arguments, with the arguments' types.
+        ops: Its ops in topological order.
+        results: The values that it returns: results of `ops`, or arguments.
+        controls: Control results of `ops` that the function waits for.
+        stands_for: Maps a value to its replacement in the function, before arguments are substituted.
+        location: The function's location.
+    """
+
+    name: str
+    arguments: Mapping[Value, Attribute]
+    ops: Sequence[Operation]
+    results: Sequence[Value]
+    controls: Iterable[Value]
+    stands_for: Callable[[Value], Value]
+    location: Location
+
+
+class Outliner(FunctionMaker):
+    """Creates private functions in a module from slices of its graphs."""
+
+    def outline(self, body: OutlinedBody, kept: Callable[[Operation], bool]) -> FuncOp:
+        """Adds a function of some ops to the module.
+
+        Args:
+            body: The function's parts.
+            kept: Returns whether an op has other users: it is copied instead of moved.
+        """
+        block = Block()
+        mapping: dict[Value, Value] = {
+            value: block.insert_arg(kind, index) for index, (value, kind) in enumerate(body.arguments.items())
+        }
+        graph_block = Block()
+
+        def mapped(value: Value) -> Value:
+            value = body.stands_for(value)
+            return mapping.get(value, value)
+
+        inside = set(body.ops)
+        for op in body.ops:
+            if kept(op):
+                copy = op.clone()
+                mapping.update(zip(op.results, copy.results, strict=True))
+            else:
+                op.detach()
+                copy = op
+            _drop_outer_controls(copy, inside, body.stands_for)
+            replace_inputs(copy, mapped)
+            graph_block.add_op(copy)
+        results = [mapped(value) for value in body.results]
+        controls = [mapped(value) for value in body.controls]
+        graph_block.add_op(FetchOp.create(operands=[*results, *controls], location=body.location))
+        graph = GraphOp.build(graph_block, body.location)
+        block.add_ops([graph, ReturnOp.of(graph.results)])
+        return self.functions[self.add(body.name, block, body.location)]
+
+
+def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[Value], Value]) -> None:
+    """Drops control operands from outside, which the function's caller has instead."""
+    operands = [value for value in op.operands if value.type != CONTROL or stands_for(value).owner in inside]
+    if len(operands) != len(op.operands):
+        op.set_operands(operands)
+
+
+def wrap(op: Operation, controls: Iterable[Value]) -> IslandOp:
+    """Returns an island of an op that runs after some controls, without duplicates."""
+    return IslandOp.wrap(op, list(dict.fromkeys(controls)), op.location)

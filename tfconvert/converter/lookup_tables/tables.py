@@ -1,7 +1,4 @@
-"""Static tables: what fills them, read at compile time, and the lookups in them.
-
-What becomes of the lookups is each target's own.
-"""
+"""Static tables: their contents, read at compile time, and the lookups in them, which each target lowers."""
 
 from __future__ import annotations
 
@@ -50,18 +47,20 @@ class Contents:
 
 
 Lower = Callable[[Contents, Sequence[Operation]], Callable[[Operation], None] | None]
-"""Rewrites the lookups in a table; returns what inserts whatever now fills tables before each op that filled this one,
-`None` if the table stays as it is."""
+"""Rewrites the lookups in a table.
+
+Returns a function that inserts the new initialization before each op that filled the table, or `None` if the table
+doesn't change."""
 
 
 @dataclass(slots=True)
-class Table:
+class StaticTable:
     """A table by its name.
 
     Attributes:
-        name: The name that its handles share.
+        name: The common name of its handles.
         handles: The ops that create handles.
-        users: The users of these.
+        users: The users of the handles.
         keys, values: Its entries.
     """
 
@@ -81,11 +80,11 @@ class Table:
 
 
 def lower_tables(module: ModuleOp, lower: Lower) -> int:
-    """Reads all tables of a module, and has the lookups in them rewritten; returns how many there are.
+    """Reads all tables of a module and rewrites their lookups; returns the number of tables.
 
     Args:
         module: The module.
-        lower: What becomes of the lookups in a table.
+        lower: Rewrites the lookups in a table.
     """
     functions = functions_of(module)
     tables = _tables(functions.values())
@@ -106,8 +105,8 @@ def lower_tables(module: ModuleOp, lower: Lower) -> int:
     return len(tables)
 
 
-def _lower(table: Table, lower: Lower) -> Callable[[Operation], None] | None:
-    """Rewrites the lookups in a table, and what asks for all of it."""
+def _lower(table: StaticTable, lower: Lower) -> Callable[[Operation], None] | None:
+    """Rewrites the lookups, exports and sizes of a table."""
     key, value = table.kind()
     entries = _distinct(table)
     for op in table.users:
@@ -121,7 +120,6 @@ def _lower(table: Table, lower: Lower) -> Callable[[Operation], None] | None:
 
 
 def _replace(op: Operation, *values: Array) -> None:
-    """Replaces an op by constants."""
     insert = TFBuilder(op)
     replace_op(op, [insert.constant(each) for each in values])
 
@@ -130,21 +128,21 @@ def _text(attribute: Attribute | None) -> str:
     return attribute.data if isinstance(attribute, StringAttr) else ""
 
 
-def _tables(functions: Iterable[FuncOp]) -> dict[str, Table]:
-    """Returns the tables of functions by name; one without a name has that of its node from here on."""
-    tables: dict[str, Table] = {}
+def _tables(functions: Iterable[FuncOp]) -> dict[str, StaticTable]:
+    """Returns the tables of functions by name; a table without a name gets its node's."""
+    tables: dict[str, StaticTable] = {}
     for function in functions:
         for op in function.body.walk():
             if op.name == _TABLE:
                 name = _text(op.properties.get("shared_name")) or node_of(op.location)
                 op.properties["shared_name"] = StringAttr.get(name)
-                table = tables.setdefault(name, Table(name))
+                table = tables.setdefault(name, StaticTable(name))
                 table.handles.append(op)
                 table.users += [use.operation for use in op.results[0].uses]
     return tables
 
 
-def _read(table: Table, assets: set[str]) -> bool:
+def _read(table: StaticTable, assets: set[str]) -> bool:
     """Reads a table's entries; returns whether they are known at compile time."""
     fills = table.fills()
     finds = [op for op in table.users if op.name in (_FIND, _SIZE, _EXPORT)]
@@ -180,7 +178,7 @@ def _read(table: Table, assets: set[str]) -> bool:
 
 
 def _fills_alike(op: Operation, columns: Sequence[Array]) -> bool:
-    """Returns whether an op fills a table with certain keys and values."""
+    """Returns whether an op fills a table with the given keys and values."""
     own = [tensor_data.constant_of(operand) for operand in op.operands[1:]]
     return len(own) == 2 and all(
         each is not None and np.array_equal(tensor_data.to_array(each), column)
@@ -195,7 +193,7 @@ def _dtype(op: Operation, element: Attribute) -> np.dtype[Any]:
     return row.dtype
 
 
-def _read_file(table: Table, op: Operation, path: bytes, assets: set[str]) -> None:
+def _read_file(table: StaticTable, op: Operation, path: bytes, assets: set[str]) -> None:
     file = path.decode(errors="replace")
     if file not in assets:
         raise error_at(
@@ -214,8 +212,8 @@ def _read_file(table: Table, op: Operation, path: bytes, assets: set[str]) -> No
         raise error_at(op, problem.code, problem.diagnostics[0].message, problem.diagnostics[0].hint) from None
 
 
-def _check_kinds(op: Operation, table: Table) -> None:
-    """Checks that the keys and values that an op looks up in a table, or fills it with, have its element types."""
+def _check_kinds(op: Operation, table: StaticTable) -> None:
+    """Checks the element types of an op's keys and values against the table's."""
     found = {_FIND: op.operands[1:], _EXPORT: op.results}.get(op.name, op.operands[1:] if op.name in _IMPORTS else ())
     elements = tuple(types.element_of(value.type) for value in found)
     is_scalar = op.name != _FIND or types.shape_of(op.operands[2].type) in (None, ())
@@ -229,7 +227,7 @@ def _check_kinds(op: Operation, table: Table) -> None:
         )
 
 
-def _distinct(table: Table) -> dict[Any, Any]:
+def _distinct(table: StaticTable) -> dict[Any, Any]:
     """Returns a table's entries, values by key."""
     keys, values = table.keys.tolist(), table.values.tolist()
     entries = dict(zip(keys, values, strict=True))
@@ -245,7 +243,7 @@ def _distinct(table: Table) -> dict[Any, Any]:
     return entries
 
 
-def _columns(entries: dict[Any, Any], table: Table) -> tuple[Array, Array]:
+def _columns(entries: dict[Any, Any], table: StaticTable) -> tuple[Array, Array]:
     """Returns all keys and all values, each key once."""
     if len(entries) == len(table.keys):
         return table.keys, table.values

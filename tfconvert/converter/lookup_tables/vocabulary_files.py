@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,17 +13,18 @@ from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.files import read_file
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
-"""Pseudo columns of keys or values: all of a line, or its number."""
+"""Pseudo columns of keys or values: the whole line, or its number."""
 
 _WRONG_FILE = "the file is not of this model"
 
 
-class Format(NamedTuple):
-    """How a file's lines are parsed.
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The format of a file's lines.
 
     Attributes:
         delimiter: The separator of columns.
-        size: How many lines to read; -1 for all.
+        size: Number of lines to read; -1 for all.
         offset: The number of the first line.
     """
 
@@ -54,7 +56,7 @@ def read_lines(path: Path, form: Format) -> list[bytes]:
         raise error(
             "bad-vocabulary",
             f"line {lines.index(b'') + 1} of {path.name} is empty",
-            hint="TensorFlow reads no file with empty lines either",
+            hint="TensorFlow doesn't accept empty lines either",
         )
     return lines
 
@@ -66,10 +68,10 @@ def column(lines: list[bytes], index: int, dtype: np.dtype[Any], form: Format) -
         lines: The lines.
         index: The column, `WHOLE_LINE` or `LINE_NUMBER`.
         dtype: The elements' dtype; `object` for strings.
-        form: How lines are parsed.
+        form: The format of lines.
 
     Raises:
-        ConversionError: A line has no such column, or something else in it (`bad-vocabulary`).
+        ConversionError: A line lacks the column, or its value can't be parsed (`bad-vocabulary`).
     """
     if index == LINE_NUMBER:
         return np.arange(form.offset, form.offset + len(lines)).astype(dtype)

@@ -1,10 +1,10 @@
 """Pass `break-up-islands`: an island of several ops becomes islands of one op each.
 
-Inside an island program order holds; between islands only values and controls do. So an op that reads or writes a
-state takes the control of the op that last wrote or read it, and all else may run as soon as its operands arrive.
+Ops in an island run in program order; islands are ordered only by values and controls. So an op that reads or writes a
+state waits for the control of the op that last wrote or read it. All others may run as soon as their operands arrive.
 
-What ran together, ran or was dead together: where dead values may come in, every new island waits for all that the old
-one took (`tf.IdentityN` gathers it), and where effects would come after a result, the result waits for them.
+The ops of an island are all run or all dead. So if operands may be dead, every new island waits for all operands of the
+old one (gathered by `tf.IdentityN`). If effects would come after a result, the result waits for them.
 
 Before:
 
@@ -66,7 +66,6 @@ class BreakUpIslands:
     name: ClassVar[str] = "break-up-islands"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph, nested ones too; returns how many islands were erased."""
         broken = 0
         effects = tf_effects.ModuleEffects(module).effects
         for graph in [op for op in module.walk() if isinstance(op, GraphOp)]:
@@ -80,7 +79,7 @@ class BreakUpIslands:
 
 @dataclass(eq=False, slots=True)
 class _Break:
-    """One island on its way to several.
+    """The replacement of one island by several.
 
     Attributes:
         island: The island.
@@ -88,7 +87,7 @@ class _Break:
         has_dead: Whether values of the graph may be dead.
         made: The new island of each op of the old one.
         islands: The same islands.
-        followed: Those of them that others wait for.
+        followed: Those that others wait for.
     """
 
     island: IslandOp
@@ -99,7 +98,7 @@ class _Break:
     followed: set[Operation] = field(default_factory=set)
 
     def run(self, order: EffectOrder) -> None:
-        """Replaces the old island by the new ones, in the order of effects that holds inside of it."""
+        """Replaces the old island by the new ones, in the order of its effects."""
         body, terminator = self.island.body, self.island.terminator
         ops = [op for op in body.ops if op is not terminator]
         entry = self._entry(ops, list(terminator.operands))
@@ -124,7 +123,7 @@ class _Break:
         return isinstance(value.owner, Operation) and value.owner.parent is self.block
 
     def _move(self, op: Operation, body: Block, controls: Sequence[Value], entry: Sequence[Value]) -> None:
-        """Wraps an op in an island of its own; one without operands of the old island waits for what that did."""
+        """Wraps an op in an island; without operands from outside, it gets the controls of the old one."""
         sources = {owner for operand in _operands(op) if isinstance(owner := operand.owner, IslandOp)} & self.islands
         controls = [control for control in controls if control.owner not in sources]
         waits_for = [*sources, *(owner for control in controls if isinstance(owner := control.owner, IslandOp))]
@@ -143,7 +142,7 @@ class _Break:
         return island
 
     def _replace(self, values: Sequence[Value], entry: Sequence[Value]) -> None:
-        """Replaces the old island's results by those of the new ones, or of an exit that waits for them."""
+        """Replaces the old island's results by those of the new ones, or of an exit that waits for the effects."""
         ends = [island for island in self.made.values() if island not in self.followed]
         effects = [island for island in ends if _has_effect(island)]
         last = effects or ends[:1]

@@ -32,7 +32,7 @@ from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
-# Identities, and ops that are identities on a device, where nothing is checked and nothing printed.
+# Identities, and ops that are identities on a device, where nothing is checked or printed.
 _FORWARDING = (
     *sorted(IDENTITIES),
     "PlaceholderWithDefault",
@@ -47,7 +47,7 @@ _FORWARDING = (
     "XlaSharding",
 )
 
-# Ops whose operands' types are written down elsewhere too.
+# Ops whose operands' types are repeated elsewhere.
 _EXACT = frozenset({"func.call", "tf_executor.fetch", "tf_executor.yield"})
 
 _SUMMARIES = (
@@ -60,7 +60,7 @@ _SUMMARIES = (
     "WriteSummary",
 )
 
-# Effects that a device has no use for; the official converter erases asserts, and refuses what prints.
+# Effects without use on a device. The official converter erases asserts, and refuses ops that print.
 _ERASED = ("NoOp", "Assert", "PrintV2", *_SUMMARIES)
 
 _UNCHECKED = "infinities and NaN pass unseen"

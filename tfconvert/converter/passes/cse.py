@@ -44,7 +44,7 @@ _READS_STATE = frozenset({"tfl.read_variable"})
 class CommonSubexpressions:
     """Merges equal `tf` and `tfl` ops without side effects where one of them dominates the other.
 
-    Constants are equal if their attributes are: small ones by value, large ones by where their bytes come from.
+    Small constants are compared by value, large ones by the source of their bytes.
     """
 
     __slots__ = ()
@@ -52,7 +52,6 @@ class CommonSubexpressions:
     name: ClassVar[str] = "cse"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function, the regions of its ops too; returns how many ops were erased."""
         merged = sum(_merge(block) for function in functions_of(module).values() for block in function.body.blocks)
         return PassResult.of({_APPLIED: merged})
 
@@ -60,8 +59,8 @@ class CommonSubexpressions:
 def _merge(outermost: Block) -> int:
     """Merges equal ops of a block and of those inside it, in one sweep.
 
-    Program order makes operands meet before their users do. Values of a region are visible until its end, values
-    before it in the blocks around it are visible inside.
+    In program order, operands are merged before their users. Values of a region are visible until its end, and values
+    before the region are visible inside.
     """
     known: dict[Hashable, list[Operation]] = {}
     stack: list[tuple[Iterator[Operation], list[Hashable]]] = [(iter(tuple(outermost.ops)), [])]
@@ -98,7 +97,7 @@ def _merge(outermost: Block) -> int:
 
 
 def _of_same_type(ops: Sequence[Operation], other: Operation) -> Operation | None:
-    """Returns the first op whose results have the types of another's, `None` if there is none."""
+    """Returns the first op with the result types of another op, or `None`."""
     expected = other.result_types
     return next((op for op in ops if op.result_types == expected), None)
 
@@ -129,7 +128,7 @@ def _variables(name: str) -> Sequence[int]:
 
 
 def _holds_state(value: Value) -> bool:
-    """Returns whether an operator changes a value in place: two states that begin equal don't stay so."""
+    """Returns whether an operator changes a value in place, so that equal states don't stay equal."""
     use = value.first_use
     while use is not None:
         if use.index in _variables(use.operation.name):

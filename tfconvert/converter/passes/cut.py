@@ -1,8 +1,8 @@
-"""Pass `cut`: makes tensors that the user names the inputs and outputs of the exported function that has them.
+"""Pass `cut`: makes tensors named by the user the inputs and outputs of the exported function that has them.
 
-What lies before the inputs and behind the outputs is erased, with all that only it needed: other signatures,
-variables, tables and what fills them. Calls that lead to a named tensor are inlined, all others stay. Names are those
-of nodes, with or without the calls around them. The types of new inputs are those that inference finds.
+Ops before the inputs and behind the outputs are erased, with everything that only they needed: other signatures,
+variables, tables and their initializers. Calls that lead to a named tensor are inlined, all others stay. Names are
+those of nodes, with or without the calls around them. The types of new inputs are inferred.
 
 Before:
 
@@ -30,15 +30,13 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.inlining import inline_call
-from tfconvert.converter.cutting.names import TensorNames
-from tfconvert.converter.cutting.prune import Needed, erase_others, erase_unused
-from tfconvert.converter.cutting.spots import Spot, chosen
-from tfconvert.converter.ir.edit import erase, update_function_type
-from tfconvert.converter.ir.symbol_table import names
+from tfconvert.converter.control_flow.calls import inline_call
+from tfconvert.converter.cutting.spots import Spot, TensorNames, chosen
+from tfconvert.converter.ir.edit import erase, erase_dead, update_function_type
+from tfconvert.converter.ir.symbol_table import erase_unreferenced, names, names_outside
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.passes.shape_inference import ShapeInference
@@ -47,26 +45,204 @@ from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.importers.graph.adjustments import with_batch
 from tfconvert.importers.graph.entry_points import override_shape
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.cut import CUT, End, cut_of
 from tfconvert.schema.dialects.cut import Cut as Wanted
-from tfconvert.schema.dialects.func import FuncOp, defined_functions
+from tfconvert.schema.dialects.func import FuncOp, defined_functions, functions_of
 from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.tf_effects import ModuleEffects
 from tfconvert.schema.dialects.tf_saved_model import (
+    BOUND_INPUT,
     ENTRY_FUNCTION,
     EXPORTED_NAMES,
+    AssetOp,
+    GlobalTensorOp,
+    SessionInitializerOp,
     entry_attribute,
     path_attributes,
     port_names,
 )
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr, SymbolRefAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import BlockArgument, Value
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 from tfconvert.schema.limits import budget
+
+
+class Needed:
+    """The ops of a function that its results need.
+
+    Args:
+        module: The module.
+        function: The function, of one block.
+        gone: Arguments that are cut off. Writes of a state that need them are left out.
+
+    Attributes:
+        ops: The ops.
+        arguments: The arguments that they need.
+        unwritten: Ops that write a state that is read, but need values that are cut off.
+    """
+
+    def __init__(self, module: ModuleOp, function: FuncOp, gone: Iterable[BlockArgument] = ()) -> None:
+        self._effects = ModuleEffects(module)
+        self._gone = set(gone)
+        self.ops: set[Operation] = set()
+        self.arguments: set[BlockArgument] = set()
+        self.unwritten: list[Operation] = []
+        terminator = function.body.block.last_op
+        assert terminator is not None
+        self._add(*self._behind([terminator]))
+        self._add_writes([op for op in function.body.block.ops if op not in self.ops])
+
+    def _add(self, ops: Iterable[Operation], arguments: Iterable[BlockArgument]) -> None:
+        self.ops.update(ops)
+        self.arguments.update(arguments)
+
+    def _behind(self, roots: Sequence[Operation]) -> tuple[set[Operation], set[BlockArgument]]:
+        """Returns ops, the ops that they need and that aren't known yet, and the arguments that they need."""
+        ops, arguments, pending = set[Operation](), set[BlockArgument](), list(roots)
+        while pending:
+            op = pending.pop()
+            if op in ops or op in self.ops:
+                continue
+            ops.add(op)
+            for operand in _operands(op):
+                if isinstance(operand, OpResult):
+                    pending.append(operand.op)
+                elif isinstance(operand, BlockArgument):
+                    arguments.add(operand)
+        return ops, arguments
+
+    def _add_writes(self, others: Sequence[Operation]) -> None:
+        """Adds the ops that write a state that is read, and the ops that these need, until no other state is read."""
+        writes = [(op, states) for op in others if (states := _states(self._effects.effects(op).writes))]
+        refused: set[Operation] = set()
+        changed = bool(writes)
+        while changed:
+            changed = False
+            read = states_read(self._effects, self.ops)
+            for op, states in writes:
+                if op in self.ops or op in refused or states.isdisjoint(read):
+                    continue
+                ops, arguments = self._behind([op])
+                if arguments & self._gone:
+                    refused.add(op)
+                    self.unwritten.append(op)
+                else:
+                    self._add(ops, arguments)
+                    changed = True
+
+
+def _operands(op: Operation) -> Iterator[Value]:
+    for inner in op.walk() if op.regions else (op,):
+        yield from inner.operands
+
+
+def _states(states: Iterable[Hashable]) -> set[Hashable]:
+    """Returns the states that are variables and tables; nothing reads others, such as output streams."""
+    return {state for state in states if isinstance(state, tuple | Value)}
+
+
+def states_read(effects: ModuleEffects, ops: Iterable[Operation]) -> set[Hashable]:
+    """Returns the kinds and names of variables and tables that ops read; those without a name by their handles."""
+    return {state for op in ops for state in _states(effects.effects(op).reads)}
+
+
+def erase_others(function: FuncOp, kept: set[Operation]) -> int:
+    """Erases the ops of a function that aren't among the needed ones; returns their number."""
+    others = [op for op in function.body.block.ops if op not in kept]
+    for op in reversed(others):
+        erase(op)
+    return len(others)
+
+
+def erase_unused(module: ModuleOp, function: FuncOp) -> None:
+    """Erases everything that the exported function of a module doesn't need.
+
+    Args:
+        module: The module.
+        function: The function.
+    """
+    effects = ModuleEffects(module)
+    _prune_initializers(module, effects, states_read(effects, function.body.block.ops))
+    erase_unreferenced(functions_of(module), names_outside(module))
+    inside = [op for op in module.walk() if op.name in ("tf.VarHandleOp", "tf.Const")]
+    variables = {name.data for op in inside if isinstance(name := op.properties.get("shared_name"), StringAttr)}
+    variables |= _bound(module)
+    paths = _texts(inside)
+    for op in list(module.ops):
+        is_variable = isinstance(op, GlobalTensorOp) and op.sym_name not in variables
+        if is_variable or (isinstance(op, AssetOp) and _filename(op) not in paths):
+            erase(op)
+
+
+def _prune_initializers(module: ModuleOp, effects: ModuleEffects, read: set[Hashable]) -> None:
+    """Erases the initialization of unused tables, and functions that do nothing else."""
+    functions = functions_of(module)
+    for declaration in [op for op in module.ops if isinstance(op, SessionInitializerOp)]:
+        listed = declaration.properties.get("initializers")
+        symbols = (
+            [each.root for each in listed if isinstance(each, SymbolRefAttr)] if isinstance(listed, ArrayAttr) else []
+        )
+        there = [symbol for symbol in symbols if symbol in functions]
+        kept = [symbol for symbol in there if _does_something(functions[symbol], effects, read)]
+        for symbol in symbols:
+            if symbol in there and symbol not in kept:
+                erase(functions[symbol])
+        if kept:
+            declaration.properties["initializers"] = ArrayAttr.get([attrs.symbol(symbol) for symbol in kept])
+        else:
+            erase(declaration)
+
+
+def _does_something(function: FuncOp, effects: ModuleEffects, read: set[Hashable]) -> bool:
+    """Erases the initialization of unused tables in an initializer; returns whether anything is left."""
+    block = function.body.block
+    is_left = False
+    for op in reversed(list(block.ops)):
+        writes = effects.effects(op).writes
+        # A table without a name may be the table of another function.
+        has_names = all(isinstance(state, tuple) for state in writes)
+        if writes and has_names and writes.isdisjoint(read) and all(map(_is_unused, op.results)):
+            erase(op)
+        else:
+            is_left = is_left or bool(writes)
+    erase_dead(block)
+    return is_left
+
+
+def _is_unused(value: Value) -> bool:
+    return value.is_unused
+
+
+def _bound(module: ModuleOp) -> set[str]:
+    """Returns the variables that are arguments of functions."""
+    attributes = [
+        each.data
+        for function in functions_of(module).values()
+        for each in function.arg_attrs or ()
+        if isinstance(each, DictionaryAttr)
+    ]
+    return {symbol.root for each in attributes if isinstance(symbol := each.get(BOUND_INPUT), SymbolRefAttr)}
+
+
+def _texts(ops: Iterable[Operation]) -> set[bytes]:
+    """Returns the values of constants that are single strings."""
+    found = set()
+    for op in ops:
+        value: Attribute | None = op.properties.get("value")
+        if value is not None and tensor_data.is_constant(value) and str(value.type) == "tensor<!tf_type.string>":
+            found.add(bytes(tensor_data.to_array(value)[()]))
+    return found
+
+
+def _filename(asset: AssetOp) -> bytes:
+    name = asset.properties.get("filename")
+    return name.data.encode("utf-8", "surrogateescape") if isinstance(name, StringAttr) else b""
 
 
 class Cut:
@@ -77,7 +253,6 @@ class Cut:
     name: ClassVar[str] = "cut"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Cuts the function that has all the tensors, and erases the other ones; returns how many ops that erased."""
         functions = defined_functions(module)
         marked = {name: cut for name, function in functions.items() if (cut := cut_of(function)) is not None}
         if not marked:
@@ -93,7 +268,7 @@ class Cut:
 
 
 def _merged(module: ModuleOp, candidates: Sequence[str]) -> list[str]:
-    """Returns exported functions without those that equal another one, which gets their signatures' keys."""
+    """Returns exported functions without duplicates; the first of equal ones gets the signature keys of all."""
     copy = module.clone()
     for function in defined_functions(copy).values():
         function.attributes.pop(CUT, None)
@@ -108,7 +283,7 @@ def _merged(module: ModuleOp, candidates: Sequence[str]) -> list[str]:
 def _expose(function: FuncOp, functions: Mapping[str, FuncOp], spots: Sequence[Spot]) -> None:
     """Adds the values at some spots to a function's results; inlines the calls that lead to them.
 
-    As results of the function they are followed through what replaces them.
+    Being results of the function, they are updated when inlining replaces them.
     """
     terminator = _terminator(function)
     results, positions = list(terminator.operands), dict[int, int]()
@@ -153,7 +328,7 @@ def _terminator(function: FuncOp) -> Operation:
 
 
 class _Cutting:
-    """The cut of one function, whose last results are the values of its new inputs and outputs."""
+    """The cut of one function. Its last results are the values of its new inputs and outputs."""
 
     def __init__(self, module: ModuleOp, function: FuncOp, wanted: Wanted, inputs: int) -> None:
         self._module, self._function, self._wanted = module, function, wanted
@@ -168,7 +343,7 @@ class _Cutting:
         return self._function.body.block
 
     def result(self, before: int) -> PassResult:
-        """Cuts; returns how many ops of a number of ops that removed, and which state it leaves alone."""
+        """Cuts the function; returns the number of removed ops, and notes on states that are not written any more."""
         input_names, output_names = (port_names(self._function, side) for side in ("inputs", "outputs"))
         self._feed()
         self._fetch()
@@ -188,7 +363,7 @@ class _Cutting:
         update_function_type(self._function)
         erase_unused(self._module, self._function)
         after = len(list(self._module.walk()))
-        return PassResult.of({"operations cut off": max(before - after, 0)})._replace(notes=notes)
+        return PassResult.of({"operations cut off": max(before - after, 0)}, notes)
 
     def _feed(self) -> None:
         """Replaces the new inputs' values by arguments."""
@@ -238,13 +413,13 @@ class _Cutting:
                 Diagnostic(
                     "unfed-input",
                     f"an output needs the input {name!r}, which is not among the inputs",
-                    hint=f"name it among the inputs, too (--input {name}), or fetch only outputs without it",
+                    hint=f"add it to the inputs (--input {name}), or choose only outputs that don't need it",
                 )
                 for name in missing
             )
 
     def _keep(self, argument: BlockArgument, needed: Needed) -> bool:
-        """Erases an old argument unless it is still needed; returns whether it is."""
+        """Erases an old argument unless it is still needed; returns whether it was kept."""
         is_kept = self._wanted.inputs is None and argument in needed.arguments
         if not is_kept:
             self._block.erase_arg(argument)
@@ -267,7 +442,7 @@ class _Cutting:
 
 
 def _inferred(module: ModuleOp, function: FuncOp) -> list[Attribute]:
-    """Returns the types of a function's results that inference finds with all calls inlined; a copy is used up."""
+    """Returns a function's inferred result types with all calls inlined; works on a copy."""
     update_function_type(function)
     copy = module.clone()
     for run in (Inline(), UniqueCallees(), ShapeInference()):
@@ -282,7 +457,7 @@ def _check_distinct(ends: Sequence[End], values: Sequence[Value]) -> None:
             raise error(
                 "wrong-option",
                 f"the inputs {seen[value]!r} and {end.name!r} are one tensor",
-                hint="name every tensor once",
+                hint="name each tensor once",
             )
         seen[value] = end.name
 
@@ -291,6 +466,6 @@ def _left_alone(op: Operation) -> Diagnostic:
     return found_at(
         op,
         "state-cut-off",
-        "the state that it writes keeps its first value: what it writes is computed from what is cut off",
-        "cut further ahead if the model has to change it",
+        "the state that it writes keeps its first value: the new value depends on ops that are cut off",
+        "cut earlier in the graph if the model must change it",
     )._replace(severity=NOTE)

@@ -30,9 +30,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.resource_ops.access import Access
-from tfconvert.converter.resource_ops.optimizers import OPTIMIZERS
-from tfconvert.converter.resource_ops.parts import PARTS, can_be_written
+from tfconvert.converter.resource_ops.updates import OPTIMIZERS, PARTS, Access, can_be_written
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -47,7 +45,6 @@ class DecomposeResourceOps:
     name: ClassVar[str] = "decompose-resource-ops"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many ops of each name were expanded."""
         applied: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):

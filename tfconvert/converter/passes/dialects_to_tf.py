@@ -1,10 +1,10 @@
 """Pass `dialects-to-tf`: replaces the ops of other dialects, and `tfl` ops with regions, by TensorFlow's.
 
-The texts that TensorFlow's converter prints between its passes have them; later passes know only the ops of files.
+TensorFlow's converter prints such ops between its passes. Later passes handle only ops of model files.
 
 - constants of `arith`, `stablehlo`, `mhlo` and `vhlo`, and arithmetic of `arith`
-- `tfl.while` and `tfl.if` whose functions are regions
-- `tfl.custom_tf` and `tfl.control_node`, which are what is inside them: ops stay in program order
+- `tfl.while` and `tfl.if` with regions
+- `tfl.custom_tf` and `tfl.control_node`, which are replaced by their contents: ops stay in program order
 - `tfl.NumericVerify`, a custom op of that name
 - `quantfork.stats`, a range that was measured, and conversions to quantized numbers and back
 - `tensor.cast`
@@ -70,14 +70,13 @@ from tfconvert.schema.ir.values import Value
 
 
 class DialectsToTf:
-    """Replaces ops that only TensorFlow's own texts have."""
+    """Replaces ops that occur only in MLIR text printed by TensorFlow."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "dialects-to-tf"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites each such op, those around others first; returns how many of each kind."""
         applied: Counter[str] = Counter()
         for op in list(module.walk()):
             rewrite = _REWRITES.get(op.name)
@@ -114,7 +113,7 @@ _ARITHMETIC: Mapping[str, str] = {
     "arith.maxsi": "Maximum",
     "arith.minsi": "Minimum",
 }
-# The ops on truth values, and on integers.
+# The ops on booleans, and on integers.
 _BITWISE: Mapping[str, tuple[str, str]] = {
     "arith.andi": ("LogicalAnd", "BitwiseAnd"),
     "arith.ori": ("LogicalOr", "BitwiseOr"),
@@ -166,7 +165,7 @@ def _with_regions(op: Operation) -> bool:
 
 
 def _take_captured(op: Operation, region: Region) -> None:
-    """Adds the arguments of a loop's region for operands that it uses as they are, which outlined loops have."""
+    """Adds arguments to a loop's region for operands that it only captures, as outlined loops have them."""
     block = region.blocks[0]
     inside = set(region.walk())
     for operand in op.operands[len(block.args) :]:
@@ -176,7 +175,7 @@ def _take_captured(op: Operation, region: Region) -> None:
 
 
 def _inside(op: Operation) -> bool:
-    """Replaces an op by what is in its region."""
+    """Replaces an op by the contents of its region."""
     block = op.regions[0].block
     # The operands of `tfl.control_node` only order it.
     for argument, operand in zip(block.args, op.operands, strict=False):
@@ -197,7 +196,7 @@ def _inside(op: Operation) -> bool:
 
 
 def _drop_control(control: Value) -> None:
-    """Removes a value that only orders ops from the operands of those."""
+    """Removes a control value from the operands of its users."""
     for user in {use.operation for use in control.uses}:
         user.set_operands([operand for operand in user.operands if operand is not control])
 
@@ -215,7 +214,7 @@ def _verified(op: Operation) -> bool:
 
 
 def _range(op: Operation) -> bool:
-    """Replaces a range that was measured by one of training, with which the model is quantized."""
+    """Replaces a measured range by fake quantization, from which the model is quantized."""
     low, high = (float(bound) for bound in tensor_data.to_array(op.properties["layerStats"]))
     properties = {"min": min(low, 0.0), "max": max(high, 0.0), "num_bits": 8, "narrow_range": False}
     return _replace(op, "FakeQuantWithMinMaxArgs", properties)

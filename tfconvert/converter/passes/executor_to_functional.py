@@ -1,7 +1,7 @@
 """Pass `executor-to-functional`: breaks the islands of `tf_executor.graph`s up into plain `tf` ops in program order.
 
-Control tokens vanish: the graph's order, which respects them, is program order, and program order is what keeps
-side-effecting ops in sequence from here on. V1 control flow has no program order; it must be functionalized before.
+Control tokens are dropped: the order of ops in the graph respects them. From here on, program order alone orders side
+effects. V1 control flow has no program order, so it must be functionalized before.
 
 Before:
 
@@ -42,7 +42,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# How many nodes of a kind of V1 op the error names.
+# Maximum number of nodes that the error names for each kind of V1 op.
 _NAMED = 3
 
 
@@ -58,7 +58,7 @@ class ExecutorToFunctional:
 
         Raises:
             ConversionError: Graphs hold executor ops that need dead values (`control-flow-v1`, one diagnostic for each
-                kind of op), or an op stands before what it waits for (`broken-order`).
+                kind of op), or an op comes before one that it depends on (`broken-order`).
         """
         graphs: list[GraphOp] = []
         refused: dict[str, list[Operation]] = {}
@@ -80,7 +80,7 @@ class ExecutorToFunctional:
 
 
 def _look_through(graph: GraphOp, refused: dict[str, list[Operation]]) -> list[Operation]:
-    """Returns the ops in a graph's islands that may hold graphs themselves; notes V1 ops by their name."""
+    """Returns the ops in a graph's islands that may hold graphs themselves; collects V1 ops by name."""
     nested: list[Operation] = []
     for op in graph.body.ops:
         if isinstance(op, IslandOp):
@@ -133,7 +133,7 @@ def _lift(graph: GraphOp) -> None:
 
 
 def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[Value, Value]) -> None:
-    """Moves the ops of one island; notes what replaces its results from here on."""
+    """Moves the ops of one island; records the replacements of its results."""
     body, block = island.body, graph.parent
     terminator = body.last_op
     assert terminator is not None
@@ -154,8 +154,5 @@ def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[Value, Value]) -
 
 def _broken_order(op: Operation) -> ConversionError:
     return error_at(
-        op,
-        "broken-order",
-        "it stands before an op whose value or control it takes",
-        "put the graph's ops into an order in which they can run",
+        op, "broken-order", "it comes before an op whose value or control it uses", "sort the graph's ops topologically"
     )

@@ -1,6 +1,6 @@
 """Pass `forward-variables`: forwards stored values to reads of variables, and erases dead assignments.
 
-A variable holds what was written or read last, if nothing can have changed it since.
+A variable holds the value that was last written or read, unless something may have changed it since.
 
 Before:
 
@@ -58,7 +58,6 @@ class ForwardVariables:
     name: ClassVar[str] = "forward-variables"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every block by itself; returns how many reads and assignments were erased."""
         effects = tf_effects.ModuleEffects(module)
         applied: Counter[str] = Counter()
         for function in module.ops:
@@ -88,7 +87,7 @@ class _Contents:
         self._unseen: dict[_Name, Operation] = {}
 
     def go_through(self, block: Block, applied: Counter[str]) -> None:
-        """Rewrites a block, and counts what was erased."""
+        """Rewrites a block, and counts the erased ops."""
         for op in tuple(block.ops):
             if op.name == _READ:
                 applied["reads"] += self._read(op)
@@ -143,5 +142,5 @@ class _Contents:
 
 
 def _named(state: Hashable) -> _Name | None:
-    """Returns a state that has a name; any other, that of an argument for example, may be of all variables."""
+    """Returns a state with a name. Any other state, such as that of an argument, may be any variable."""
     return state if isinstance(state, tuple) else None

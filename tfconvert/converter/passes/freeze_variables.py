@@ -47,7 +47,7 @@ _HARMLESS = frozenset({_READ}) | _ASKED | _WITHOUT_RESULT
 
 
 class FreezeVariables:
-    """Freezes variables whose every handle is only read, and that nothing but handles refers to.
+    """Freezes variables whose handles are all only read, and that only handles refer to.
 
     The types of other handles without a declared static shape get that of their first value.
     """
@@ -57,7 +57,6 @@ class FreezeVariables:
     name: ClassVar[str] = "freeze-variables"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Replaces reads by constants, erases handles and frozen global tensors; returns how many."""
         tensors = {
             op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp) and "sym_name" in op.properties
         }
@@ -80,7 +79,7 @@ class FreezeVariables:
         if frozen:
             for function in functions:
                 update_function_type(function)
-        return PassResult.of({"frozen": frozen})._replace(frozen_variables=frozen)
+        return PassResult.of({"frozen": frozen}, frozen_variables=frozen)
 
 
 def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
@@ -108,7 +107,7 @@ def _is_only_read(handle: Operation) -> bool:
 
 
 def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: Constant) -> None:
-    """Sets the type of handles of a variable of any shape to its first value's; `initialize-state` proves it stays."""
+    """Gives handles without a shape the type of the initial value; `initialize-state` proves that it stays."""
     if not types.is_static(types.shape_of(tensor.properties["type"])):
         shape = tf.ShapeAttr.get(types.shape_of(value.type))
         for handle in handles:

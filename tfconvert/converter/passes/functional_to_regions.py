@@ -1,7 +1,7 @@
 """Pass `functional-to-regions`: converts `tf.If`, `tf.Case` and `tf.While` to region ops that call their functions.
 
-After `inline`, the functions' bodies are where they run, so that patterns see the code around a loop and inside of
-it at once. Conditions become booleans on the way, as the region forms require.
+After `inline`, the bodies are inside the loop or conditional, so that patterns see the code around it and inside.
+Conditions become booleans, as the region forms require.
 
 Before:
 
@@ -74,7 +74,6 @@ class FunctionalToRegions:
     name: ClassVar[str] = "functional-to-regions"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many of each kind."""
         functions = functions_of(module)
         ops = [op for op in module.walk() if op.name in INTERFACES and INTERFACES[op.name].region_form]
         for op in ops:

@@ -1,10 +1,9 @@
 """Pass `functionalize-conditionals`: converts Switches and Merges to `tf.If`, inner ones first.
 
-Those of `_SwitchN` become `tf.Case`. Ops that a Merge's inputs need and that run on their side only form the branches'
-functions, with copies of constants; effects there that no Merge needs go with them. Where the predicate is known, one
-side is all there is. A value that is fetched from a branch without a Merge, which TensorFlow can't fetch where the
-branch is dead, is computed whatever the predicate. `ControlTrigger`s become NoOps. Loops must have been functionalized
-before.
+Those of `_SwitchN` become `tf.Case`. The functions of the branches get the ops that a Merge's inputs need and that run
+only on their side, copies of constants, and effects on this side that no Merge needs. A known predicate leaves one side
+only. A value that is fetched from a branch without a Merge is computed for every predicate; TensorFlow can't fetch it
+if the branch is dead. `ControlTrigger`s become NoOps. Loops must have been functionalized before.
 
 Before:
 
@@ -51,9 +50,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import ClassVar
 
-from tfconvert.converter.functionalize.conditionals import Graph
-from tfconvert.converter.functionalize.graphs import graphs_with, restore
-from tfconvert.converter.functionalize.outline import Outliner
+from tfconvert.converter.functionalize.conditionals import ConditionalGraph
+from tfconvert.converter.functionalize.slices import Outliner, graphs_with, restore
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp
@@ -70,12 +68,12 @@ class FunctionalizeConditionals:
     name: ClassVar[str] = "functionalize-conditionals"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph of every function; returns how often a value was computed although it may be dead."""
+        """Rewrites every graph of every function; counts values that are computed although they may be dead."""
         outliner = Outliner(module)
         speculated: Counter[str] = Counter()
         for function in functions_of(module).values():
             for graph in graphs_with(function, _CONDITIONAL):
-                work = Graph(graph.body, outliner)
+                work = ConditionalGraph(graph.body, outliner)
                 work.functionalize()
                 restore(function, graph, work.position)
                 if work.speculated:

@@ -1,8 +1,8 @@
 """Pass `functionalize-loops`: converts the loops of V1 control flow to `tf.While`, inner ones first.
 
-Everything that a loop's predicate needs becomes the function `cond`, everything that its next iteration needs the
-function `body`; loop variables come first among their arguments, then what the loop only reads. Constants are not
-arguments: each function has copies. Conditionals inside stay as they are, for `functionalize-conditionals`.
+The ops that a loop's predicate needs become the function `cond`, and those that its next iteration needs the function
+`body`. Their arguments are the loop variables, then values that the loop only reads. Constants are copied into the
+functions. Conditionals inside are left to `functionalize-conditionals`.
 
 Before:
 
@@ -55,9 +55,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tfconvert.converter.functionalize import loops
-from tfconvert.converter.functionalize.frames import find_frames
-from tfconvert.converter.functionalize.graphs import graphs_with, restore
-from tfconvert.converter.functionalize.outline import Outliner
+from tfconvert.converter.functionalize.loops import find_frames
+from tfconvert.converter.functionalize.slices import Outliner, graphs_with, restore
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.dialects.tf_executor import EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp
@@ -74,7 +73,6 @@ class FunctionalizeLoops:
     name: ClassVar[str] = "functionalize-loops"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph of every function."""
         outliner = Outliner(module)
         for function in functions_of(module).values():
             for graph in graphs_with(function, _OF_LOOPS):

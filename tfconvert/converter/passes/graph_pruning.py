@@ -1,7 +1,7 @@
 """Pass `graph-pruning`: erases ops of a `tf_executor.graph` that its fetch doesn't need, side effects included.
 
-Live are the ops whose values and controls the fetch names, and those whose values or controls these use. A
-`NextIteration.Sink` is needed if its `Source` is: the next iteration comes from there.
+Live are the ops whose values and controls the fetch uses, and those that live ops use. A `NextIteration.Sink` is live
+if its `Source` is, because it provides the next iteration.
 
 Before:
 
@@ -49,7 +49,6 @@ class GraphPruning:
     name: ClassVar[str] = "graph-pruning"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Prunes every graph, inner ones first; returns how many executor ops were erased."""
         graphs = [op for op in module.walk() if isinstance(op, GraphOp)]
         pruned = sum(_prune(graph.body) for graph in reversed(graphs))
         return PassResult.of({_APPLIED: pruned})

@@ -1,7 +1,7 @@
 """Pass `inline`: replaces calls by the bodies of the functions they call, and drops functions that nothing calls.
 
-Each body is moved once, to where its calls are inlined in turn, or copied where there are more callers: such functions
-are done first. A function that calls itself, directly or through others, can't be inlined and is an error.
+A body with one caller is moved before the calls in it are inlined. A body with several callers is copied, after its own
+calls have been inlined. A function that calls itself, directly or through others, is an error.
 
 Before:
 
@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
-from tfconvert.converter.control_flow.inlining import inline_call
+from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.ir.symbol_table import erase_unreferenced, is_private, names, names_outside
@@ -87,14 +87,14 @@ def _callee(call: Operation) -> str:
 def _moved(functions: dict[str, FuncOp], calls: dict[str, list[Operation]], references: Counter[str]) -> set[str]:
     """Returns the functions whose bodies are moved to their only callers before the calls in them are inlined.
 
-    So an op at the end of a chain of calls is moved once, not once for each of them.
+    So an op at the end of a chain of calls is moved once, not once for each call.
     """
     called = {_callee(call) for ops in calls.values() for call in ops}
     return {name for name in called if references[name] == 1 and not is_marked(functions[name])}
 
 
 def _count_references(functions: dict[str, FuncOp], inside: Iterable[list[Operation]]) -> Counter[str]:
-    """Returns how often ops refer to each function; one that is exported counts as referred to once more."""
+    """Returns the number of references to each function; being exported counts as one more."""
     count = Counter(name for ops in inside for op in ops for name in names(op))
     for name, function in functions.items():
         if not is_private(function):

@@ -1,8 +1,8 @@
 """Pass `island-coarsening`: joins islands that run, or are dead, together.
 
-An island that takes values and controls from one other island alone runs exactly when that one does, and right after
-it nothing else intervenes: it joins it. Islands that take nothing of the graph always run and join each other. So a
-graph without V1 control flow becomes one island, and in others no dead value spreads further than it did.
+An island that uses values and controls of only one other island runs exactly when that one does, so both are joined.
+Islands without operands always run and are joined with each other. So a graph without V1 control flow becomes one
+island, and in other graphs dead values spread no further than before.
 
 Before:
 
@@ -60,14 +60,13 @@ _APPLIED = "joined"
 
 
 class IslandCoarsening:
-    """Joins islands as far as no live value becomes dead by it, and no dead one live."""
+    """Joins islands without making live values dead or dead values live."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "island-coarsening"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph, inner ones first; returns how many islands were erased."""
         joined = 0
         for graph in reversed([op for op in module.walk() if isinstance(op, GraphOp)]):
             leaders = _leaders(graph.body)
@@ -82,7 +81,7 @@ class IslandCoarsening:
 
 
 def _leaders(body: Block) -> dict[IslandOp, IslandOp]:
-    """Returns for each island of a graph the first of those that run when it does, in the graph's order."""
+    """Returns for each island the first one, in the graph's order, that runs exactly when it does."""
     leaders: dict[IslandOp, IslandOp] = {}
     always: IslandOp | None = None
     for island in body.ops:

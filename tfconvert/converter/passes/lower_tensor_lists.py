@@ -1,8 +1,8 @@
 """Pass `lower-tensor-lists`: converts lists of tensors to tensors, whose first dimension numbers the elements.
 
-Lists that are passed to loops, branches and calls are tensors there, too. All elements of a list must have one shape; a
-dimension of it that is dynamic, such as a batch, is read from a value that has it where the list
-is created. Elements that are read before they were set are zeros.
+Lists that are passed to loops, branches and calls become tensors there, too. All elements of a list must have one
+shape. A dynamic dimension of it, such as the batch, is read from a value that is available where the list is created.
+Elements that are read before they were set are zeros.
 
 Before:
 
@@ -59,8 +59,8 @@ from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.list_ops import OPS, ListClass
 from tfconvert.converter.shapes.materialize import MAKERS, Positions, Sizes
 from tfconvert.converter.shapes.symbolic import Symbols
-from tfconvert.converter.tensor_lists import classes
-from tfconvert.converter.tensor_lists.lowering import LOWERINGS, Lowered
+from tfconvert.converter.tensor_lists import lists
+from tfconvert.converter.tensor_lists.lists import LOWERINGS, Lowered
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
@@ -69,10 +69,10 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# Op that reads or writes elements by index -> the operand that replaces it if the indices are all there are.
+# Op that reads or writes elements by index -> the operand that replaces it if the indices are 0, 1, ..., length - 1.
 _ROWS = {"tf.TensorListGather": 0, "tf.TensorListScatterIntoExistingList": 1}
 
-# The operand that numbers them.
+# The operand with the indices.
 _INDICES = {"tf.TensorListGather": 1, "tf.TensorListScatterIntoExistingList": 2}
 
 
@@ -93,14 +93,14 @@ class LowerTensorLists:
         if not sum(_erase_unused(op) for op in module.ops):
             return NOTHING_DONE
         calls = Calls(module)
-        lists = classes.find(calls)
-        class_of = {op: found for found in lists.values() for op in found.ops}
+        classes = lists.find(calls)
+        class_of = {op: found for found in classes.values() for op in found.ops}
         made = [op for function in calls.functions.values() for op in function.body.block.ops if op.name in MAKERS]
-        unknown = any(not is_static(lists[op.results[0]].shape) for op in made)
-        symbols = Symbols(calls, lists) if unknown or any(map(_needs_length, class_of)) else None
+        unknown = any(not is_static(classes[op.results[0]].shape) for op in made)
+        symbols = Symbols(calls, classes) if unknown or any(map(_needs_length, class_of)) else None
         whole = set() if symbols is None else {op for op in class_of if _takes_all(op, symbols)}
-        _make(made, lists, symbols)
-        for value, found in lists.items():
+        _make(made, classes, symbols)
+        for value, found in classes.items():
             value.type = found.type
         problems: list[Diagnostic] = []
         for function in calls.functions.values():
@@ -112,12 +112,12 @@ class LowerTensorLists:
         if problems:
             raise ConversionError(problems)
         calls.update_types()
-        ShapeInference().apply(module)  # The shape of a list's source refines what is read from it.
+        ShapeInference().apply(module)  # The shape of a list's source refines the types of its elements.
         return NOTHING_DONE
 
 
 def _erase_unused(function: Operation) -> int:
-    """Erases dead new lists, whose elements may be unknown; returns how many other ops there are."""
+    """Erases dead new lists, whose elements may be unknown; returns the number of other ops of lists."""
     found = 0
     if isinstance(function, FuncOp) and function.body.blocks:
         for op in list(function.body.block.ops):
@@ -153,7 +153,7 @@ def _takes_all(op: Operation, symbols: Symbols) -> bool:
 
 
 def _make(made: Sequence[Operation], lists: Mapping[Value, ListClass], symbols: Symbols | None) -> None:
-    """Replaces new lists by tensors of zeros, each where it is first used.
+    """Replaces new lists by tensors of zeros, inserted before their first uses.
 
     Raises:
         ConversionError: The elements' shape can't be known there.

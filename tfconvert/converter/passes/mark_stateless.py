@@ -1,7 +1,7 @@
 """Pass `mark-stateless`: marks control flow without effects as stateless, and erases it where it is dead.
 
-TensorFlow calls a conditional stateful if its branches hold as much as an assert. Once those are gone, what is left is
-a function of its operands: passes that come later may merge it, move it, or do without it.
+TensorFlow marks a conditional as stateful even if its only effect is an assert. Once asserts are erased, it is a
+function of its operands, which later passes may merge, move or erase.
 
 Before:
 
@@ -77,10 +77,10 @@ class MarkStateless:
         functions = functions_of(module)
         applied: Counter[str] = Counter()
         if len(functions) < 2:
-            return PassResult(applied)  # nothing calls anything
+            return PassResult(applied)  # no calls
         purity = _Purity(functions)
         for function in functions.values():
-            # Backwards, so that an op that only dead ops use is met when it is dead itself.
+            # Backwards, so that the users of an op are erased before it is visited.
             for op in reversed([op for op in function.body.walk() if op.name in STATEFUL]):
                 applied[_improve(op, purity)] += 1
         applied.pop("", None)
@@ -91,7 +91,7 @@ class MarkStateless:
 
 
 def _improve(op: Operation, purity: _Purity) -> str:
-    """Marks or erases an op; returns what it did, if anything."""
+    """Marks or erases an op; returns the name of the change, or an empty string."""
     known = purity.of_op(op)
     if known > _EFFECTFUL and all(result.first_use is None for result in op.results):
         erase(op)

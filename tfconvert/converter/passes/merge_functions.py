@@ -1,8 +1,7 @@
 """Pass `merge-functions`: merges equal functions.
 
-A SavedModel's `serve` and `serving_default` usually call the same function through wrappers of their own. Equal
-private functions are replaced by the first of them; equal exported functions become one with several exported names,
-so that the result holds each computation once.
+A SavedModel's `serve` and `serving_default` usually call the same function through different wrappers. Equal private
+functions are replaced by the first of them. Equal exported functions become one with several exported names.
 
 Before:
 
@@ -53,7 +52,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# Functions that differ in the names of the first so many ops are not looked at any further.
+# Number of ops whose names are part of the hash key.
 _COMPARED_FIRST = 64
 
 
@@ -88,7 +87,7 @@ class MergeFunctions:
                 renamed[function.sym_name] = first.sym_name
                 _absorb(first, function)
         if renamed:
-            # Once more: functions that refer to each other have been compared before some of their callees.
+            # Again, because functions that refer to each other were compared before some of their callees.
             _rename((op for name, ops in referring.items() if name not in renamed for op in ops), renamed)
             _rename((op for op in module.ops if not isinstance(op, FuncOp)), renamed)
         return NOTHING_DONE
@@ -103,7 +102,7 @@ def _key(function: FuncOp) -> Hashable:
 def _digest(function: FuncOp) -> int:
     """Returns a hash of a function's ops, their attributes and how they are connected, which equal functions share.
 
-    So that many functions of the same beginning aren't each compared with all others.
+    It keeps functions that begin alike from being compared pairwise.
     """
     numbers: dict[Value, int] = {argument: number for number, argument in enumerate(function.body.block.args)}
     digest = 0
@@ -129,7 +128,7 @@ def _are_equal(one: FuncOp, other: FuncOp) -> bool:
     ignored = {"sym_name"} if EXPORTED_NAMES in one.attributes else {"sym_name", "arg_attrs"}
     if _without(one.properties, ignored) != _without(other.properties, ignored):
         return False
-    # The signature names the arguments of an exported function; names of tensors mean nothing.
+    # Argument names matter only in the signature of an exported function.
     ignored = {EXPORTED_NAMES, OTHER_NAMES, ENTRY_FUNCTION} if EXPORTED_NAMES in one.attributes else set()
     if _without(one.attributes, ignored) != _without(other.attributes, ignored):
         return False
@@ -143,7 +142,7 @@ def _without(attributes: dict[str, Attribute], ignored: set[str]) -> dict[str, A
 
 
 def _ops_are_equal(one: Operation, other: Operation, same: dict[Value, Value]) -> bool:
-    """Compares two ops; their results count as the same from then on."""
+    """Compares two ops; maps the results of one to those of the other."""
     if one.name != other.name or len(one.operands) != len(other.operands) or len(one.results) != len(other.results):
         return False
     if one.properties != other.properties or one.attributes != other.attributes:
@@ -160,7 +159,7 @@ def _ops_are_equal(one: Operation, other: Operation, same: dict[Value, Value]) -
 
 
 def _regions_are_equal(one: Operation, other: Operation, same: dict[Value, Value]) -> bool:
-    """Compares how many blocks, arguments and ops two ops' regions hold; their arguments count as the same."""
+    """Compares the numbers of blocks, arguments and ops of two ops' regions; maps the arguments."""
     mine = [block for region in one.regions for block in region.blocks]
     others = [block for region in other.regions for block in region.blocks]
     if [len(region.blocks) for region in one.regions] != [len(region.blocks) for region in other.regions]:

@@ -1,7 +1,7 @@
 """Pass `merge-loop-variables`: merges a loop's variables that are always equal.
 
-Loops of Keras and of TensorFlow count twice, once for the loop and once for the time; a masked layer's output and state
-are the same, too. Variables that begin alike, and that the body updates alike, are merged.
+Loops of Keras and of TensorFlow have two counters, of iterations and of time steps; a masked layer's output and state
+are also equal. Variables with equal initial values and equal updates are merged.
 
 Before:
 
@@ -57,8 +57,7 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import construct
-from tfconvert.converter.control_flow.equal_variables import merge_equal
-from tfconvert.converter.control_flow.unused import drop_unused
+from tfconvert.converter.control_flow.loop_variables import drop_unused, merge_equal
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees
@@ -74,7 +73,7 @@ class MergeLoopVariables:
     name: ClassVar[str] = "merge-loop-variables"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every loop whose functions nothing else runs; returns how many variables were merged."""
+        """Rewrites every loop whose functions have no other users; returns the number of merged variables."""
         functions = functions_of(module)
         ops = [op for function in functions.values() for op in function.body.walk() if op.name in KINDS]
         references = Counter(symbol_table.names_outside(module))

@@ -86,7 +86,6 @@ class RegionsToFunctional:
     name: ClassVar[str] = "regions-to-functional"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every op with regions of control flow, inner ones first; returns how many of each kind."""
         ops = _with_regions(module)
         if not ops:
             return NOTHING_DONE
@@ -111,7 +110,7 @@ def _with_regions(module: ModuleOp) -> list[Operation]:
 
 
 def _outline(op: Operation, functions: symbol_table.FunctionMaker) -> None:
-    """Replaces an op whose regions hold no other region of control flow."""
+    """Replaces an op without nested control flow regions."""
     is_loop = op.name == "tf.WhileRegion"
     called = _called(op)
     if called is not None:
@@ -151,7 +150,7 @@ def _properties(op: Operation, names: Sequence[str]) -> dict[str, Attribute]:
 
 
 def _called(op: Operation) -> tuple[list[str], Sequence[Value]] | None:
-    """Returns the functions that an op's regions call, if they do nothing else, and the operands of all these calls."""
+    """Returns the functions that an op's regions call, if they do nothing else, and the operands of these calls."""
     names: list[str] = []
     operands: list[Sequence[Value]] = []
     for region in op.regions:
@@ -217,7 +216,7 @@ def _function(
         op: The op.
         region: One of its regions.
         role: The region's role in the op.
-        carried: The captured values that a loop carries along for its functions.
+        carried: The captured values, which become loop variables.
         functions: Adds functions.
     """
     block = region.block

@@ -1,12 +1,12 @@
 """Pass `shape-inference`: refines types by shape functions, and folds constants and known shapes.
 
-One sweep a function, in program order. Each op's result types are merged with what its shape function infers from its
-operands; ops on constants alone become constants, large ones as expressions that are computed while the file is
-written; so do shape tensors whose every element is known, and the shape operands of reshapes that leave one dimension
-open. Dead ops are erased.
+Each function is swept once, in program order. An op's result types are merged with those that its shape function infers
+from its operands. Ops on constants become constants; large ones become expressions that are computed while the file is
+written. Shape tensors with known elements and shape operands of reshapes with one dynamic dimension also become
+constants. Dead ops are erased.
 
-Branches and loops are seen through (`tfconvert/converter/shapes/flow.py`): a branch's arguments are its operands, a
-loop's variables are what holds in every iteration, and a constant operand becomes a constant inside.
+Inference follows branches and loops (`tfconvert/converter/shapes/flow.py`): a branch's arguments have the types of its
+operands, a loop's variables the types that hold in every iteration, and a constant operand becomes a constant inside.
 
 Before:
 
@@ -100,7 +100,6 @@ class ShapeInference:
     name: ClassVar[str] = "shape-inference"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Sweeps every function, those that branches and loops run for their operands."""
         functions = functions_of(module)
         outside = symbol_table.names_outside(module)
         flow.infer(functions, outside)

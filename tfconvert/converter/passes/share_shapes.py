@@ -1,9 +1,9 @@
 """Pass `share-shapes`: computes equal shapes and dimensions once, from the first value that has them.
 
-Shapes that are unknown until run time are often read from values that were computed for nothing else: a masked
-layer of Keras runs its first step once more, for the shape of zeros. Unknown dimensions are symbols that go through
-loops and branches (`tfconvert/converter/shapes/symbolic.py`); where two shape tensors have the same elements, the
-first one replaces both. A loop gets dimensions that are known before it as variables.
+Dynamic shapes are often read from values that are computed for no other purpose: a masked layer of Keras repeats its
+first step for the shape of zeros. Dynamic dimensions are symbols, which are followed through loops and branches
+(`tfconvert/converter/shapes/symbolic.py`). If two shape tensors have equal elements, the first one replaces the other.
+Dimensions that are known before a loop are passed to it as variables.
 
 Before:
 
@@ -64,10 +64,10 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# Op -> the value with which it fills the shape of its operand.
+# Op -> the value that it fills its operand's shape with.
 _LIKE = {"tf.OnesLike": 1, "tf.ZerosLike": 0}
 
-# Ops that read shapes, or compute with them; where there are none, there is nothing to share.
+# Ops that read shapes or compute with them. Without them, there is nothing to share.
 _ASKING = frozenset({"tf.Minimum", "tf.Shape", *_LIKE})
 
 _SCALAR = types.tensor(types.I32, ())
@@ -81,7 +81,7 @@ class ShareShapes:
     name: ClassVar[str] = "share-shapes"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function that has one caller at most; returns how many shapes were replaced."""
+        """Rewrites every function with at most one caller; returns the number of replaced shapes."""
         calls = Calls(module)
         if not any(op.name in _ASKING for function in calls.functions.values() for op in function.body.block.ops):
             return NOTHING_DONE
@@ -89,7 +89,7 @@ class ShareShapes:
         shared = 0
         for function in calls.functions.values():
             callers = calls.to.get(function.body.block, ())
-            # With several callers, dimensions are equal for one of them only.
+            # With several callers, dimensions may be equal for only one of them.
             if not callers or (len(callers) == 1 and names.is_private(function)):
                 shared += _Block(function.body.block, calls, symbols).share()
         return PassResult.of({self.name: shared})
@@ -140,12 +140,12 @@ class _Block:
         return made
 
     def _elements(self, value: Value) -> Partial | None:
-        """Returns what a shape tensor holds if all of that is known, and unknown dimensions are among it."""
+        """Returns a shape tensor's elements if all are known and at least one is a dynamic dimension."""
         elements = self._symbols.known.partials.get(value)
         return elements if elements and UNKNOWN not in elements and min(elements) < UNKNOWN else None
 
     def _originate(self, value: Value) -> None:
-        """Notes the unknown dimensions that no value before this one has."""
+        """Records the dynamic dimensions that appear first in this value."""
         for axis, dim in enumerate(self._symbols.known.shapes.get(value) or ()):
             if dim < UNKNOWN:
                 self._origin.setdefault(dim, (value, axis))
@@ -161,7 +161,7 @@ class _Block:
             self.shared += 1
 
     def _filled(self, op: Operation) -> Value | None:
-        """Returns what fills a shape that exists already, instead of a value's."""
+        """Returns an op that fills an existing shape instead of reading the shape of a value."""
         shape = self._symbols.known.shapes.get(op.operands[0])
         if not shape or -1 in shape or min(shape) >= UNKNOWN:
             return None
@@ -175,7 +175,7 @@ class _Block:
         return insert.tf("Fill", (vector, number), kind)
 
     def _packed(self, op: Operation) -> Value | None:
-        """Returns a vector of existing scalars, instead of one that is joined of vectors."""
+        """Returns a vector of existing scalars instead of a concatenation of vectors."""
         elements = self._elements(op.results[0]) if op.name == "tf.ConcatV2" else None
         if elements is None or types.element_of(op.results[0].type) != types.I32:
             return None
@@ -187,7 +187,7 @@ class _Block:
         return insert.pack(scalars) if len(scalars) == len(elements) else None
 
     def _picked(self, op: Operation) -> Value | None:
-        """Returns a dimension of the first value that has it, instead of a later one's."""
+        """Returns a dimension of the first value that has it instead of a later value's."""
         elements = self._elements(op.results[0]) if op.name == "tf.StridedSlice" else None
         if elements is None or op.results[0].type != _SCALAR or (_SCALAR, elements) in self._seen:
             return None
@@ -205,7 +205,7 @@ class _Block:
 
 
 def _absorbed(op: Operation) -> Value | None:
-    """Returns `n` for `min(n, max(n, m))`, with which TensorFlow 1 bounds its loops."""
+    """Returns `n` for `min(n, max(n, m))`, the bound of TensorFlow 1's loops."""
     if op.name != "tf.Minimum" or op.results[0].type != _SCALAR:
         return None
     for value, other in (op.operands, reversed(op.operands)):

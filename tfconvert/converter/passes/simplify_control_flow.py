@@ -1,10 +1,9 @@
 """Pass `simplify-control-flow`: folds branches and loops that constants decide, and drops dead values.
 
-A branch that is always taken replaces its `If` or `Case`; so does the body of a loop, as often as it runs
-(up to `unroll_up_to` iterations), and a loop that never runs is replaced by its operands. Shapes and
-constants are inferred again then. Pass-through results are replaced by operands, constants sink into the functions that
-use them, loop-invariant products are hoisted, and dead arguments, results and loop variables
-are dropped.
+A branch that is always taken replaces its `If` or `Case`. A loop of at most `unroll_up_to` iterations is unrolled, and
+a loop that never runs is replaced by its operands. Then shapes and constants are inferred again. Pass-through results
+are replaced by operands, constants sink into the functions that use them, loop-invariant products are hoisted, and dead
+arguments, results and loop variables are dropped.
 
 Before:
 
@@ -58,11 +57,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import Construct, construct, inline_body
-from tfconvert.converter.control_flow.decisions import decided_branch, pass_through_operands, sink_constants
-from tfconvert.converter.control_flow.hoist import hoist
-from tfconvert.converter.control_flow.trip_count import trip_count
-from tfconvert.converter.control_flow.unused import drop_unused
+from tfconvert.converter.control_flow.constructs import (
+    Construct,
+    construct,
+    decided_branch,
+    inline_body,
+    pass_through_operands,
+    sink_constants,
+    trip_count,
+)
+from tfconvert.converter.control_flow.loop_variables import drop_unused, hoist
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
@@ -81,9 +85,9 @@ class SimplifyControlFlow:
     """Folds control flow that constants decide, and drops dead values.
 
     Attributes:
-        unroll_up_to: Loops with at most this many iterations become what they compute one by one. In LiteRT a loop
-            costs about 1.5 us, and 0.2 us an iteration: too little to grow models for it by default.
-        unrolled_ops: A loop that would become more ops than this stays a loop.
+        unroll_up_to: Maximum number of iterations of loops to unroll. In LiteRT a loop costs only about 1.5 us, and
+            0.2 us per iteration, so the default doesn't let models grow for it.
+        unrolled_ops: Maximum number of ops of an unrolled loop.
     """
 
     unroll_up_to: int = 1
@@ -91,13 +95,12 @@ class SimplifyControlFlow:
     name: ClassVar[str] = "simplify-control-flow"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how often each simplification was applied."""
         outside = symbol_table.names_outside(module)
         applied: Counter[str] = Counter()
         while True:
             functions = functions_of(module)
             if len(functions) < 2:
-                return PassResult(applied)  # nothing runs anything
+                return PassResult(applied)  # no control flow
             work = _Work(functions, outside, self)
             work.decide()
             while work.prune():
@@ -112,7 +115,7 @@ class SimplifyControlFlow:
 
 
 class _Work:
-    """The constructs of a module, those in callers before those in what they run.
+    """The constructs of a module; those in callers come before those in callees.
 
     Attributes:
         applied: How often each simplification was applied.
@@ -132,11 +135,11 @@ class _Work:
         self._ops: list[Operation] = []
 
     def _is_own(self, found: Construct) -> bool:
-        """Returns whether nothing else runs a construct's functions."""
+        """Returns whether a construct's functions have no other users."""
         return all(self._references[function.sym_name] == 1 for function in found.functions)
 
     def decide(self) -> None:
-        """Folds and forwards from the callers on; what replaces a construct is visited in turn."""
+        """Folds and forwards, callers first; the replacements of a construct are visited, too."""
         seen: set[str] = set()
         todo = [op for name in reversed(self._inside) if self._is_root(name) for op in reversed(self._inside[name])]
         while todo:
@@ -159,7 +162,7 @@ class _Work:
         return not symbol_table.is_private(self._functions[name]) or not self._references[name]
 
     def _place(self, found: Construct) -> list[Operation] | None:
-        """Replaces a construct by what constants choose; returns the constructs in that, `None` if nothing changed."""
+        """Replaces a construct that constants decide; returns the new constructs, `None` if nothing changed."""
         if found.kind is Kind.LOOP:
             return self._unroll(found)
         choice = decided_branch(found) if found.kind is Kind.BRANCHES else None
@@ -218,7 +221,7 @@ class _Work:
             self.applied = +self.applied
 
     def _hoisted(self, found: Construct) -> Construct:
-        """Returns a construct, or the loop that replaces it once work is hoisted out."""
+        """Returns a construct, or the loop that replaces it after hoisting."""
         if found.kind is not Kind.LOOP or not self._is_own(found):
             return found
         made = hoist(found)
@@ -227,7 +230,7 @@ class _Work:
         return made
 
     def prune(self) -> bool:
-        """Drops dead values, once from the callers on and once towards them; returns whether there were any."""
+        """Drops dead values, callers first and then callees first; returns whether there were any."""
         before = self.applied["drop"]
         self._ops = [op for op in map(self._pruned, self._ops) if op is not None]
         if self.applied["drop"] != before:
@@ -238,7 +241,7 @@ class _Work:
         return changed
 
     def _pruned(self, op: Operation) -> Operation | None:
-        """Returns what is left of a construct, `None` if nothing is."""
+        """Returns the rest of a construct, or `None`."""
         if op.parent is None:
             return None
         if all(result.first_use is None for result in op.results) and not tf.has_side_effects(op):

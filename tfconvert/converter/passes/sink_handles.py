@@ -1,7 +1,7 @@
 """Pass `sink-handles`: sinks handles of variables and tables into branches and loop bodies.
 
-A handle is passed to a function as an argument, which doesn't show what variable it refers to. Where it is always the
-same one with a name, the function creates the handle, and the argument is dropped.
+A handle that is a function's argument doesn't show its variable. If it always refers to the same named variable, the
+function creates the handle, and the argument is dropped.
 
 Before:
 
@@ -42,7 +42,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.decisions import origin
+from tfconvert.converter.control_flow.constructs import origin
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -69,11 +69,11 @@ class SinkHandles:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many operands of control flow were dropped.
 
-        Only private functions that one op refers to are changed: others have other users.
+        Only private functions with one user are changed.
         """
         functions = functions_of(module)
         if len(functions) < 2:
-            return NOTHING_DONE  # nothing calls anything
+            return NOTHING_DONE  # no calls
         users: Counter[str] = Counter()
         inner: dict[str, list[Operation]] = {}
         for name, function in functions.items():
@@ -90,7 +90,7 @@ class SinkHandles:
 def _sink_from(
     root: str, functions: Mapping[str, FuncOp], inner: Mapping[str, Sequence[Operation]], own: set[str]
 ) -> int:
-    """Sinks handles from a function into its callees, and on into theirs."""
+    """Sinks handles from a function into its callees, and into their callees."""
     sunk = 0
     todo = [root]
     while todo:

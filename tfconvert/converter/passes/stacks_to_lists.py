@@ -1,8 +1,8 @@
 """Pass `stacks-to-lists`: converts stacks of TensorFlow 1, as gradients of loops use them, to lists.
 
-A stack is state behind a handle; a list is a value. So every push and pop creates a new list from the one before it,
-and loops, branches and calls forward it. What is left of a handle is a number that nothing reads, which goes with the
-dead variables of loops.
+A stack is state behind a handle; a list is a value. So every push and pop creates a new list from the previous one, and
+loops, branches and calls forward it. The handle becomes an unused number, which is dropped with the dead variables of
+loops.
 
 Before:
 
@@ -69,7 +69,7 @@ from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.tensor_lists import stacks, stacks_as_lists
+from tfconvert.converter.tensor_lists import stacks
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -82,10 +82,9 @@ class StacksToLists:
     name: ClassVar[str] = "stacks-to-lists"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function."""
         functions = list(defined_functions(module).values())
         if any(op.name.startswith(stacks.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)
-            stacks_as_lists.to_lists(calls, stacks.find(calls))
+            stacks.to_lists(calls, stacks.find(calls))
             calls.update_types()
         return NOTHING_DONE

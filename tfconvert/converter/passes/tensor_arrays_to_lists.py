@@ -1,7 +1,7 @@
 """Pass `tensor-arrays-to-lists`: converts tensor arrays of TensorFlow 1 to lists of tensors, as TensorFlow 2 has them.
 
-An array's ops take its handle and a flow, which determines their order. The flow becomes the list. The handle becomes a
-number that nothing reads, which goes with the dead variables of loops.
+An array's ops have its handle and a flow, which determines their order, as operands. The flow becomes the list. The
+handle becomes an unused number, which is dropped with the dead variables of loops.
 
 Before:
 
@@ -55,7 +55,6 @@ class TensorArraysToLists:
     name: ClassVar[str] = "tensor-arrays-to-lists"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function."""
         functions = list(defined_functions(module).values())
         if any(op.name.startswith(arrays.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)

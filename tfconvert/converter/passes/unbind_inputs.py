@@ -1,7 +1,7 @@
 """Pass `unbind-inputs`: replaces arguments that are bound to variables or files by handles and paths.
 
-In TensorFlow's own texts of a SavedModel, an exported function has its variables and assets as arguments, each with the
-symbol that it is bound to. Callers see the other arguments only.
+In TensorFlow's MLIR text of a SavedModel, an exported function has its variables and assets as arguments, each bound to
+a symbol. Callers see only the other arguments.
 
 Before:
 
@@ -62,7 +62,6 @@ class UnbindInputs:
     name: ClassVar[str] = "unbind-inputs"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function that has such arguments; returns how many of these there were."""
         held = {
             name.data: op
             for op in module.ops

@@ -1,7 +1,7 @@
 """Pass `unique-callees`: clones shared functions so that every loop, conditional and call has its own.
 
-A function's arguments are then the operands of one op: types become as specific as there, constant operands
-become constants inside, and what one caller doesn't need is dropped. Functions that are not shared stay as they are.
+Then a function's arguments are the operands of one op: types become as specific as the operands', constant operands
+become constants inside, and values that the caller doesn't need are dropped. Unshared functions don't change.
 
 Before:
 
@@ -64,7 +64,7 @@ from tfconvert.schema.limits import budget
 
 _COPIED = "copied"
 
-# How many ops a function without any costs as much as.
+# The cost of a function besides its ops, in ops.
 _ALONE = 8
 
 
@@ -75,7 +75,6 @@ class UniqueCallees:
     name: ClassVar[str] = "unique-callees"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Copies where needed; returns how many functions were."""
         functions = functions_of(module)
         users = {name: [op for op in function.body.walk() if op.name in KINDS] for name, function in functions.items()}
         if not any(users.values()):
@@ -105,7 +104,7 @@ class _Copier:
         self.count = 0
 
     def separate(self, roots: set[str]) -> None:
-        """Follows the calls from some functions on; the first caller keeps the original."""
+        """Follows the calls from some functions; the first caller keeps the original."""
         taken = set(roots)
         todo = [name for name in reversed(self._functions) if name in roots]
         while todo:
@@ -154,7 +153,7 @@ def _make_private(function: FuncOp) -> None:
 
 
 def _expanded(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]]) -> dict[str, int]:
-    """Returns how many ops each function has with all that it runs, as if nothing were shared; without recursion."""
+    """Returns the number of ops of each function with its callees, counting shared ones repeatedly."""
     sizes: dict[str, int] = {}
     path: set[str] = set()
     stack = [(name, False) for name in reversed(list(functions))]
@@ -173,12 +172,12 @@ def _expanded(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operatio
 
 
 def _size(function: FuncOp) -> int:
-    """Returns what a copy of a function costs, in ops."""
+    """Returns the cost of a copy of a function, in ops."""
     return _ALONE + sum(1 for _ in function.body.walk())
 
 
 def _pay(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]], roots: Iterable[str]) -> None:
-    """Takes what will be copied from the conversion's budget."""
+    """Charges the copies to the conversion's budget."""
     sizes = _expanded(functions, users)
     copied = sum(sizes[name] for name in roots if name in sizes) - sum(map(_size, functions.values()))
     if copied > 0:

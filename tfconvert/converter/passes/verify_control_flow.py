@@ -1,9 +1,9 @@
 """Pass `verify-control-flow`: refuses branches and loops whose functions don't fit them; rewrites nothing.
 
-TensorFlow's importer checks it, but a file may state anything. Each function must take the op's operands and return its
-results, in number and element types; a loop's body returns what it takes, and its condition one value. It is checked
-while all functions stand, so that it doesn't matter whether a constant decides which of them runs. All problems of a
-module are one error, `bad-call`.
+TensorFlow's importer checks this, but a file may be inconsistent. Each function must take the op's operands and return
+its results, in number and element types. A loop's body returns values of its argument types, and its condition one
+value. The check comes before any function is erased, so that it doesn't depend on constants that decide which one runs.
+All problems of a module are one error, `bad-call`.
 
 Refused:
 
@@ -51,7 +51,7 @@ class VerifyControlFlow:
         """Checks all functions.
 
         Raises:
-            ConversionError: A function takes or returns something else than the op that runs it (`bad-call`), or there
+            ConversionError: A function's arguments or results don't match the op that runs it (`bad-call`), or there
                 is no such function (`missing-function`).
         """
         functions = functions_of(module)
@@ -97,5 +97,5 @@ def _mismatch(verb: str, own: Types, wanted: Types) -> str:
 
 def _agree(one: Attribute, other: Attribute) -> bool:
     first, second = (types.dereferenced(types.element_of(each)) for each in (one, other))
-    # Handles may say what they hold, or not.
+    # The types of handles may lack their contents' type.
     return first is second or (type(first) is type(second) and isinstance(first, types.HandleType))

@@ -1,32 +1,71 @@
-"""Instruments: hooks that run between the passes of a pipeline.
-
-Verifying, printing, timing, and running the module before and after each pass to see that its results stay.
-"""
+"""Instruments, which run between passes: they verify, print, time, and compare the results before and after."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TextIO
 
+from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.converter.pipeline.stage import Instrument, Stage
 from tfconvert.ops.verification import Broken, first_broken
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
+    from tfconvert.converter.rewrite.pattern import Pattern
     from tfconvert.schema.ir.builtin import ModuleOp
 
-Print = Callable[["ModuleOp", TextIO], None]
 Check = Callable[["ModuleOp", "ModuleOp", str], list[Diagnostic]]
+
+_HINT = "correct the pattern: its replacement computes something else"
+
+
+def blamed(stage: Stage, before: ModuleOp, problem: ConversionError, options: Options, check: Check) -> ConversionError:
+    """Returns the error of a pass that changed the results; names the user's patterns if they are the cause.
+
+    Args:
+        stage: The pass's stage.
+        before: The module before the pass.
+        problem: The error.
+        options: The settings, with the user's patterns.
+        check: Compares two modules; raises if their results differ.
+    """
+
+    def differs(patterns: Sequence[Pattern[Any]]) -> bool:
+        after = before.clone()
+        try:
+            make_pass(stage, replace(options, patterns=tuple(patterns))).apply(after)
+            check(before, after, stage.run)
+        except ConversionError:
+            return True
+        return False
+
+    if "patterns" not in stage.takes or differs(()):
+        return problem
+    guilty = [pattern.name for pattern in options.patterns if differs((pattern,))]
+    names = guilty or [pattern.name for pattern in options.patterns]
+    which = (
+        f"the pattern {names[0]!r} changes"
+        if len(names) == 1
+        else (f"the patterns {', '.join(map(repr, names))} change")
+    )
+    return ConversionError(
+        each._replace(message=f"{which} what the model computes: {each.message}", hint=_HINT)
+        for each in problem.diagnostics
+    )
+
+
+Print = Callable[["ModuleOp", TextIO], None]
 Blame = Callable[[Stage, "ModuleOp", ConversionError], ConversionError]
 
-REPORT_IT = "this is a mistake in the pass, not in the model; please report it with the model"
+REPORT_IT = "this is a bug in the pass, not in the model; please report it with the model"
 
 
 @dataclass(slots=True)
 class VerifyEach(Instrument):
-    """Verifies the module after each pass, and that the stage has done what it ensures."""
+    """Verifies the module and the guarantees of the stage after each pass."""
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
         broken = first_broken(module)
@@ -40,13 +79,13 @@ class VerifyEach(Instrument):
 
 @dataclass(slots=True)
 class PrintIR(Instrument):
-    """Prints the module before and after the passes of some names.
+    """Prints the module before and after some passes.
 
     Attributes:
         stream: The stream to print to.
         write: Prints a module.
-        names_before: Names of the passes before which it is printed.
-        names_after: Names of the passes after which it is printed; `None` is all.
+        names_before: Names of passes; prints the module before them.
+        names_after: Names of passes; prints the module after them. `None` means all passes.
     """
 
     stream: TextIO
@@ -110,8 +149,8 @@ class CheckPasses(Instrument):
     """Runs the module before and after each pass on the same random inputs.
 
     Attributes:
-        check: Compares two modules; raises if their results differ, returns notes of what it couldn't compare.
-        blame: Returns the error about whoever made a pass change the results, from the error about the pass.
+        check: Compares two modules; raises if their results differ, returns notes on incomparable results.
+        blame: Turns the error about the pass into one about the cause, such as a user's pattern.
     """
 
     check: Check

@@ -1,18 +1,136 @@
-"""Passes with their options, read from text: the parameters of a pass's constructor that text can give."""
+"""Passes with options as text, for `tfconvert opt -p`."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from tfconvert.converter.pipeline.pass_text import PassText, Value, parse_pass_text
-from tfconvert.converter.pipeline.registry import pass_class, pass_names
+from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.converter.pipeline.stage import Pass
 from tfconvert.schema.diagnostics import ConversionError, error
+
+Value = str | int | float | bool
+
+_TOKEN = re.compile(
+    r"""
+    (?P<name>[0-9]+[A-Za-z_-][A-Za-z0-9_-]*)  # names may begin with digits: 2d-slice
+    | (?P<number>[-+]?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)
+    | (?P<word>[A-Za-z0-9_-]+)
+    | (?P<string>"(?:\\[ntr"\\]|[^"\\\n\r])*")
+    | (?P<space>\s+)
+    | (?P<mark>[{}=,])
+    """,
+    re.VERBOSE,
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class PassText:
+    """One pass of the text.
+
+    Attributes:
+        name: Its name.
+        options: The values of each option; an option without `=` has no values.
+    """
+
+    name: str
+    options: dict[str, tuple[Value, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A token; its kind is `name`, `number`, `string`, `space`, `end`, or the punctuation itself."""
+
+    kind: str
+    text: str
+    column: int
+
+
+def parse_pass_text(text: str) -> list[PassText]:
+    return list(_Parser(text).passes())
+
+
+class _Parser:
+    """Reads one text from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._next = 0
+
+    def passes(self) -> Iterator[PassText]:
+        while self._peek().kind != _END:
+            name = self._expect("name", "a pass's name").text
+            yield PassText(name, self._options() if self._accept("{") else {})
+            if self._peek().kind != _END:
+                self._expect(",", "a comma, or options in braces")
+
+    def _options(self) -> dict[str, tuple[Value, ...]]:
+        options: dict[str, tuple[Value, ...]] = {}
+        while not self._accept("}"):
+            name = self._expect("name", "an option's name").text
+            options[name] = tuple(self._values()) if self._accept("=") else ()
+            if not self._accept("space") and self._peek().kind != "}":
+                raise self._wrong("a space or a closing brace")
+        return options
+
+    def _values(self) -> Iterator[Value]:
+        yield self._value()
+        while self._accept(","):
+            yield self._value()
+
+    def _value(self) -> Value:
+        token = self._peek()
+        if token.kind not in ("number", "name", "string"):
+            raise self._wrong("a value (put other text in double quotes)")
+        self._next += 1
+        if token.kind == "number":
+            return float(token.text) if "." in token.text else int(token.text)
+        if token.kind == "string":
+            return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), token.text[1:-1])
+        return token.text == "true" if token.text in ("true", "false") else token.text
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _accept(self, kind: str) -> bool:
+        if self._peek().kind != kind:
+            return False
+        self._next += 1
+        return True
+
+    def _expect(self, kind: str, what: str) -> _Token:
+        token = self._peek()
+        if token.kind != kind:
+            raise self._wrong(what)
+        self._next += 1
+        return token
+
+    def _wrong(self, what: str) -> ConversionError:
+        return self._error(f"expected {what}", self._peek().column)
+
+    def _error(self, what: str, column: int) -> ConversionError:
+        message = f"{what} at column {column + 1} of {self._text!r}"
+        return error("malformed-pipeline", message, hint='write it as "pass{option=value},pass2"')
+
+    def _split(self) -> Iterator[_Token]:
+        at = 0
+        while at < len(self._text):
+            match = _TOKEN.match(self._text, at)
+            if match is None:
+                raise self._error(f"unexpected {self._text[at]!r}", at)
+            kind = {"word": "name", "mark": match[0]}.get(match.lastgroup or "", match.lastgroup or "")
+            yield _Token(kind, match[0], at)
+            at = match.end()
+        yield _Token(_END, "", at)
+
 
 REQUIRED = Parameter.empty
 """The default value of an option that has none."""
@@ -36,16 +154,16 @@ class Option:
 
     @property
     def kind(self) -> str:
-        """The type as help and messages spell it."""
+        """The type as shown in help and messages."""
         several = ",..." if any(get_origin(part) is tuple for part in _parts(self.hint)) else ""
         kinds = [kind if isinstance(kind, str) else _WRITABLE[kind] for kind in _kinds(self.hint)]
         return "|".join(kinds) + several
 
     def value(self, written: tuple[Value, ...]) -> Any:
-        """Returns the written value as the field's value.
+        """Returns the parsed values as the option's value.
 
         Raises:
-            ValueError: It is of another type.
+            ValueError: The type is wrong.
         """
         if not written and _fits(True, self.hint):
             return True  # An option without a value is a switch.
@@ -59,23 +177,23 @@ class Option:
 
 
 def options_of(pass_type: type[Pass]) -> list[Option]:
-    """Returns a pass's options; parameters that no text can give (patterns, functions) are none."""
+    """Returns a pass's options: its parameters, except those that can't be written as text (patterns, functions)."""
     hints = get_type_hints(pass_type.__init__)
     parameters = signature(pass_type).parameters
     return [Option(name, hints[name], each.default) for name, each in parameters.items() if _kinds(hints[name])]
 
 
 def summary_of(pass_type: type[Pass]) -> str:
-    """Returns a pass's summary, in a line."""
+    """Returns a pass's one-line summary."""
     return (pass_type.__doc__ or "").strip().partition("\n")[0]
 
 
 def parse_passes(text: str) -> list[Pass]:
-    """Returns the passes that a text names, in its order.
+    """Returns the passes that a text names, in order.
 
     Raises:
         ConversionError: The syntax is wrong (`malformed-pipeline`), or a pass (`unknown-pass`) or an option
-            (`unknown-option`, `wrong-option`) doesn't exist; all mistakes in one error.
+            (`unknown-option`, `wrong-option`) doesn't exist; one error for all.
     """
     passes: list[Pass] = []
     problems: list[ConversionError] = []
@@ -93,7 +211,7 @@ def find(name: str, known: Iterable[str], code: str, what: str) -> str:
     """Returns a name if it is known.
 
     Raises:
-        ConversionError: It is not; the hint lists similar ones.
+        ConversionError: It is unknown; the hint lists similar names.
     """
     names = sorted(set(known))
     if name not in names:
@@ -120,7 +238,7 @@ def _create(written: PassText) -> Pass:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Returns whether a value is of a type that options have: one that text can give, a tuple or a choice of them."""
+    """Returns whether a value has an option's type: one that text can express, a tuple or a union of such types."""
     if get_origin(hint) in (Union, UnionType):
         return any(_fits(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
@@ -135,7 +253,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 def _kinds(hint: Any) -> list[type | str]:
-    """Returns what a type takes as text: types of values, and values themselves; none if text can't give them all."""
+    """Returns the types and literal values that a type accepts; empty if some can't be written as text."""
     kinds: list[type | str] = []
     pending = [hint]
     while pending:

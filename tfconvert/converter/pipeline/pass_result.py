@@ -1,27 +1,126 @@
-"""The result of a pass: counts of its rewrites, notes for the user, and the measures that the report shows."""
+"""Results of passes: counts, notes, and what became of each quantized layer."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.fidelity import Fidelity, some
 
-if TYPE_CHECKING:
-    from tfconvert.converter.pipeline.quantization_report import Layer
+FLOAT = "float32"
+"""The form of a layer that is not quantized."""
+
+
+class LayerReport(NamedTuple):
+    """One operator.
+
+    Attributes:
+        node: Its node; empty if unknown.
+        op: The operator.
+        form: The types of its input and weight: `int8 x int8 per channel`, `float32`.
+        reason: Why it isn't quantized further; may be empty.
+        low: The minimum that its result can represent; NaN for floats.
+        high: The maximum.
+        weight_snr: The signal-to-noise ratio of its weight as integers, in dB; NaN if it has none.
+        bytes_before: Bytes of its constants in the model.
+        bytes_after: Bytes of its constants in the file.
+    """
+
+    node: str
+    op: str
+    form: str
+    reason: str = ""
+    low: float = math.nan
+    high: float = math.nan
+    weight_snr: float = math.nan
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the known fields as plain data."""
+        # Zero is a known float: ranges often begin there.
+        known = {name: value for name, value in self._asdict().items() if value or isinstance(value, float)}
+        return {name: value for name, value in known.items() if value == value}  # NaN is unknown.
+
+
+class QuantizationReport(NamedTuple):
+    """The report on a quantization.
+
+    Attributes:
+        layers: The numeric operators, in order.
+        fidelity: The accuracy of the result; `None` unless it was verified.
+    """
+
+    layers: tuple[LayerReport, ...]
+    fidelity: Fidelity | None = None
+
+    @property
+    def forms(self) -> Counter[str]:
+        return Counter(layer.form for layer in self.layers)
+
+    @property
+    def bytes_before(self) -> int:
+        return sum(layer.bytes_before for layer in self.layers)
+
+    @property
+    def bytes_after(self) -> int:
+        return sum(layer.bytes_after for layer in self.layers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        result: dict[str, Any] = {
+            "forms": dict(sorted(self.forms.items())),
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+            "layers": [layer.to_dict() for layer in self.layers],
+        }
+        return result | {"fidelity": self.fidelity.to_dict()} if self.fidelity is not None else result
+
+    def lines(self, most: int | None) -> list[str]:
+        """Returns the report as lines of text.
+
+        Args:
+            most: Maximum number of entries of a list; `None` for no limit.
+        """
+        lines = ["quantization:", f"  weights: {_size(self.bytes_before)} -> {_size(self.bytes_after)}"]
+        lines += [f"  {form}: {count}" for form, count in self.forms.most_common() if form != FLOAT]
+        floats = [layer for layer in self.layers if layer.form == FLOAT]
+        if floats:
+            lines.append(f"  {FLOAT}: {len(floats)}")
+            lines += some((f"    {layer.op} {layer.node}: {layer.reason}" for layer in floats), most)
+        if most is None:
+            lines += ["  layers:", *(f"    {_row(layer)}" for layer in self.layers if layer.form != FLOAT)]
+        return lines if self.fidelity is None else lines + self.fidelity.lines(most)
+
+
+def _row(layer: LayerReport) -> str:
+    parts = [f"{layer.op} {layer.node}: {layer.form}"]
+    if not math.isnan(layer.low):
+        parts.append(f"{layer.low:.4g} to {layer.high:.4g}")
+    if not math.isnan(layer.weight_snr):
+        parts.append(f"weight {layer.weight_snr:.1f} dB")
+    if layer.reason:
+        parts.append(layer.reason)
+    return ", ".join(parts)
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"
 
 
 class PassResult(NamedTuple):
     """The effect of a pass on one module.
 
     Attributes:
-        counts: How often each pattern was applied, or how many things of each kind have changed; without zeros.
+        counts: Numbers of applications of patterns, or of changes of each kind; without zeros.
         notes: Warnings and decisions for the report.
-        heading: The title under which the short report lists the counts; only the whole report does if it is empty.
-        frozen_variables: How many variables became constants.
-        operations: How many TensorFlow ops of each name the model has, from the pass after which they can be counted.
-        layers: What became of operators that were to be quantized.
+        heading: The title of the counts in the short report; if empty, only the full report has them.
+        frozen_variables: Number of variables that became constants.
+        operations: Number of the model's TensorFlow ops by name, from the pass after which they can be counted.
+        layers: Reports on operators that were to be quantized.
     """
 
     counts: Counter[str]
@@ -29,13 +128,15 @@ class PassResult(NamedTuple):
     heading: str = ""
     frozen_variables: int = 0
     operations: Counter[str] | None = None
-    layers: Sequence[Layer] = ()
+    layers: Sequence[LayerReport] = ()
 
     @classmethod
-    def of(cls, counts: Mapping[str, int]) -> PassResult:
-        """Returns a result of nothing but counts, from a mapping that may hold zeros."""
-        return cls(Counter({name: count for name, count in counts.items() if count}))
+    def of(
+        cls, counts: Mapping[str, int], notes: Sequence[Diagnostic] = (), *, frozen_variables: int = 0
+    ) -> PassResult:
+        """Returns a result with the counts that are not zero."""
+        return cls(Counter({name: count for name, count in counts.items() if count}), notes, "", frozen_variables)
 
 
 NOTHING_DONE = PassResult(Counter())
-"""The result of a pass that only ensures something, or had nothing to do; must not be mutated."""
+"""The result of a pass without counts and notes; must not be mutated."""

@@ -1,4 +1,4 @@
-"""Patterns and fusions by name: a Python file, or what an installed package declares by an entry point."""
+"""Patterns and fusions from Python files, and from entry points of installed packages."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tfconvert.converter.process.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
 
 PATTERNS, COMPOSITES = "tfconvert.patterns", "tfconvert.composites"
-"""The groups of entry points; each point names one object or a sequence of them."""
+"""The groups of entry points; each point names an object or a sequence of objects."""
 
 
 def is_name(given: Any) -> bool:
-    """Returns whether something stands for objects that are yet to be loaded."""
+    """Returns whether this is the name of a file or an entry point."""
     return isinstance(given, str | os.PathLike)
 
 
 def resolved(given: Sequence[Any], group: str, kind: type, what: str) -> tuple[Any, ...]:
-    """Returns a sequence with the objects that its names stand for in their places.
+    """Returns a sequence with its names replaced by the objects that they refer to.
 
     Args:
         given: Objects; paths of Python files, which end in `.py`; and names of entry points, or patterns of such names.
         group: The group of entry points.
         kind: The class of the objects.
-        what: What they are called in messages, in the plural.
+        what: Plural noun for them in messages.
     """
     found: dict[int, Any] = {}
     for item in given:
@@ -55,7 +55,7 @@ def _loaded(name: str, group: str, kind: type, what: str) -> Sequence[Any]:
 
 def _of_file(path: Path, kind: type, what: str) -> Iterator[Any]:
     if not path.is_file():
-        raise error("wrong-option", f"there is no file {path} to take {what} from")
+        raise error("wrong-option", f"there is no file {path} with {what}")
     with Guard(partial(_mistake, str(path))):
         scope = runpy.run_path(str(path), run_name=path.stem)
     # Names that begin with an underscore are the file's own.

@@ -1,7 +1,7 @@
-"""Nodes that no converted model can have, each with a hint for the user.
+"""Nodes that can't be converted, each with a hint for the user.
 
 They are reported as soon as a graph is imported, before any pass runs: data that only a running program has
-(queues, readers, iterators, what was not fed), and code that no file holds.
+(queues, readers, iterators, unfed placeholders), and code that isn't in the file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PIPELINES = frozenset(
         "tf.Unstage",
     }
 )
-"""The ops that take data which only a running program has."""
+"""The ops that read data of a running program."""
 
 _MAX_DIMENSION = (1 << 31) - 1
 
@@ -58,7 +58,7 @@ _REFUSED = PIPELINES | PYTHON | _PLACEHOLDERS | {_GRADIENT}
 
 
 def reason(op_name: str) -> str:
-    """Returns why no converted model can have an op, however it is used; empty if it may have it.
+    """Returns why an op can't be converted in any use; empty if it may be convertible.
 
     Args:
         op_name: The op's name, `tf.PyFunc`.
@@ -71,12 +71,12 @@ def reason(op_name: str) -> str:
 
 
 def check_graphs(module: ModuleOp) -> None:
-    """Looks for ops that can't be converted in the graphs of an imported module.
+    """Checks the graphs of an imported module for ops that can't be converted.
 
     Fed nodes have been replaced already, and Python code in a function that declares what it implements may be fused.
 
     Raises:
-        ConversionError: There are some; all are reported.
+        ConversionError: There are such ops; one error for all.
     """
     functions = list(functions_of(module).values())
     if any(function.is_declaration for function in functions):
@@ -89,7 +89,7 @@ def check_graphs(module: ModuleOp) -> None:
 
 
 def _check_declared(module: ModuleOp, functions: Sequence[FuncOp]) -> None:
-    """Checks that no function without a body is used, and erases these.
+    """Checks that functions without a body are unused, and erases them.
 
     Raises:
         ConversionError: One is called, or all are (`missing-function`).
@@ -113,7 +113,7 @@ def _check_declared(module: ModuleOp, functions: Sequence[FuncOp]) -> None:
 
 
 def _wrong_names(function: FuncOp) -> Diagnostic | None:
-    """Returns what is wrong with the names of an entry function's tensors, which a text may give it."""
+    """Returns the diagnostic of wrong names of an entry function's tensors, which MLIR text may contain."""
     entry = function.attributes.get(ENTRY_FUNCTION)
     if entry is None:
         return None
@@ -134,7 +134,7 @@ def _wrong_names(function: FuncOp) -> Diagnostic | None:
 
 
 def _absurd_input(function: FuncOp) -> Diagnostic | None:
-    """Returns the diagnostic of a function that takes a tensor beyond what LiteRT can hold."""
+    """Returns the diagnostic of a function with an input that is too large for LiteRT."""
     for kind in function.function_type.inputs:
         shape = types.shape_of(kind) or ()
         if max(shape, default=0) > _MAX_DIMENSION:
@@ -143,7 +143,7 @@ def _absurd_input(function: FuncOp) -> Diagnostic | None:
                 f"an input of shape {list(shape)} is beyond LiteRT",
                 function.name,
                 function.sym_name,
-                hint="pin the input's shape",
+                hint="set a smaller input shape",
             )
     return None
 
@@ -152,7 +152,7 @@ def python_function(op: Operation) -> Diagnostic:
     return _diagnostic(
         op,
         "python-function",
-        "the node calls Python code, which the model's file doesn't hold",
+        "the node calls Python code, which isn't in the model's file",
         "write the function with TensorFlow ops, or feed its results",
     )
 
@@ -180,7 +180,7 @@ def _problems(op: Operation, function: FuncOp) -> Iterator[Diagnostic]:
                 op,
                 "unfed-input",
                 "an output needs this placeholder, which is not among the inputs",
-                "name it among the inputs, too",
+                "add it to the inputs",
             )
     elif op.name == _GRADIENT:
         yield _diagnostic(
@@ -206,4 +206,4 @@ def _diagnostic(op: Operation, code: str, message: str, hint: str) -> Diagnostic
 def _feeds(op: Operation) -> str:
     name = place_of(op.location).node
     named = [f"--input {name}:{index} ({types.element_of(each.type)})" for index, each in enumerate(op.results)]
-    return f"feed what it gives: {', '.join(named)}" if named else "feed the tensors that come of it with --input"
+    return f"feed its results: {', '.join(named)}" if named else "feed its results with --input"

@@ -1,21 +1,82 @@
-"""Runs stages on a module, each if the module and the settings need it when its turn comes."""
+"""Runs the stages of a pipeline on a module, each only if the module and the settings need it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfconvert.converter.ir.interface import has_open_sizes
-from tfconvert.converter.pipeline.op_names import OpNames
+from tfconvert.converter.pipeline.pass_registry import pass_class
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.pipeline.registry import pass_class
-from tfconvert.converter.pipeline.stage import OPEN_SIZES, Instrument, Pass, Stage, apply_watched
-from tfconvert.converter.pipeline.stage_name import InStage
+from tfconvert.converter.pipeline.stage import OPEN_SIZES, InStage, Instrument, Pass, Stage, apply_watched
+from tfconvert.converter.pipeline.stages import TO_FUNCTIONS
+from tfconvert.importers.source import Source
+from tfconvert.schema.dialects.cut import CUT
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.settings.options import Options
 
 if TYPE_CHECKING:
-    from tfconvert.schema.ir.builtin import ModuleOp
+    from tfconvert.schema.ir.operation import Operation
+
+
+class OpNames:
+    """The names of a module's ops and of the attributes of its functions and their arguments, erased ones included.
+
+    Querying an unknown name walks the module if a pass has run since the last walk.
+    """
+
+    __slots__ = ("_is_current", "_module", "_names")
+
+    def __init__(self, module: ModuleOp, others: Iterable[str] = ()) -> None:
+        """Stores the module for the first query.
+
+        Args:
+            module: The module.
+            others: Names that count as present.
+        """
+        self._module = module
+        self._names = set(others)
+        self._is_current = False
+
+    def changed(self) -> None:
+        self._is_current = False
+
+    def have(self, groups: Iterable[tuple[str, ...]]) -> bool:
+        """Returns whether there is, or was, a name with one of the prefixes of each group."""
+        return all(self._has(prefixes) for prefixes in groups)
+
+    def _has(self, prefixes: tuple[str, ...]) -> bool:
+        if any(name.startswith(prefixes) for name in self._names):
+            return True
+        if self._is_current:
+            return False
+        self._names |= names_in(self._module)
+        self._is_current = True
+        return any(name.startswith(prefixes) for name in self._names)
+
+
+def names_in(module: ModuleOp) -> set[str]:
+    """Returns the names of all ops in a module, and of attributes of the ops on its top level and their arguments."""
+    names: set[str] = set()
+    for function in module.ops:
+        names.update(function.attributes)
+        arguments = function.properties.get("arg_attrs")
+        for attributes in arguments.data if isinstance(arguments, ArrayAttr) else ():
+            names.update(attributes.data if isinstance(attributes, DictionaryAttr) else ())
+    pending: list[Operation] = [module]
+    while pending:
+        for region in pending.pop().regions:
+            for block in region.blocks:
+                op = block.first_op
+                while op is not None:
+                    names.add(op.name)
+                    if op.regions:
+                        pending.append(op)
+                    op = op.next_op
+    return names
+
 
 USER = ("composites", "patterns", "quantizes_activations")
 """Settings by which the user adds something to the conversion, so that stages may require it."""
@@ -69,7 +130,7 @@ def run_stages(
 
 
 def make_pass(stage: Stage, options: Options) -> Pass:
-    """Returns the pass of a stage, with those of its options that are settings; its defaults for what isn't set."""
+    """Returns the pass of a stage; options that are settings get their values."""
     values = {}
     for text in stage.takes:
         name, _, path = text.rpartition("=")
@@ -88,3 +149,28 @@ def setting(options: Options, path: str) -> Any:
 
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+def is_uncut(module: ModuleOp) -> bool:
+    """Returns whether a module has marks of a cut that hasn't been made yet."""
+    return any(CUT in op.attributes for op in module.ops)
+
+
+def opened(source: Source) -> ModuleOp:
+    """Returns the imported module of a model; passes run on it only if it must be cut."""
+    module = source.open()
+    if is_uncut(module):
+        _to_functions(module)
+    return module
+
+
+def as_functions(source: Source) -> ModuleOp:
+    """Returns the module of a model as functions of plain ops that call each other, cut if requested."""
+    module = source.open(functional=True)
+    _to_functions(module)
+    return module
+
+
+def _to_functions(module: ModuleOp) -> None:
+    for _ in run_stages(module, TO_FUNCTIONS, Options()):
+        pass

@@ -3,27 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
     from tfconvert.schema.ir.operation import Operation
 
+
+class InStage:
+    """A context that adds the note `stage NAME` to unexpected exceptions.
+
+    Args:
+        name: The stage.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(problem, Exception) and not isinstance(problem, ConversionError):
+            problem.add_note(f"stage {self._name}")
+
+
 OPEN_SIZES = "inputs.open"
-"""The need of stages for models with inputs of which more than the batch is unknown."""
+"""The need of stages that run only on models with dynamic input sizes other than the batch."""
 
 
 class Pass(Protocol):
-    """A rewrite of a whole module; what its constructor takes, if anything, are its options."""
+    """A rewrite of a whole module. Its constructor's parameters are its options."""
 
     name: ClassVar[str]
     """The name in `-p` and in the report; the file's name with dashes."""
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the module in place; returns what it did, which depends on nothing but the module."""
+        """Rewrites the module in place; the result depends only on the module."""
 
 
 class Stage(NamedTuple):
@@ -31,15 +55,15 @@ class Stage(NamedTuple):
 
     Attributes:
         run: The pass, by name.
-        because: Why it is here.
-        needs: Groups of prefixes of names; the pass is skipped, and not even loaded, if the module has never had a name
-            with one of the prefixes of each group. Names are those of ops, of attributes of functions, `OPEN_SIZES`
-            for models with such inputs, and `options.` with those settings that the user has set.
+        because: The reason for its position.
+        needs: Groups of name prefixes. The pass is skipped, and not even imported, unless the module has had a name
+            with one of the prefixes of each group. Names are those of ops, of attributes of functions, `OPEN_SIZES` for
+            models with such inputs, and `options.` followed by a setting that the user has set.
         takes: Settings that are options of the pass: fields of `Options` or of its target, as `allow_custom_ops`, or of
             a field there, as `quantize.mode`; after the option's name if that differs, as `mlir_state=state`.
-        only_with: A setting without which the pass is skipped; empty if there is none.
-        forbids: Prefixes of op names that no op has afterwards; the next stages rely on that.
-        keeps_results: Whether the model computes the same afterwards, so that the pass can be checked.
+        only_with: A setting that must be set for the pass to run; may be empty.
+        forbids: Prefixes of op names that no op may have afterwards; later stages rely on that.
+        keeps_results: Whether the model's results stay the same, so that the pass can be checked.
     """
 
     run: str
@@ -51,7 +75,7 @@ class Stage(NamedTuple):
     keeps_results: bool = True
 
     def left_over(self, module: ModuleOp) -> Operation | None:
-        """Returns an op that should be gone, `None` if the pass did what the stage ensures."""
+        """Returns an op that the stage forbids, or `None`."""
         return next((op for op in module.walk() if op.name.startswith(self.forbids)), None) if self.forbids else None
 
 
@@ -70,9 +94,9 @@ class Instrument:
 
 
 def apply_watched(run: Pass, stage: Stage, module: ModuleOp, instruments: Sequence[Instrument]) -> PassResult:
-    """Applies a pass with instruments; returns the pass's result, with their notes after its own.
+    """Applies a pass with instruments; appends their notes to its result.
 
-    The first instrument is the outermost: it is called first before the pass and last after it.
+    The first instrument is outermost: called first before the pass and last after it.
     """
     for instrument in instruments:
         instrument.before(stage, module)

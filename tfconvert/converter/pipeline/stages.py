@@ -1,6 +1,6 @@
 """The stages that every target begins with: from an imported module to plain TensorFlow ops with known shapes.
 
-A target lists its whole pipeline in a `stages.py` of its own, put together from these parts and its own stages.
+A target's `stages.py` has its whole pipeline, made of these parts and its own stages.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _LISTS = ("tf.TensorList", "tf.EmptyTensorList")
 _ARRAYS = ("tf.TensorArray",)
 _STACKS = ("tf.Stack",)
 FUNCTIONAL = (*BRANCHES, *LOOPS)
-"""Ops that run functions conditionally, or repeatedly."""
+"""Ops that run functions conditionally or repeatedly."""
 
 CONTROL_FLOW = (*_V1, *FUNCTIONAL, *_LISTS, *_ARRAYS, *_STACKS, "tfl.if", "tfl.while")
 """Conditionals, loops and the containers of their results, of any kind."""
 
-# Ops that only texts have.
+# Ops that only occur in MLIR text.
 _FOREIGN = ("arith.", "tfl.yield", "tfl.NumericVerify", "stablehlo.constant", "mhlo.", "vhlo.", "quantfork.", "tensor.")
 
-# Ops that write a variable, or look up a part of one.
+# Ops that write a variable, or read a part of one.
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
 
 TO_FUNCTIONS: Sequence[Stage] = (
-    Stage("dialects-to-tf", "all later passes know only what files have", (_FOREIGN,)),
-    Stage("unbind-inputs", "a function's inputs are what its callers feed", ((BOUND_INPUT,),)),
-    Stage("merge-functions", "signatures that compute the same are equal while their callees still stand"),
-    Stage("functionalize-loops", "a frame's switches and merges are not a conditional's", (_V1_LOOPS,)),
+    Stage("dialects-to-tf", "later passes handle only the ops of model files", (_FOREIGN,)),
+    Stage("unbind-inputs", "afterwards a function's inputs are those that callers feed", ((BOUND_INPUT,),)),
+    Stage("merge-functions", "equal signatures are found while they still call the same functions"),
+    Stage("functionalize-loops", "the switches and merges of loops must not be taken for conditionals", (_V1_LOOPS,)),
     Stage("functionalize-conditionals", "conditional code is outlined, so that only islands are left", (_V1,)),
     Stage(
         "executor-to-functional",
@@ -51,7 +51,7 @@ TO_FUNCTIONS: Sequence[Stage] = (
     ),
     Stage(
         "cut",
-        "calls still tell which node is meant; what is cut off need not be converted",
+        "names of nodes include calls; ops that are cut off need not be converted",
         ((CUT,),),
         keeps_results=False,
     ),
@@ -59,58 +59,56 @@ TO_FUNCTIONS: Sequence[Stage] = (
 """From dataflow graphs to functions; marked ones are kept."""
 
 STANDARD: Sequence[Stage] = (
-    Stage("regions-to-functional", "later passes know one form of control flow", (_REGIONS,), forbids=_REGIONS),
+    Stage("regions-to-functional", "later passes handle one form of control flow", (_REGIONS,), forbids=_REGIONS),
     Stage(
         "tensor-arrays-to-lists",
-        "lists are one kind of value, and handles only of variables",
+        "afterwards lists have one form, and handles belong to variables",
         (_ARRAYS,),
         forbids=_ARRAYS,
     ),
     Stage(
         "inline", "folding and fusing see through calls", forbids=("tf.PartitionedCall", "tf.StatefulPartitionedCall")
     ),
-    Stage("verify-control-flow", "later passes rely on it, and none has decided yet which branch runs", (FUNCTIONAL,)),
+    Stage("verify-control-flow", "later passes rely on it, and no branch has been erased yet", (FUNCTIONAL,)),
     Stage("unique-callees", "the arguments of a branch or a loop are the operands of one op", (FUNCTIONAL,)),
     Stage(
-        "stacks-to-lists", "a function that is used once shows which stack it pushes to", (_STACKS,), forbids=_STACKS
+        "stacks-to-lists", "the stack of a push is visible if its function has one caller", (_STACKS,), forbids=_STACKS
     ),
     Stage("sink-handles", "the variable that a loop reads is visible where it reads it", (FUNCTIONAL,)),
     Stage(
         "decompose-resource-ops", "a variable that is gathered from is only read, and may be frozen", (_RESOURCE_OPS,)
     ),
     Stage("freeze-variables", "weights are constants from here on"),
-    Stage("forward-variables", "what is still read is written somewhere, maybe just before", (_RESOURCE_OPS,)),
+    Stage("forward-variables", "variables that are still read are written, maybe just before", (_RESOURCE_OPS,)),
     Stage("canonicalize", "no identity is between a constant and its use"),
-    Stage("mark-stateless", "asserts are gone, so that most of control flow has no effects any more", (FUNCTIONAL,)),
+    Stage("mark-stateless", "without asserts, most control flow has no effects", (FUNCTIONAL,)),
     Stage("shape-inference", "legalization requires shapes and constant operands"),
-    Stage("simplify-control-flow", "constants decide branches; the rest forwards only live values", (FUNCTIONAL,)),
+    Stage("simplify-control-flow", "constants decide branches; loops should forward only live values", (FUNCTIONAL,)),
     Stage(
         "lower-tensor-lists",
-        "it requires the ranks of elements; the targets have tensors only",
+        "it requires the ranks of elements; the targets have only tensors",
         (_LISTS,),
         forbids=_LISTS,
     ),
-    Stage("share-shapes", "lists have become tensors, of shapes that others have", (CONTROL_FLOW,)),
+    Stage("share-shapes", "lists have become tensors, whose shapes others have", (CONTROL_FLOW,)),
 )
 """From functions to plain ops and functional control flow on tensors, with the shapes that are known."""
 
 USER_PATTERNS: Sequence[Stage] = (
     Stage(
         "canonicalize",
-        "the user's patterns see shapes and constants, but no kernel's limits",
+        "the user's patterns see shapes and constants, before kernels' limits apply",
         takes=("patterns", "allow_custom_ops"),
         only_with="patterns",
     ),
-    Stage("shape-inference", "what the user's patterns create has shapes, too", only_with="patterns"),
+    Stage("shape-inference", "ops that the user's patterns create need shapes", only_with="patterns"),
 )
 """The user's rewrites of TensorFlow's ops."""
 
 
 def names_of(stages: Iterable[Stage]) -> list[str]:
-    """Returns the names of stages' passes, in order."""
     return [stage.run for stage in stages]
 
 
 def before(stages: Sequence[Stage], name: str) -> Sequence[Stage]:
-    """Returns the stages before the first one of a pass."""
     return stages[: names_of(stages).index(name)]

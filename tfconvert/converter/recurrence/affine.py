@@ -1,39 +1,39 @@
-"""Sums of products with weights, of which the gates of a cell consist, however a framework spells them.
+"""Sums of products with weights, which the gates of a cell consist of, in a form common to all frameworks.
 
     z = [x, h] @ W + b          becomes, for the columns of one gate,
     gate = split(z)[k] + 1          x @ W[:n, k*u:(k+1)*u] + h @ W[n:, k*u:(k+1)*u] + b[k*u:(k+1)*u] + 1
 
-Products with all gates' weights at once or with one gate's, columns taken out of sums or not, biases wherever they are
-added: all end in one form, whose weights are parts of the values that the graph has. Nothing is computed here.
+Products with the weights of all gates or of one gate, with or without slices of columns, and with biases added
+anywhere, all get this form. Its weights are parts of the graph's values; nothing is computed here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
-# Sums nested deeper than this are not a cell's.
+# Maximum nesting of sums of a cell.
 _DEPTH = 16
 
 Range = tuple[int, int]
 """A first index and a number of indices."""
 
 
-class Weights(NamedTuple):
-    """A part of a matrix by which a vector is multiplied.
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A part of a matrix that multiplies a vector.
 
     Attributes:
         value: The matrix.
         is_transposed: Whether its rows, not its columns, are the outputs.
-        inputs: Which inputs the part is for.
-        outputs: Which outputs it gives.
+        inputs: The range of inputs.
+        outputs: The range of outputs.
     """
 
     value: Value
@@ -42,12 +42,13 @@ class Weights(NamedTuple):
     outputs: Range
 
 
-class Vector(NamedTuple):
-    """A part of a vector that is added, or by which something is multiplied element by element.
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A part of a vector that is added, or that multiplies another one element by element.
 
     Attributes:
-        value: A vector, a matrix of one row, or a scalar, which is broadcast to as many elements as needed.
-        elements: Which elements; those of a scalar are all the same.
+        value: A vector, a matrix of one row, or a scalar that is broadcast.
+        elements: The range of elements; all elements of a scalar are equal.
     """
 
     value: Value
@@ -64,7 +65,7 @@ class Sum:
     """A sum of products with weights, of scaled vectors and of biases.
 
     Attributes:
-        width: Number of its elements, in each row of the batch.
+        width: Number of its elements in each row of the batch.
         products: Values that are multiplied by a matrix, with the matrix.
         scaled: Values that are multiplied by a vector, element by element, with the vector.
         biases: Vectors that are added.
@@ -82,9 +83,9 @@ class Sum:
         """Returns the sum restricted to some columns."""
         return Sum(
             size,
-            tuple((leaf, by._replace(outputs=_within(by.outputs, begin, size))) for leaf, by in self.products),
+            tuple((leaf, replace(by, outputs=_within(by.outputs, begin, size))) for leaf, by in self.products),
             (),
-            tuple(one._replace(elements=_within(one.elements, begin, size)) for one in self.biases),
+            tuple(replace(one, elements=_within(one.elements, begin, size)) for one in self.biases),
         )
 
     @property
@@ -97,7 +98,7 @@ class Sums:
     """The sums of a function.
 
     Args:
-        is_fixed: Returns whether a value is the same in every step, so that it can be a weight.
+        is_fixed: Returns whether a value is equal in all steps, so that it can be a weight.
     """
 
     __slots__ = ("_known", "_rules", "is_fixed")
@@ -155,11 +156,11 @@ class Sums:
         return found[0] + found[1] if found[0] is not None and found[1] is not None else None
 
     def _term(self, value: Value, wanted: int, depth: int) -> Sum | None:
-        """Returns one of two addends as a sum; a bias alone is one, too."""
+        """Returns one of two addends as a sum, which may be a bias alone."""
         if self.is_fixed(value):
             if _length(value) in (1, wanted):
                 return Sum(wanted, biases=(Vector(value, (0, wanted)),))
-            # In a first step, whose last output is zeros, products with weights have been folded already.
+            # The first step's products of zeros with weights have been folded already.
             zeros = constant_array(value)
             return Sum(wanted) if zeros is not None and not zeros.any() and width(value) == wanted else None
         known = self.of(_as_row(value), depth)
@@ -205,13 +206,13 @@ class Sums:
 
 
 def width(value: Value) -> int:
-    """Returns the number of columns of a matrix, 0 if it isn't a matrix or that isn't known."""
+    """Returns the number of columns of a matrix, or 0 if it is unknown or the value isn't a matrix."""
     shape = types.shape_of(value.type)
     return max(shape[1], 0) if shape is not None and len(shape) == 2 else 0
 
 
 def columns_taken(op: Operation) -> Range | None:
-    """Returns the columns that a `StridedSlice` takes from a matrix, `None` if it does anything else."""
+    """Returns the columns that a `StridedSlice` selects from a matrix; `None` for other slices."""
     whole, *bounds = op.operands
     begin, end, strides = map(constant_array, bounds)
     begins, ends = int(tf.get(op, "begin_mask", 0)), int(tf.get(op, "end_mask", 0))
@@ -232,7 +233,7 @@ def _keeps_rows(size: int, whole: Value) -> bool:
 
 
 def _ends(value: Value) -> list[tuple[Value, int]] | None:
-    """Returns the matrices that are concatenated along columns in one, each with its end column."""
+    """Returns the matrices that a value concatenates along columns, each with its end column."""
     parts = [value]
     if isinstance(value, OpResult) and value.op.name == "tf.ConcatV2":
         *parts, axis = value.op.operands
@@ -243,7 +244,7 @@ def _ends(value: Value) -> list[tuple[Value, int]] | None:
 
 
 def _as_row(value: Value) -> Value:
-    """Returns the source vector of a matrix of one row, as Keras adds biases; any other value as it is."""
+    """Returns the source of a vector that was a matrix of one row, as Keras adds biases, or the value itself."""
     if isinstance(value, OpResult) and value.op.name in ("tf.Reshape", "tf.Squeeze"):
         row = value.op.operands[0]
         shape = types.shape_of(row.type) or ()
@@ -253,7 +254,7 @@ def _as_row(value: Value) -> Value:
 
 
 def _length(value: Value) -> int:
-    """Returns the number of elements of a scalar, a vector or a matrix of one row; 0 if it is anything else."""
+    """Returns the number of elements of a scalar, a vector or a matrix of one row, or 0 for other values."""
     shape = types.shape_of(value.type)
     if shape is None or not types.is_static(shape) or any(dim != 1 for dim in shape[:-1]) or len(shape) > 2:
         return 0

@@ -1,14 +1,14 @@
-"""One step of a recurrent layer, recognised by what it computes.
+"""One step of a recurrent layer, recognised by its computation.
 
 An LSTM, with `s` the sigmoid, `a` an activation, and sums (`affine`) of the input `x` and the last output `h`:
 
     c' = s(forget) * c + s(input) * a(cell)         s(input) may be 1 - s(forget)
     h' = s(output) * a(c')                          may be multiplied by a matrix: a projection
 
-The sums of the gates may have `c` (that of the output gate `c'`) multiplied by a vector in them: peepholes. What is
-stored, `c'` and a projected `h'`, may be clipped. A simple RNN: `h' = a(sum)`.
+The sums of the gates may contain peepholes: `c` times a vector, or `c'` in the output gate. The stored values, `c'` and
+a projected `h'`, may be clipped. A simple RNN: `h' = a(sum)`.
 
-Which of the values in the sums is the input and which is the last output is decided by the callers.
+Callers decide which value in the sums is the input and which is the last output.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tfconvert.schema.ir.values import OpResult, Value
 INPUT, FORGET, CELL, OUTPUT = "input", "forget", "cell", "output"
 
 GATES = (INPUT, FORGET, CELL, OUTPUT)
-"""An LSTM's gates in the order in which the operator has them."""
+"""An LSTM's gates in the operator's order."""
 
 ACTIVATIONS: Mapping[str, str] = {"tf.Relu": "RELU", "tf.Relu6": "RELU6", "tf.Tanh": "TANH"}
-"""Activations that the operators compute exactly as the op does."""
+"""Activations that the operators compute exactly like the op."""
 
-WIDE_PROJECTION = "its projection has more elements than its state, for which the operator has no room"
-"""The kernels write past their scratch memory then, the bidirectional one from the first such element on."""
+WIDE_PROJECTION = "its projection has more elements than its state, which the operator doesn't support"
+"""The kernels would write past their scratch memory."""
 
 _ADDITIONS = frozenset({"tf.Add", "tf.AddV2"})
 _CHOICES = frozenset({"tf.Select", "tf.SelectV2"})
@@ -44,12 +44,12 @@ class LstmFormula:
     """The computation of an LSTM in each step.
 
     Attributes:
-        gates: The sums of the gates; none for the input where that is one less the forget gate.
+        gates: The sums of the gates; without the input gate if it is 1 - forget gate.
         activation: The operator's name of the activation.
         state_clip: The limit to which the cell state is clipped on either side of zero; 0 for none.
-        projection: The matrix by which the output is multiplied.
+        projection: The matrix that multiplies the output.
         output_clip: The limit to which a projected output is clipped on either side of zero; 0 for none.
-        scales: Vectors by which the normalized sums of the gates are multiplied; none where they aren't normalized.
+        scales: Vectors that multiply the normalized sums of gates; empty without normalization.
     """
 
     gates: Mapping[str, Sum]
@@ -71,7 +71,7 @@ class LstmFormula:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lstm(LstmFormula):
+class LstmCell(LstmFormula):
     """A step of an LSTM.
 
     Attributes:
@@ -110,20 +110,20 @@ class SimpleRnn:
         return self.total.width
 
 
-Cell = Lstm | SimpleRnn
+Cell = LstmCell | SimpleRnn
 
 
 def is_gated(value: Value) -> bool:
-    """Returns whether a value is at least a product of two, both of which change, as all outputs of LSTMs are."""
+    """Returns whether a value is a product of two variable values, as all outputs of LSTMs are."""
     _, value = _clipped(value)
     return _defined_by(value, "tf.Mul") is not None or _defined_by(value, "tf.MatMul") is not None
 
 
 def simple_rnn(value: Value, sums: Sums) -> SimpleRnn:
-    """Returns the step of a simple RNN whose output is a value.
+    """Returns the step of a simple RNN that has this output.
 
     Raises:
-        Declined: There is none.
+        Declined: The value is not the output of a simple RNN.
     """
     activation, inner = _activated(value)
     total = sums.of(inner)
@@ -134,18 +134,18 @@ def simple_rnn(value: Value, sums: Sums) -> SimpleRnn:
 
 def _why_not_simple(value: Value) -> str:
     if _defined_by(value, *_CHOICES) is not None:
-        return "its state is kept where a mask says so, which no operator does"
+        return "its state is kept by a mask, which no operator supports"
     addition = _defined_by(value, *_ADDITIONS)
     if addition is not None and any(map(_factors, addition.op.operands)):
-        return "its state is mixed of old and new, as a GRU's is, for which there is no operator"
+        return "its state is a mix of old and new, as in a GRU, for which there is no operator"
     return "its new state is not an activation (Tanh, Relu, Relu6 or none) of products with weights"
 
 
-def lstm(value: Value, sums: Sums) -> Lstm:
-    """Returns the step of an LSTM whose output is a value.
+def lstm(value: Value, sums: Sums) -> LstmCell:
+    """Returns the step of an LSTM that has this output.
 
     Raises:
-        Declined: There is none.
+        Declined: The value is not the output of an LSTM.
     """
     output_clip, inner = _clipped(value)
     projection = None
@@ -167,7 +167,7 @@ def lstm(value: Value, sums: Sums) -> Lstm:
     before, gates = _state_of(bare, sums, activation)
     gates[OUTPUT] = gate
     formula = gates, activation, state_clip, projection, output_clip
-    return Lstm(*formula, output=value, state=state, before=before)
+    return LstmCell(*formula, output=value, state=state, before=before)
 
 
 def _state_of(state: Value, sums: Sums, activation: str) -> tuple[Value, dict[str, Sum]]:
@@ -189,11 +189,11 @@ def _state_of(state: Value, sums: Sums, activation: str) -> tuple[Value, dict[st
 
 
 def _entered(value: Value, kept: Value, sums: Sums) -> tuple[Sum | None, Value] | None:
-    """Returns what a candidate for the state is multiplied by, and the candidate; no sum for one less the forget gate.
+    """Returns the input gate and the candidate for the state; `None` instead of a gate that is 1 - forget gate.
 
     Args:
         value: The product.
-        kept: The product that is added to it, of the last state and the forget gate.
+        kept: The other addend, the product of the last state and the forget gate.
         sums: The sums of the function.
     """
     factors = _factors(value)
@@ -210,7 +210,7 @@ def _factors(value: Value) -> tuple[Value, ...]:
 
 
 def _gated(value: Value, sums: Sums) -> tuple[Sum, Value] | None:
-    """Returns the sum whose sigmoid a value is multiplied by, and that value."""
+    """Returns the sum whose sigmoid multiplies a value, and this value."""
     factors = _factors(value)
     for gate, other in (factors, factors[::-1]) if factors else ():
         sigmoid = _defined_by(gate, "tf.Sigmoid")
@@ -229,17 +229,17 @@ def _one_less(value: Value) -> Value | None:
 
 
 def _activated(value: Value) -> tuple[str, Value]:
-    """Returns the activation that defines a value, and its operand; the value itself if there is none."""
+    """Returns the activation that defines a value and its operand, or the value itself."""
     found = _defined_by(value, *ACTIVATIONS)
     return ("NONE", value) if found is None else (ACTIVATIONS[found.op.name], found.op.operands[0])
 
 
 def _clipped(value: Value) -> tuple[float, Value]:
-    """Returns the limit to which a value is clipped on either side of zero, 0 for none, and the value before."""
+    """Returns the limit to which a value is clipped on either side of zero (0 for none), and the unclipped value."""
     found = _defined_by(value, "tf.ClipByValue")
     if found is not None:
-        inner, least, most = found.op.operands
-        return _limit(least, most, inner, value)
+        inner, minimum, maximum = found.op.operands
+        return _limit(minimum, maximum, inner, value)
     found = _defined_by(value, "tf.Maximum", "tf.Minimum")
     inside = found and _defined_by(found.op.operands[0], "tf.Maximum", "tf.Minimum")
     if found is None or inside is None or inside.op.name == found.op.name:
@@ -248,8 +248,8 @@ def _clipped(value: Value) -> tuple[float, Value]:
     return _limit(bounds["tf.Maximum"], bounds["tf.Minimum"], inside.op.operands[0], value)
 
 
-def _limit(least: Value, most: Value, inner: Value, value: Value) -> tuple[float, Value]:
-    low, high = _number(least), _number(most)
+def _limit(minimum: Value, maximum: Value, inner: Value, value: Value) -> tuple[float, Value]:
+    low, high = _number(minimum), _number(maximum)
     return (high, inner) if low is not None and high is not None and low == -high < 0 else (0.0, value)
 
 
@@ -263,9 +263,9 @@ def _defined_by(value: Value, *names: str) -> OpResult | None:
 
 
 def check(cell: Cell) -> None:
-    """Checks that the sums of a cell are what an operator computes, of one input and the last output."""
+    """Checks that an operator computes the sums of a cell, from one input and the last output."""
     if isinstance(cell, SimpleRnn):
-        need(not cell.total.scaled, "elements of its state are multiplied by numbers of their own")
+        need(not cell.total.scaled, "each element of its state has its own factor")
         _check_products(cell.total)
         return
     need(cell.outputs <= cell.units, WIDE_PROJECTION)

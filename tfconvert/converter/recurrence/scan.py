@@ -1,30 +1,171 @@
-"""Loops over sequences, one step an iteration: their inputs, states and collected outputs.
-
-The variables of such a loop are counters, loop-invariant values (sequences and weights among them), states, rows that
-are collected in a tensor, and the row of the last step.
-"""
+"""Loops that iterate over the time steps of a sequence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from tfconvert.converter.control_flow.constructs import Construct, returned
-from tfconvert.converter.control_flow.decisions import invariants, origin
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.control_flow.constructs import Construct, invariants, origin, returned
 from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import tf, tf_effects, types
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
+from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
+
+class Extents:
+    """Dimensions and scalars as comparable numbers or symbols.
+
+    Args:
+        module: The module, whose symbolic shapes are computed when first needed.
+    """
+
+    __slots__ = ("_module", "_symbols")
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._module = module
+        self._symbols: Symbols | None = None
+
+    def dim(self, value: Value, axis: int) -> int | None:
+        """Returns a dimension of a value, or `None` without a symbol."""
+        shape = types.shape_of(value.type)
+        if shape is None or len(shape) <= axis:
+            return None
+        if shape[axis] >= 0:
+            return shape[axis]
+        known = self._all().shape(value)
+        return None if known is None or known[axis] == -1 else known[axis]
+
+    def scalar(self, value: Value | int) -> int | None:
+        """Returns a scalar, or `None` without a symbol."""
+        value = value if isinstance(value, int) else _absorbed(value)
+        number = constant_int(value)
+        if number is not None or isinstance(value, int):
+            return number
+        elements = self._all().known.partial(value)
+        if elements is None or len(elements) != 1 or elements[0] == UNKNOWN:
+            return None
+        return self._all().find(elements[0])
+
+    def _all(self) -> Symbols:
+        if self._symbols is None:
+            self._symbols = Symbols(Calls(self._module), {})
+        return self._symbols
+
+
+def _absorbed(value: Value) -> Value:
+    """Returns `x` for `minimum(x, maximum(x, y))`, `dynamic_rnn`'s length of a sequence, in any order."""
+    while (pair := _defined_by(value, "tf.Minimum")) is not None:
+        first, second = pair.op.operands
+        if _is_at_least(second, first):
+            value = first
+        elif _is_at_least(first, second):
+            value = second
+        else:
+            break
+    return value
+
+
+def _is_at_least(value: Value, other: Value) -> bool:
+    larger = _defined_by(value, "tf.Maximum")
+    return value is other or (larger is not None and other in larger.op.operands)
+
+
+def _defined_by(value: Value, name: str) -> OpResult | None:
+    return value if isinstance(value, OpResult) and value.op.name == name else None
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceSteps:
+    """A sequence.
+
+    Attributes:
+        value: A tensor of the steps, of rank 3.
+        axis: The axis of the steps, 0 or 1; the other one is the batch.
+        is_reversed: Whether the last step comes first.
+    """
+
+    value: Value
+    axis: int
+    is_reversed: bool = False
+
+    @property
+    def batch(self) -> int:
+        """The number of sequences, -1 if unknown."""
+        return (types.shape_of(self.value.type) or ())[1 - self.axis]
+
+    @property
+    def features(self) -> int:
+        """The number of elements of a step."""
+        return (types.shape_of(self.value.type) or ())[2]
+
+    @property
+    def length(self) -> int:
+        """The number of steps, -1 if unknown."""
+        return (types.shape_of(self.value.type) or ())[self.axis]
+
+
+def ordered(axis: int, length: int, batch: int, features: int) -> tuple[int, ...]:
+    return (length, batch, features) if axis == 0 else (batch, length, features)
+
+
+def steps_of(value: Value, axis: int) -> SequenceSteps:
+    """Returns the source of a sequence, before batch and time were transposed and the order was reversed.
+
+    Args:
+        value: The sequence.
+        axis: The axis of the steps.
+    """
+    is_reversed = False
+    while isinstance(value, OpResult) and value.op.name in ("tf.ConcatV2", "tf.Transpose", "tf.ReverseV2"):
+        if value.op.name == "tf.ConcatV2":
+            (only, *more) = _not_empty(value.op, axis)
+            if more:
+                break
+            value = only
+            continue
+        order = constant_array(value.op.operands[1])
+        order = None if order is None else order.reshape(-1)
+        if value.op.name == "tf.Transpose" and order is not None and order.tolist() == [1, 0, 2]:
+            if axis == 1 and _is_loop(value.op.operands[0]):
+                break  # rows that a framework's loop collects, steps first, are mostly available batch first as well
+            axis = 1 - axis
+        elif value.op.name == "tf.ReverseV2" and order is not None and order.tolist() in ([axis], [axis - 3]):
+            is_reversed = not is_reversed
+        else:
+            break
+        value = value.op.operands[0]
+    shape = types.shape_of(value.type)
+    need(shape is not None and len(shape) == 3 and shape[2] > 0, "its input is not a sequence of vectors of known size")
+    need(types.element_of(value.type) == types.F32, f"it computes with {types.element_of(value.type)}, not f32")
+    return SequenceSteps(value, axis, is_reversed)
+
+
+def _is_loop(value: Value) -> bool:
+    return isinstance(value, OpResult) and KINDS.get(value.op.name) is Kind.LOOP
+
+
+def _not_empty(concat: Operation, axis: int) -> list[Value]:
+    """Returns the non-empty values that an op concatenates along an axis; its result twice for another axis."""
+    *values, along = concat.operands
+    found = [value for value in values if (types.shape_of(value.type) or (-1,) * 3)[axis] != 0]
+    return found if constant_int(along) == axis and found else [concat.results[0], concat.results[0]]
+
+
+_MASKS = ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
 _COUNTING = "its condition is not just a count"
 
 
-class Read(NamedTuple):
-    """A step of a sequence, as the body reads it.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A step of a sequence that the body reads.
 
     Attributes:
         sequence: The whole sequence, outside of the loop.
@@ -42,11 +183,11 @@ class Scan:
     Attributes:
         loop: The loop.
         limits: The upper bounds of its counters: numbers, or arguments of the condition that never change.
-        counters: The places of the counters among the variables.
+        counters: The indices of the counters among the variables.
         reads: The steps of sequences that the body reads, by value.
-        states: The next values of the variables that the body reads, by place.
-        stacks: The row that a step adds, by the variable in which rows are collected.
-        lasts: The row of the last step, by the variable of one row with another dimension in front.
+        states: The next values of the variables that the body reads, by index.
+        stacks: The row that a step adds, by the variable that collects rows.
+        lasts: The row of the last step, by the variable with this row and a leading dimension.
     """
 
     loop: Construct
@@ -68,7 +209,6 @@ class Scan:
         return [operands[limit.index] if isinstance(limit, BlockArgument) else limit for limit in self.limits]
 
     def state(self, index: int) -> Value:
-        """Returns the body's argument for a state."""
         return self.body.args[index]
 
 
@@ -89,7 +229,7 @@ def scan_of(loop: Construct) -> Scan:
 
 
 def fixed_values(scan: Scan) -> frozenset[Value]:
-    """Returns the values in the body that are the same in every iteration."""
+    """Returns the loop-invariant values of the body."""
     body = scan.body
     fixed: set[Value] = {body.args[index] for index in invariants(body)}
     for op in body.ops:
@@ -99,7 +239,7 @@ def fixed_values(scan: Scan) -> frozenset[Value]:
 
 
 def _counting(loop: Construct, fixed: frozenset[int]) -> tuple[list[BlockArgument | int], set[int]]:
-    """Returns the upper bounds of a loop's counters, and their places."""
+    """Returns the upper bounds of a loop's counters, and the counters' indices."""
     condition, body = (function.body.block for function in loop.functions)
     counters = {index for index, value in enumerate(returned(body)) if _is_counter(loop, body, index, value)}
     limits: list[BlockArgument | int] = []
@@ -165,25 +305,34 @@ def _reads(loop: Construct, fixed: frozenset[int], counters: set[int]) -> dict[V
 
 
 def _gathered(op: Operation) -> tuple[Value, int] | None:
-    """Returns the index and the axis at which an op takes a row."""
+    """Returns the index and the axis of a row that an op reads."""
     axis = constant_int(op.operands[2])
     return None if axis not in (0, 1) or tf.get(op, "batch_dims") or axis is None else (op.operands[1], axis)
 
 
+def indexed_axis(op: Operation, rank: int) -> int | None:
+    """Returns the axis that `x[i]` or `x[:, i]` indexes, or `None` for other slices.
+
+    Args:
+        op: A `StridedSlice`.
+        rank: The number of its begins.
+    """
+    masks = {name: int(tf.get(op, f"{name}_mask", 0)) for name in _MASKS}
+    steps, index = constant_array(op.operands[3]), masks["shrink_axis"]
+    whole = ((1 << rank) - 1) & ~index
+    if steps is None or any(steps != 1) or masks["ellipsis"] or masks["new_axis"] or masks["begin"] & index:
+        return None
+    if index not in (1, 2) or index >> 1 >= rank or masks["begin"] & masks["end"] & whole != whole:
+        return None
+    return index >> 1
+
+
 def _sliced(op: Operation) -> tuple[Value, int] | None:
     """Returns the same for `x[i]` and `x[:, i]`, whose end is its begin plus one."""
-    _, begin, _, strides = op.operands
-    masks = [int(tf.get(op, name, 0)) for name in ("begin_mask", "end_mask", "shrink_axis_mask")]
-    others = [tf.get(op, name, 0) for name in ("ellipsis_mask", "new_axis_mask")]
+    begin = op.operands[1]
     places = begin.op.operands if isinstance(begin, OpResult) and begin.op.name == "tf.Pack" else ()
-    steps = constant_array(strides)
-    axis = masks[2] >> 1
-    if any(others) or masks[2] not in (1, 2) or axis >= len(places) or steps is None or any(steps != 1):
-        return None
-    whole_axes = (1 << len(places)) - 1 - masks[2]
-    if masks[0] & whole_axes != whole_axes or masks[1] & whole_axes != whole_axes or masks[0] & masks[2]:
-        return None
-    return places[axis], axis
+    axis = indexed_axis(op, len(places))
+    return None if axis is None else (places[axis], axis)
 
 
 _READERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced}
@@ -202,7 +351,7 @@ def _classify(scan: Scan, index: int, value: Value) -> None:
 
 
 def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
-    """Returns the row that an iteration writes at the counter's place into a tensor, as its only use."""
+    """Returns the row that an iteration writes into a tensor at the counter, as the tensor's only use."""
     if not isinstance(value, OpResult) or value.op.name != "tf.XlaDynamicUpdateSlice" or not argument.has_one_use():
         return None
     into, update, place = value.op.operands
@@ -216,7 +365,7 @@ def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
 
 
 def widened(value: Value) -> Value | None:
-    """Returns the source of a value that was expanded by a leading dimension."""
+    """Returns the source of a value with an added leading dimension."""
     if isinstance(value, OpResult) and value.op.name == "tf.ExpandDims" and constant_int(value.op.operands[1]) == 0:
         return origin(value.op.operands[0])
     return None
@@ -227,7 +376,7 @@ _PRODUCTS = _CONVOLUTIONS | {"tf.BatchMatMulV2", "tf.Einsum", "tf.MatMul"}
 
 
 def looks_recurrent(loop: Construct) -> bool:
-    """Returns whether a loop multiplies something by matrices, or convolves it, and forwards vectors."""
+    """Returns whether a loop has products with matrices or convolutions, and forwards vectors."""
     body = loop.functions[1].body.block
     if not any(op.name in _PRODUCTS for op in body.ops):
         return False

@@ -26,13 +26,13 @@ UNKNOWN = (
 
 
 def variable_name(handle: Operation) -> str:
-    """Returns the name of the variable that an op makes a handle of."""
+    """Returns the name of a handle's variable."""
     name = handle.properties.get("shared_name")
     return name.data if isinstance(name, StringAttr) else ""
 
 
 def take_initializers(module: ModuleOp) -> list[str]:
-    """Returns the functions that a module's initializers name, private from here on; erases the ops that name them."""
+    """Returns the module's initializer functions, made private; erases the ops that refer to them."""
     found = []
     for op in tuple(module.ops):
         if isinstance(op, SessionInitializerOp):
@@ -47,7 +47,7 @@ def take_initializers(module: ModuleOp) -> list[str]:
 
 
 def take_values(module: ModuleOp, initializers: Iterable[FuncOp], tensors: dict[str, GlobalTensorOp]) -> None:
-    """Makes global tensors of the constants that initializers assign to variables without one.
+    """Creates global tensors from constants that initializers assign to variables without one.
 
     Args:
         module: The module.
@@ -67,7 +67,7 @@ def take_values(module: ModuleOp, initializers: Iterable[FuncOp], tensors: dict[
 
 
 def assignments_of_other_shapes(handles: Sequence[Operation], shape: types.Shape) -> Iterator[Operation]:
-    """Yields the ops that may change a variable's shape, if all reads of it have the same one so far."""
+    """Yields the ops that may change the shape of a variable."""
     for handle in handles:
         for use in handle.results[0].uses:
             op = use.operation

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.control_flow.constructs import Construct, body_of, construct, returned
-from tfconvert.converter.control_flow.decisions import branch_of, invariants
+from tfconvert.converter.control_flow.constructs import Construct, body_of, branch_of, construct, invariants, returned
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase_dead, update_function_type
 from tfconvert.converter.ir.tasks import Task, drive

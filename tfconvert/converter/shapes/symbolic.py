@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tfconvert.converter.control_flow.calls import Call, Calls
+from tfconvert.converter.control_flow.calls import Calls, FunctionCall
 from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
@@ -280,7 +280,7 @@ class Symbols:
         else:
             self._note(result, (-1, *shape[2:]))
 
-    def _call(self, op: Operation, calls: tuple[Call, ...]) -> Task[Any]:
+    def _call(self, op: Operation, calls: tuple[FunctionCall, ...]) -> Task[Any]:
         if calls[0].is_loop:
             yield self._loop(op, calls)
             return
@@ -306,7 +306,7 @@ class Symbols:
         if operand in self.known.partials:
             self.known.partials[argument] = self.known.partials[operand]
 
-    def _loop(self, op: Operation, calls: tuple[Call, ...]) -> Task[Any]:
+    def _loop(self, op: Operation, calls: tuple[FunctionCall, ...]) -> Task[Any]:
         """Sweeps a loop until the shapes of its variables are the same before and after the body.
 
         First with the initial shapes. What the body broadcasts to something else stays so after that; what it
@@ -356,7 +356,7 @@ class Symbols:
             dims.append(one if is_same else two)
         return tuple(dims)
 
-    def _attempt(self, calls: tuple[Call, ...], failed: list[bool]) -> Task[Any]:
+    def _attempt(self, calls: tuple[FunctionCall, ...], failed: list[bool]) -> Task[Any]:
         for call in calls:
             try:
                 yield self._sweep(call.block)
@@ -364,7 +364,9 @@ class Symbols:
                 failed.append(True)
                 return
 
-    def _enter(self, op: Operation, calls: tuple[Call, ...], fixed: list[bool], shapes: list[Shape | None]) -> None:
+    def _enter(
+        self, op: Operation, calls: tuple[FunctionCall, ...], fixed: list[bool], shapes: list[Shape | None]
+    ) -> None:
         for call in calls:
             for index, argument in enumerate(call.block.args):
                 if index < min(len(fixed), len(op.operands)) and fixed[index]:

@@ -1,7 +1,7 @@
-"""Tensor arrays of TensorFlow 1 as lists: the flow that orders an array's ops becomes the list, its handle is dropped.
+"""Tensor arrays of TensorFlow 1 as lists: the flow that orders an array's ops becomes the list.
 
-A handle is an operand of every op of an array, and a variable of every loop that has one in it; there it becomes a
-number that nothing reads.
+The handle is an operand of every op of an array, and a variable of every loop with such an op. There it becomes an
+unused number.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import numpy as np
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.tf_builder import TFBuilder
-from tfconvert.converter.tensor_lists.classes import groups_of
+from tfconvert.converter.tensor_lists.lists import groups_of, merged_shape
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -27,10 +26,10 @@ from tfconvert.schema.ir.values import Value
 PREFIX = "tf.TensorArray"
 
 LIST_TYPE = types.tensor(types.VARIANT, ())
-"""The type of a flow, once it is a list."""
+"""The type of a flow that has become a list."""
 
 HANDLE_TYPE = types.tensor(types.I32, ())
-"""The type of a handle's leftover."""
+"""The type of the number that replaces a handle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class ArrayOp:
         becomes: Creates the op of a list.
         flow: The operand that is the flow; -1 for none.
         creates: The result that is the flow; -1 for none.
-        item: The operand or result that is an element: `o2`, `r0`; empty if none is.
+        item: The operand or result that is an element: `o2`, `r0`; may be empty.
         stack: The operand or result that holds elements stacked along its first dimension.
     """
 
@@ -59,7 +58,7 @@ class Array:
     Attributes:
         element: The elements' type.
         shape: Their shape, `None` for an unknown rank.
-        is_dynamic: Whether writing past the end makes one longer.
+        is_dynamic: Whether writing past the end extends one.
     """
 
     element: Attribute | None = None
@@ -69,7 +68,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An op that becomes one of a list.
+    """An op of an array that becomes an op of a list.
 
     Attributes:
         op: The op.
@@ -82,7 +81,7 @@ class Made:
     insert: TFBuilder
 
     def shape(self, shape: Shape | None) -> Value:
-        """Returns an element's shape as ops of lists take it."""
+        """Returns an element's shape as an operand of ops of lists."""
         return self.insert.constant(np.array(-1 if shape is None else shape, np.int32))
 
     def tensor(self, *leading: int) -> Attribute:
@@ -177,7 +176,7 @@ def to_lists(calls: Calls) -> None:
 
     Raises:
         ConversionError: An op of a tensor array has no counterpart among those of lists (`tensor-array`), or elements
-            contradict each other (`list-elements-differ`); all of these at once.
+            contradict each other (`list-elements-differ`); one error for all.
     """
     ops = [op for function in calls.functions.values() for op in function.body.block.ops if op.name.startswith(PREFIX)]
     problems = [_without_counterpart(op) for op in ops if op.name not in OPS]
@@ -212,15 +211,9 @@ def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
             shape = types.shape_of(values[int(place[1:])].type)
             found.append(None if shape is None else shape[cut:])
     try:
-        for shape in found:
-            array.shape = merge(array.shape, shape)
-    except MismatchError as mismatch:
-        yield found_at(
-            op,
-            "list-elements-differ",
-            f"the elements of the tensor array differ: {mismatch}",
-            "lists become tensors, so that all their elements must have one shape",
-        )
+        array.shape = merged_shape(op, array.shape, found, "tensor array")
+    except ConversionError as problem:
+        yield from problem.diagnostics
 
 
 def _without_counterpart(op: Operation) -> Diagnostic:

@@ -1,26 +1,27 @@
-"""Stacks of TensorFlow 1 in a module: the stack of each handle, and the functions that access it.
-
-Gradients of TensorFlow 1's loops keep what they need in stacks: the loop pushes in every iteration, the gradient's loop
-pops. A stack is found only where its handle can be followed from its creation to all its uses, and refers to no
-other stack there.
-"""
+"""Stacks of values that a loop keeps for its gradient, and their form as tensor lists."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.control_flow.constructs import change_signature
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.symbol_table import is_private
-from tfconvert.converter.tensor_lists.classes import Groups, groups_of
+from tfconvert.converter.ir.tf_builder import TFBuilder
+from tfconvert.converter.tensor_lists.arrays import HANDLE_TYPE, LIST_TYPE
+from tfconvert.converter.tensor_lists.lists import ValueSets, groups_of, merged_shape
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.dims import MismatchError, merge
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.tf_traits import UNARY_IDENTITIES, full_names
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -30,17 +31,17 @@ PREFIX = "tf.Stack"
 NEW, PUSH, POP, CLOSE = "tf.StackV2", "tf.StackPushV2", "tf.StackPopV2", "tf.StackCloseV2"
 
 OPS = frozenset({NEW, PUSH, POP, CLOSE})
-"""The ops of stacks that are known."""
+"""The supported ops of stacks."""
 
 LEGACY = frozenset({"tf.Stack", "tf.StackPush", "tf.StackPop", "tf.StackClose"})
-"""The same from before handles were resources."""
+"""Older versions, without resource handles."""
 
 _CHANGING = frozenset({PUSH, POP})
 _FORWARDING = full_names(UNARY_IDENTITIES)
 
 
 @dataclass(eq=False, slots=True)
-class Stack:
+class TensorStack:
     """One stack.
 
     Attributes:
@@ -48,7 +49,7 @@ class Stack:
         element: The elements' type.
         shape: Their shape, `None` for an unknown rank.
         ops: The ops that push and pop.
-        carriers: The bodies of the functions that it is passed to from `root`; all functions of an op, or none.
+        carriers: The bodies of the functions that it is passed to; always all functions of an op.
     """
 
     root: Block
@@ -59,7 +60,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class Stacks:
+class TensorStacks:
     """All stacks of a module.
 
     Attributes:
@@ -67,18 +68,18 @@ class Stacks:
         of: The stack that an op of `OPS` accesses, in the order of the module.
     """
 
-    handles: Groups
-    of: Mapping[Operation, Stack]
+    handles: ValueSets
+    of: Mapping[Operation, TensorStack]
 
 
-def find(calls: Calls) -> Stacks:
+def find(calls: Calls) -> TensorStacks:
     """Returns the stacks of a module.
 
     Raises:
-        ConversionError: A stack can't become a list; all reasons in one: its handle can't be followed, or
-            may be that of several stacks (`stack-escapes`), a loop's condition changes it (`stack-in-condition`), its
-            elements contradict each other (`list-elements-differ`) or are handles (`nested-list`), or an op is of a
-            version that is not known (`stack-version`).
+        ConversionError: A stack can't become a list: its handle can't be followed or may refer to several stacks
+            (`stack-escapes`), a loop's condition changes it (`stack-in-condition`), its elements contradict each other
+            (`list-elements-differ`) or are handles (`nested-list`), or an op has an unsupported version
+            (`stack-version`). One error for all.
     """
     ops = [op for function in calls.functions.values() for op in function.body.block.ops if op.name.startswith(PREFIX)]
     legacy = [_legacy(op) for op in ops if op.name in LEGACY]
@@ -90,18 +91,18 @@ def find(calls: Calls) -> Stacks:
     for op in ops:
         by_root.setdefault(handles.find(_handle(op)), []).append(op)
     problems = list(_escapes(calls, handles, by_root))
-    of: dict[Operation, Stack] = {}
+    of: dict[Operation, TensorStack] = {}
     for group in by_root.values():
         creators = [op for op in group if op.name == NEW]
         if len(creators) == 1:
-            stack = Stack(_block(creators[0]), creators[0].properties["elem_type"], ops=group)
+            stack = TensorStack(_block(creators[0]), creators[0].properties["elem_type"], ops=group)
             problems += [*_describe(stack, creators[0]), *_carry(stack, calls)]
             of.update(dict.fromkeys(group, stack))
         else:
             problems.append(_ambiguous(group[0], len(creators)))
     if problems:
         raise ConversionError(problems)
-    return Stacks(handles, {op: of[op] for op in ops})
+    return TensorStacks(handles, {op: of[op] for op in ops})
 
 
 def _is_handle(value: Value) -> bool:
@@ -123,8 +124,8 @@ def _block(op: Operation) -> Block:
     return op.parent
 
 
-def _describe(stack: Stack, creator: Operation) -> Iterator[Diagnostic]:
-    """Merges what pushes imply about a stack's elements; yields what is wrong with them."""
+def _describe(stack: TensorStack, creator: Operation) -> Iterator[Diagnostic]:
+    """Merges the shapes that ops imply for a stack's elements; yields contradictions."""
     if isinstance(stack.element, types.ResourceType | types.VariantType):
         yield found_at(creator, "nested-list", "the elements of the stack are handles")
         return
@@ -136,18 +137,13 @@ def _describe(stack: Stack, creator: Operation) -> Iterator[Diagnostic]:
                     op, "list-elements-differ", f"the stack has elements of type {stack.element}, this is {item.type}"
                 )
             try:
-                stack.shape = merge(stack.shape, types.shape_of(item.type))
-            except MismatchError as mismatch:
-                yield found_at(
-                    op,
-                    "list-elements-differ",
-                    f"the elements of the stack differ: {mismatch}",
-                    "stacks become tensors, so that all their elements must have one shape",
-                )
+                stack.shape = merged_shape(op, stack.shape, [types.shape_of(item.type)], "stack")
+            except ConversionError as problem:
+                yield from problem.diagnostics
 
 
-def _carry(stack: Stack, calls: Calls) -> Iterator[Diagnostic]:
-    """Notes the functions that a stack is passed to; yields why it can't be."""
+def _carry(stack: TensorStack, calls: Calls) -> Iterator[Diagnostic]:
+    """Records the functions that a stack is passed to; yields why it can't be passed."""
     changing = {_block(op) for op in stack.ops if op.name in _CHANGING}
     changed = _reached(changing, stack.root, calls, siblings=False)
     stack.carriers = _reached(changed, stack.root, calls, siblings=True)
@@ -164,13 +160,13 @@ def _carry(stack: Stack, calls: Calls) -> Iterator[Diagnostic]:
 
 
 def _reached(blocks: Iterable[Block], root: Block, calls: Calls, *, siblings: bool) -> set[Block]:
-    """Returns bodies and those that call them, up to a body.
+    """Returns bodies and their callers, up to a body.
 
     Args:
-        blocks: The bodies to begin with.
+        blocks: The first bodies.
         root: The body at which the walk stops.
         calls: The calls.
-        siblings: Whether all bodies that an op calls are reached if one is.
+        siblings: Whether reaching one body of an op reaches all of its bodies.
     """
     found: set[Block] = set()
     todo = list(blocks)
@@ -185,7 +181,7 @@ def _reached(blocks: Iterable[Block], root: Block, calls: Calls, *, siblings: bo
     return found
 
 
-def _escapes(calls: Calls, handles: Groups, stacks: Collection[Value]) -> Iterator[Diagnostic]:
+def _escapes(calls: Calls, handles: ValueSets, stacks: Collection[Value]) -> Iterator[Diagnostic]:
     """Yields the ops and functions through which handles escape."""
 
     def is_one(value: Value) -> bool:
@@ -218,3 +214,91 @@ def _legacy(op: Operation) -> Diagnostic:
     return found_at(
         op, "stack-version", "this version of the op can't be converted", "export the graph with a newer TensorFlow"
     )
+
+
+Lists = dict[TensorStack, Value]
+"""The current list of each stack."""
+
+
+def to_lists(calls: Calls, stacks: TensorStacks) -> None:
+    """Converts stacks to lists in all functions; handles become unused numbers."""
+    stacks.handles.retype({stacks.handles.find(_handle(op)) for op in stacks.of}, HANDLE_TYPE)
+    carried: dict[Block, list[TensorStack]] = {}
+    for stack in dict.fromkeys(stacks.of.values()):
+        for block in stack.carriers:
+            carried.setdefault(block, []).append(stack)
+    changed = dict.fromkeys([*carried, *(stack.root for stack in stacks.of.values())])
+    for block in changed:
+        _rewrite(block, stacks, carried, calls)
+
+
+def _rewrite(block: Block, stacks: TensorStacks, carried: Mapping[Block, Sequence[TensorStack]], calls: Calls) -> None:
+    """Rewrites a function, from its first op to its last, with the current list of each stack."""
+    own = carried.get(block, ())
+    lists: Lists = {stack: block.insert_arg(LIST_TYPE, len(block.args)) for stack in own}
+    for op in list(block.ops):
+        if op in stacks.of:
+            replace_op(op, _OPS[op.name](op, stacks.of[op], lists))
+        elif called := calls.of.get(op):
+            _call(op, carried.get(called[0].block, ()), lists)
+    last, is_condition = block.last_op, any(call.is_condition for call in calls.to.get(block, ()))
+    if last is not None and not is_condition:
+        last.set_operands([*last.operands, *(lists[stack] for stack in own)])
+    _pad_attributes(block, len(own), 0 if is_condition else len(own))
+
+
+def _call(op: Operation, taken: Sequence[TensorStack], lists: Lists) -> None:
+    """Passes the current lists of stacks to an op; its results become the current lists."""
+    if taken:
+        op.properties.pop("output_shapes", None)
+        made = change_signature(op, [*op.operands, *(lists[stack] for stack in taken)], (), [LIST_TYPE] * len(taken))
+        lists.update(zip(taken, made.results[-len(taken) :], strict=True))
+
+
+def _pad_attributes(block: Block, arguments: int, results: int) -> None:
+    """Adds empty attributes for added arguments and results if the others have attributes."""
+    function = block.parent_op()
+    assert isinstance(function, FuncOp)
+    for key, added in (("arg_attrs", arguments), ("res_attrs", results)):
+        present = function.properties.get(key)
+        if isinstance(present, ArrayAttr):
+            function.properties[key] = ArrayAttr.get([*present.data, *[DictionaryAttr.get({})] * added])
+
+
+def _new(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
+    insert = TFBuilder(op)
+    handle = insert.constant(np.array(0, np.int32))
+    kind = types.list_of(types.tensor(stack.element, stack.shape))
+    lists[stack] = insert.tf("EmptyTensorList", (_shape(insert, stack), insert.number(-1)), kind)
+    return [handle]
+
+
+def _push(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
+    lists[stack] = TFBuilder(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
+    return [op.operands[1]]
+
+
+def _pop(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
+    insert = TFBuilder(op)
+    operands = (lists[stack], _shape(insert, stack))
+    made = insert.tf_op("TensorListPopBack", operands, [LIST_TYPE, types.tensor(stack.element, stack.shape)])
+    lists[stack] = made.results[0]
+    return [made.results[1]]
+
+
+def _close(op: Operation, stack: TensorStack, lists: Lists) -> Sequence[Value]:
+    return []
+
+
+# Op -> its rewrite for lists, which returns the replacements of the op's results.
+_OPS: Mapping[str, Callable[[Operation, TensorStack, Lists], Sequence[Value]]] = {
+    CLOSE: _close,
+    NEW: _new,
+    POP: _pop,
+    PUSH: _push,
+}
+
+
+def _shape(insert: TFBuilder, stack: TensorStack) -> Value:
+    """Returns the elements' shape as an operand of ops of lists."""
+    return insert.constant(np.array(-1 if stack.shape is None else stack.shape, np.int32))

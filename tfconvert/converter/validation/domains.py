@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.executor.tables import Table
+from tfconvert.converter.executor.resources import LookupTable
 from tfconvert.ops.call import Array, Call
 from tfconvert.schema.dialects import types
 
@@ -186,7 +186,7 @@ def _ragged_rows(call: Call, index: int) -> Domain | None:
 
 def _known_keys(call: Call, index: int) -> Domain | None:
     table = call.inputs[0].item() if call.inputs[0].shape == () else None
-    entries = table.entries if isinstance(table, Table) else None
+    entries = table.entries if isinstance(table, LookupTable) else None
     return Domain(KEYS, keys=tuple(entries)) if entries else None
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from tfconvert.converter.executor import control_flow
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
-from tfconvert.converter.executor.variables import value_behind
+from tfconvert.converter.executor.resources import value_behind
 from tfconvert.converter.validation.domains import RULES, Domain, fits, narrower
 from tfconvert.ops.call import Array, Results, call_of
 from tfconvert.schema.diagnostics import ConversionError

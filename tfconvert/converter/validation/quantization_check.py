@@ -8,9 +8,8 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from tfconvert.converter.ir.interface import interface_of
-from tfconvert.converter.pipeline.opened import opened
-from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer
-from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.pipeline.pass_result import FLOAT, LayerReport
+from tfconvert.converter.pipeline.runner import opened, run_stages
 from tfconvert.converter.pipeline.stages import before
 from tfconvert.converter.targets.litert.quantize import comparison
 from tfconvert.converter.targets.litert.quantize.candidates import is_constant, is_float
@@ -86,7 +85,7 @@ class Forms:
             for _ in run_stages(self._module, _FLOATS, self._options):
                 pass
 
-    def nodes(self, layers: Iterable[Layer], exclude: Sequence[str] = ()) -> frozenset[str]:
+    def nodes(self, layers: Iterable[LayerReport], exclude: Sequence[str] = ()) -> frozenset[str]:
         """Returns the nodes that are quantized, at least in part.
 
         Args:
@@ -124,7 +123,7 @@ class Forms:
         """
         module = self._module.clone({})
         quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))
-        layers: list[Layer] = []
+        layers: list[LayerReport] = []
         with limited(self._options.limits):
             for done in run_stages(module, _REST, self._with(quantize)):
                 layers += done.result.layers
@@ -163,7 +162,7 @@ def check(
     quantize: Quantize,
     wanted: Verify,
     file: TFLiteFile,
-    layers: Sequence[Layer],
+    layers: Sequence[LayerReport],
     on_stage: Callable[[str], None] = lambda name: None,
 ) -> Fidelity:
     """Compares a quantized file with the model of floats; if that is wished, layer by layer.

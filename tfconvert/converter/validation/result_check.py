@@ -18,7 +18,7 @@ import numpy as np
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.passes.merge_functions import MergeFunctions
-from tfconvert.converter.pipeline.opened import opened
+from tfconvert.converter.pipeline.runner import opened
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.quantize.figures import OutputFigures
 from tfconvert.converter.targets.litert.quantize.samples import Entry, entries_of, read

@@ -66,6 +66,10 @@ def _raw_numbers(tf: ModuleType) -> Group:
             "clip": lambda x, y, i, k: raw.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=1.0),
             "clip_each": lambda x, y, i, k: raw.ClipByValue(t=2 * x, clip_value_min=-y, clip_value_max=y),
             "clip_whole": lambda x, y, i, k: raw.ClipByValue(t=i, clip_value_min=-k, clip_value_max=k),
+            "clip_swapped": lambda x, y, i, k: raw.ClipByValue(t=x, clip_value_min=1.0, clip_value_max=-0.5),
+            "clip_swapped_later": lambda x, y, i, k: raw.ClipByValue(
+                t=x, clip_value_min=y[0, 0], clip_value_max=-y[0, 0]
+            ),
             "norm": lambda x, y, i, k: tf.norm(x, axis=1),
             "norms": lambda x, y, i, k: raw.EuclideanNorm(input=x, axis=[0], keep_dims=True),
             "norm_of_all": lambda x, y, i, k: math.reduce_euclidean_norm(x),

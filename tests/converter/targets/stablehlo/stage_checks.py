@@ -8,7 +8,7 @@ import numpy as np
 
 from tfconvert.converter.executor import buffers
 from tfconvert.converter.executor.executor import Executor, run
-from tfconvert.converter.pipeline import registry
+from tfconvert.converter.pipeline import pass_registry
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.targets.stablehlo.buffers.cost import cost_of
 from tfconvert.converter.targets.stablehlo.instruction_fusion import launches
@@ -37,7 +37,7 @@ def staged(module: ModuleOp, *passes: str) -> ModuleOp:
     """Returns a copy of a module after passes."""
     copy = module.clone()
     for name in passes:
-        registry.pass_class(name)().apply(copy)
+        pass_registry.pass_class(name)().apply(copy)
         verify(copy)
     return copy
 

@@ -1,22 +1,92 @@
-"""Elementwise ops of StableHLO: arithmetic, comparisons, conversions.
+"""Elementwise ops of StableHLO: arithmetic, comparisons, conversions, special functions.
 
-Kernels take arrays of one shape, or any that broadcast to each other: so do bodies of reductions compute many elements
-at a time. Integers wrap around; a division by zero yields -1, its remainder the dividend, as in XLA.
+Kernels accept arrays of one shape, or arrays that broadcast to each other, so that bodies of reductions compute many
+elements at once. Integers wrap around; a division by zero yields -1, its remainder the dividend, as in XLA.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.executor.stablehlo import functions
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, text
 from tfconvert.converter.executor.tasks import bad
+from tfconvert.ops import special_functions
 from tfconvert.ops.call import Array, Dtype, Results, is_float, wide
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
+
+# The Bernoulli numbers B2, B4, ..., B14.
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+
+# Shift of arguments to where asymptotic series converge.
+_SHIFT = 12
+
+bessel_i1e = partial(special_functions.bessel_ie, 1)
+erf = special_functions.erf
+erfc = special_functions.erfc
+log_gamma = special_functions.each(special_functions.log_gamma)
+
+
+def erf_inv(x: Array) -> Array:
+    """Returns the inverse of the error function, by an estimate and Newton steps in 64 bits."""
+    y = np.asarray(x, np.float64)
+    inside = np.clip(y, -1 + 1e-16, 1 - 1e-16)
+    log = np.log1p(-inside * inside)
+    half = 2 / (math.pi * 0.147) + log / 2
+    guess = np.copysign(np.sqrt(np.maximum(np.sqrt(half * half - log / 0.147) - half, 0)), inside)
+    exact_erf, exact_erfc = special_functions.each(math.erf), special_functions.each(math.erfc)
+    size, target = np.abs(guess), np.abs(inside)
+    for _ in range(4):
+        # The complement keeps its digits where the function is almost 1.
+        wrong = np.where(target < 0.5, exact_erf(size) - target, (1 - target) - exact_erfc(size))
+        size = size - wrong * (math.sqrt(math.pi) / 2) * np.exp(size * size)
+    result = np.where(np.abs(y) < 1, np.copysign(size, y), np.where(np.abs(y) == 1, np.copysign(np.inf, y), np.nan))
+    return np.asarray(result)
+
+
+def digamma(x: Array) -> Array:
+    """Returns the derivative of the logarithm of gamma; NaN at the poles."""
+    y = np.asarray(x, np.float64)
+    reflected = np.where(y < 0.5, 1 - y, y)
+    lowered = sum((1 / (reflected + step) for step in range(_SHIFT)), np.zeros_like(reflected))
+    far = reflected + _SHIFT
+    series: Any = np.log(far) - 0.5 / far
+    for order, number in enumerate(_BERNOULLI, 1):
+        series = series - number / (2 * order * far ** (2 * order))
+    result = series - lowered
+    cotangent = math.pi / np.tan(math.pi * np.where(y < 0.5, y - np.floor(y), 0.5))
+    result = np.where(y < 0.5, result - cotangent, result)
+    return np.where((y <= 0) & (y == np.floor(y)), np.nan, result)
+
+
+def zeta(x: Array, q: Array) -> Array:
+    """Returns the Hurwitz zeta function, the sum of (q + k)^-x, by the Euler-Maclaurin formula."""
+    s, start = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(q, np.float64))
+    total = sum(((start + step) ** -s for step in range(_SHIFT)), np.zeros_like(start))
+    far = start + _SHIFT
+    total = total + far ** (1 - s) / (s - 1) + 0.5 * far**-s
+    rising = s
+    for order, number in enumerate(_BERNOULLI, 1):
+        total = total + number / math.factorial(2 * order) * rising * far ** (-s - 2 * order + 1)
+        rising = rising * (s + 2 * order - 1) * (s + 2 * order)
+    whole = start == np.floor(start)
+    total = np.where(start <= 0, np.where(whole, np.inf, np.where(s == np.floor(s), total, np.nan)), total)
+    return np.where(s == 1, np.inf, np.where(s < 1, np.nan, total))
+
+
+def polygamma(n: Array, x: Array) -> Array:
+    """Returns the n-th derivative of digamma."""
+    order, y = np.broadcast_arrays(np.asarray(n, np.float64), np.asarray(x, np.float64))
+    factorial = np.exp(log_gamma(order + 1))
+    higher = np.where(order % 2, 1.0, -1.0) * factorial * zeta(order + 1, y)
+    result = np.where(order == 0, digamma(y), higher)
+    return np.where((order < 0) | (order != np.floor(order)), np.nan, result)
+
 
 Function = Callable[..., Any]
 
@@ -41,7 +111,7 @@ def bits(array: Array) -> Array:
 
 
 def divide(x: Array, y: Array) -> Array:
-    """Returns the quotient; of integers it is truncated."""
+    """Returns the quotient, truncated for integers."""
     if x.dtype.kind not in "iu":
         return np.asarray(np.divide(x, y))
     safe = np.where(y == 0, np.ones((), y.dtype), y)
@@ -66,7 +136,7 @@ def _power(x: Array, y: Array) -> Array:
 
 
 def _shift(function: Function, beyond: Function) -> Function:
-    """Returns a shift; by the width of the type and more, all bits are those of `beyond`."""
+    """Returns a shift; shifts by the type's width or more give `beyond`."""
 
     def shift(x: Array, y: Array) -> Array:
         width = x.dtype.itemsize * 8
@@ -134,7 +204,6 @@ def total_order(x: Array) -> Array:
 
 
 def compare(op: Operation, inputs: Results) -> Array:
-    """Computes `stablehlo.compare`."""
     x, y = map(total_order, inputs) if text(op, "compare_type") == "TOTALORDER" else inputs
     return np.asarray(_DIRECTIONS[text(op, "comparison_direction")](x, y))
 
@@ -149,7 +218,7 @@ def _clamp(op: Operation, inputs: Results) -> Array:
 
 
 def cast(x: Array, dtype: Dtype) -> Array:
-    """Returns numbers as those of another dtype: floats beyond the range of integers become the nearest, NaN 0."""
+    """Converts to a dtype; floats are clamped to the range of integers, and NaN becomes 0."""
     if x.dtype == dtype:
         return x
     if dtype.kind == "b":
@@ -187,15 +256,15 @@ def _complex(op: Operation, inputs: Results) -> Array:
 
 
 def _reduce_precision(op: Operation, inputs: Results) -> Array:
-    """Rounds the mantissa to the nearest even, and what exceeds the exponent's range to infinity or zero."""
+    """Rounds the mantissa to nearest even; values beyond the exponent's range become infinity or zero."""
     (x,) = inputs
-    numbers, least = x.astype(np.float64), 2 - (1 << (_bits(op, "exponent_bits") - 1))
+    numbers, minimum = x.astype(np.float64), 2 - (1 << (_bits(op, "exponent_bits") - 1))
     mantissa, exponent = np.frexp(numbers)
     scale = float(1 << (_bits(op, "mantissa_bits") + 1))
     rounded = np.ldexp(np.rint(mantissa * scale) / scale, exponent)
-    limit = 2.0 ** (1 - least + 1)
+    limit = 2.0 ** (1 - minimum + 1)
     rounded = np.where(np.abs(rounded) >= limit, np.copysign(np.inf, numbers), rounded)
-    rounded = np.where(np.abs(rounded) < 2.0**least, np.copysign(0.0, numbers), rounded)
+    rounded = np.where(np.abs(rounded) < 2.0**minimum, np.copysign(0.0, numbers), rounded)
     return np.where(np.isfinite(numbers), rounded, numbers).astype(x.dtype)
 
 
@@ -257,18 +326,18 @@ _CHLO: Mapping[str, Function] = {
     "asinh": np.arcsinh,
     "atan": np.arctan,
     "atanh": np.arctanh,
-    "bessel_i1e": functions.bessel_i1e,
+    "bessel_i1e": bessel_i1e,
     "cosh": np.cosh,
-    "digamma": functions.digamma,
-    "erf": functions.erf,
-    "erf_inv": functions.erf_inv,
-    "erfc": functions.erfc,
-    "lgamma": functions.log_gamma,
-    "polygamma": functions.polygamma,
+    "digamma": digamma,
+    "erf": erf,
+    "erf_inv": erf_inv,
+    "erfc": erfc,
+    "lgamma": log_gamma,
+    "polygamma": polygamma,
     "sinh": np.sinh,
     "square": np.square,
     "tan": np.tan,
-    "zeta": functions.zeta,
+    "zeta": zeta,
 }
 
 KERNELS: Mapping[str, Kernel] = {
@@ -290,20 +359,20 @@ KERNELS: Mapping[str, Kernel] = {
     "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.select": _select,
 }
-"""Op -> kernel, of ops that bodies of reductions may have and that compute many elements at a time."""
+"""Op -> kernel, for ops that compute many elements at once, also in bodies of reductions."""
 
 OTHERS: Mapping[str, Kernel] = {"stablehlo.bitcast_convert": _bitcast}
-"""Op -> kernel, of ops that change shapes too."""
+"""Op -> kernel, for ops that change shapes."""
 
 SAME_SHAPES = frozenset(KERNELS) - {"stablehlo.select", "stablehlo.clamp"}
 """Ops whose operands must have one shape."""
 
 
 def check_shapes(op: Operation, inputs: Results) -> None:
-    """Checks that the operands of an elementwise op have one shape, but for conditions and bounds that are scalars.
+    """Checks that the operands of an elementwise op have equal shapes; conditions and bounds may be scalars.
 
     Raises:
-        ConversionError: They have not (`unequal-sizes`).
+        ConversionError: The shapes differ (`unequal-sizes`).
     """
     checked = inputs
     if op.name == "stablehlo.select" and not inputs[0].ndim:

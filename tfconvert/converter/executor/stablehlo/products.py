@@ -9,7 +9,7 @@ import numpy as np
 
 from tfconvert.converter.executor.stablehlo.properties import Kernel, dtype_of, flag, integer, ints, pairs, text
 from tfconvert.converter.executor.stablehlo.reducing import windows_of
-from tfconvert.converter.executor.stablehlo.slicing import pad
+from tfconvert.converter.executor.stablehlo.shaping import pad
 from tfconvert.converter.executor.tasks import bad
 from tfconvert.ops.call import Array, Dtype, Function, Results, is_float
 from tfconvert.schema.dialects.stablehlo import ConvAttr, DotAttr
@@ -18,7 +18,7 @@ from tfconvert.schema.ir.operation import Operation
 
 
 def _accumulating(dtype: Dtype) -> Dtype:
-    """Returns the dtype in which products are added up."""
+    """Returns the dtype for accumulating products."""
     return np.dtype(np.float32) if is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
@@ -26,7 +26,7 @@ def dot(op: Operation, x: Array, y: Array, dtype: Dtype) -> Array:
     """Returns the product of a `dot_general`: batch dimensions, then the free ones of both.
 
     Raises:
-        ConversionError: Sizes that should be equal are not (`unequal-sizes`).
+        ConversionError: Sizes that should be equal differ (`unequal-sizes`).
     """
     dims = op.properties["dot_dimension_numbers"]
     assert isinstance(dims, DotAttr)
@@ -85,7 +85,7 @@ def _convolved(op: Operation, x: Array, kernel: Array, padding: Sequence[tuple[i
 
 
 def _grouped(windows: Array, kernel: Array, groups: int) -> Array:
-    """Returns the product of windows with kernels, each group of channels with its own."""
+    """Returns the products of windows with kernels, by groups of channels."""
     rank = kernel.ndim - 2
     places, taps = windows.shape[: rank + 1], kernel.shape[:-2]
     inner, outer = kernel.shape[-2], kernel.shape[-1] // groups
@@ -133,7 +133,7 @@ def _batch_norm(op: Operation, inputs: Results) -> Array:
 
 
 def _cholesky(op: Operation, inputs: Results) -> Array:
-    """Returns the triangle whose product with itself is a matrix, of which one triangle is read."""
+    """Returns the Cholesky decomposition of a matrix, of which only one triangle is read."""
     (x,) = inputs
     lower = flag(op, "lower")
     half = np.tril(x) if lower else np.conj(np.swapaxes(np.triu(x), -1, -2))

@@ -18,24 +18,24 @@ Kernel = Callable[[Operation, Results], Any]
 
 
 def ints(op: Operation, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-    """Returns a property that is a list of integers, or of truth values."""
+    """Returns a property that is a list of integers or booleans."""
     value = op.properties.get(name)
     return tuple(int(each) for each in value.values) if isinstance(value, DenseArrayAttr) else tuple(default)
 
 
 def integer(op: Operation, name: str, default: int = 0) -> int:
-    """Returns a property that is an integer, or a truth value."""
+    """Returns a property that is an integer or a boolean."""
     value = op.properties.get(name)
     return int(value.value) if isinstance(value, IntegerAttr) else default
 
 
 def flag(op: Operation, name: str) -> bool:
-    """Returns whether a property is there and true."""
+    """Returns whether a property is present and true."""
     return isinstance(op.properties.get(name), UnitAttr) or bool(integer(op, name))
 
 
 def text(op: Operation, name: str) -> str:
-    """Returns a property that is a text, an enumerator or a symbol; empty if it is absent."""
+    """Returns a property that is a string, an enumerator or a symbol; empty if it is absent."""
     value = op.properties.get(name)
     if isinstance(value, StringAttr):
         return value.data

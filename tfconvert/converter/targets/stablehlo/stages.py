@@ -23,6 +23,7 @@ STAGES: Sequence[Stage] = (
     ),
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     *USER_PATTERNS,
+    Stage("decompose", "what a network means is decided; the rest is ops that have a form of their own"),
     Stage(
         "legalize-to-stablehlo",
         "leaves only what every engine of StableHLO takes",

@@ -38,8 +38,8 @@ from tfconvert.converter.targets.litert import fusions
 from tfconvert.converter.targets.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 
 FOLDER = Path(fusions.__path__[0])
-QUESTIONS = [Path(composites.__path__[0]) / file for file in ("composite.py", "custom_options.py")]
-"""Files of checks that several families share."""
+# Checks that several families share.
+QUESTIONS = Path(composites.__path__[0]) / "composite.py"
 
 SUPPRESSION = mark("non_max_suppression_padded_v2")
 LAYER = keras("lstm_1", time_major=False)
@@ -230,14 +230,10 @@ def _checks(file: Path) -> dict[str, ast.FunctionDef]:
 
 def _possible(family: str) -> set[str]:
     """Returns patterns of all reasons of a family's checks, those of shared checks that they call included."""
-    shared = {name: node for file in QUESTIONS for name, node in _checks(file).items()}
+    shared = _checks(QUESTIONS)
     checks = _checks(FOLDER / f"{family}.py").values()
-    called = {
-        node.func.attr
-        for check in checks
-        for node in ast.walk(check)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    }
+    calls = [node.func for check in checks for node in ast.walk(check) if isinstance(node, ast.Call)]
+    called = {func.attr if isinstance(func, ast.Attribute) else ast.unparse(func) for func in calls}
     sources = [*checks, *(shared[name] for name in called & shared.keys())]
     return {sentence for source in sources for sentence in _sentences(source)}
 

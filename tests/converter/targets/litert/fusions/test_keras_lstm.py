@@ -107,7 +107,7 @@ def test_a_sequence_without_steps(tf: ModuleType, layers: Any, tmp_path: Path, b
     _compare(tf, model, original, *[[(2, time, FEATURES), *[(2, UNITS)] * 2] for time in (4, 0, 1)])
 
 
-@pytest.mark.parametrize(("is_masked", "reason"), [(False, "its last cell state is used"), (True, "a mask says so")])
+@pytest.mark.parametrize(("is_masked", "reason"), [(False, "its last cell state is used"), (True, "by a mask")])
 def test_why_a_layer_stays_a_loop_is_told_once(
     tf: ModuleType, layers: Any, tmp_path: Path, is_masked: bool, reason: str
 ) -> None:

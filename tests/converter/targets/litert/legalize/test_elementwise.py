@@ -10,11 +10,13 @@ import pytest
 import tfconvert
 from tests.converter.targets.litert.legalize.cases import Case, Check
 from tests.support.litert import RunTFLite
-from tfconvert.converter.targets.litert.legalize import activation, bitwise, elementwise, math, narrow_types
+from tfconvert.converter.targets.litert.legalize import activation, bitwise, elementwise, narrow_types
+from tfconvert.converter.targets.litert.legalize.decomposed import lowerings
 from tfconvert.converter.targets.litert.legalize.entry import Entry, element_name
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tensorflow import op_defs
 
+_COMPOSED = [each for family in ("elementwise", "special_functions", "gradients") for each in lowerings(family)]
 _NAMES = {"complex<f32>": "c64"}
 _POSITIVE = {"Log", "Sqrt", "Rsqrt", "Log1p", "Pow", "RightShift", "LeftShift", "Xlogy", "Xlog1py"}
 _UNIT = {"Acos", "Asin", "Atanh", "Erfinv"}
@@ -27,7 +29,13 @@ _SKIPPED = {
     "Real",
     "Imag",
     "ComplexAbs",
+    "BesselI0e",
     "BiasAddGrad",
+    "EluGrad",
+    "LeakyReluGrad",
+    "SeluGrad",
+    "SoftplusGrad",
+    "SoftsignGrad",
     "L2Loss",
     "ClipByValue",
 }
@@ -107,7 +115,7 @@ _LIMITED = {("Pow", "i64")}
 def _rows() -> list[tuple[Entry, str]]:
     return [
         (entry, element)
-        for entries in (elementwise.ENTRIES, bitwise.ENTRIES, activation.ENTRIES, math.ENTRIES, narrow_types.ENTRIES)
+        for entries in (elementwise.ENTRIES, bitwise.ENTRIES, activation.ENTRIES, _COMPOSED, narrow_types.ENTRIES)
         for entry in entries
         for element in (entry.types or "f32").split()
         if entry.op not in _SKIPPED | _NOT_ELEMENTWISE and not element.startswith("!")

@@ -22,10 +22,11 @@ from tests.converter.targets.litert.legalize import (
 )
 from tests.models import test_state
 from tests.support.run_text import parse
-from tfconvert.converter.targets.litert.legalize import legalizations
+from tfconvert.converter.targets.litert.legalize import decomposed, legalizations
 from tfconvert.converter.targets.litert.legalize.entry import Lowering
 from tfconvert.converter.targets.litert.passes.legalize import Legalize
 from tfconvert.ops import index
+from tfconvert.ops.registry import MODULE_OF
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
 
@@ -78,9 +79,8 @@ def test_what_an_op_is_lowered_to_is_legalized_itself() -> None:
 
 def test_patterns_are_made_once() -> None:
     assert legalizations.phases_for({"tf.Relu", "tf.NoSuchOp"}) is legalizations.common() is legalizations.common()
-    assert (
-        legalizations.phases_for(legalizations.TABLE.by_op) is legalizations.everything() is legalizations.everything()
-    )
+    every_op = {*legalizations.TABLE.by_op, *(f"tf.{name}" for name in MODULE_OF)}
+    assert legalizations.phases_for(every_op) is legalizations.everything() is legalizations.everything()
     assert legalizations.phases_for({"tf.Relu", "tf.While"}) is legalizations.phases_for({"tf.If"})
     assert legalizations.phases_for({"tf.While"}) is not legalizations.everything()
 
@@ -124,19 +124,21 @@ def test_topics_are_loaded_alone() -> None:
 
 def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
     text = """
-    func.func @main(%x: tensor<5x2xf32>, %i: tensor<3x1xi32>, %u: tensor<3x2xf32>) -> tensor<5x2xf32> {
-      %0 = "tf.TensorScatterMax"(%x, %i, %u)
-        : (tensor<5x2xf32>, tensor<3x1xi32>, tensor<3x2xf32>) -> tensor<5x2xf32>
+    func.func @main(%i: tensor<4x2xi64>, %v: tensor<4xf32>, %b: tensor<3x2xf32>) -> tensor<5x2xf32> {
+      %s = "tf.Const"() <{value = dense<[5, 3]> : tensor<2xi64>}> : () -> tensor<2xi64>
+      %0 = "tf.SparseTensorDenseMatMul"(%i, %v, %s, %b)
+        : (tensor<4x2xi64>, tensor<4xf32>, tensor<2xi64>, tensor<3x2xf32>) -> tensor<5x2xf32>
       func.return %0 : tensor<5x2xf32>
     }
     """
-    assert not legalizations.phases_for({"tf.TensorScatterMax"})[1].for_root("tf.UnsortedSegmentMax")
+    assert not legalizations.phases_for({"tf.SparseTensorDenseMatMul"})[1].for_root("tf.UnsortedSegmentSum")
     counts = Legalize().apply(parse(text)).counts
-    assert counts["UnsortedSegmentMax-to-unsorted_segment_max"] == 1
+    assert counts["UnsortedSegmentSum-to-unsorted_segment_sum"] == 1
 
 
 def test_rare_legalizations_are_told_too() -> None:
     entries = [entry for file in legalizations.TABLE.load(frozenset(RARE)) for entry in getattr(file, "ENTRIES", ())]
+    entries += [entry for module in index.MODULES for entry in decomposed.lowerings(module)]
     noted = [entry for entry in entries if isinstance(entry, Lowering) and entry.note]
     assert noted
     for entry in noted:

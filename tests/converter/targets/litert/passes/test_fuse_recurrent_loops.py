@@ -157,11 +157,11 @@ def _seen(block: Block, x: str, states: list[str]) -> list[str]:
 DECLINED = {
     "there is an op with effects in it, tf.RandomStandardNormal": _rnn(_noisy),
     "its condition is not just a count": rnn_loop().replace("tf.Less", "tf.LessEqual"),
-    "that it runs as often as its sequence is long can't be seen": rnn_loop(
+    "its number of iterations may differ from the length of its sequence": rnn_loop(
         runs=lambda block, count: block.constant(3, "i32")
     ),
-    "its state is kept where a mask says so": _rnn(_masked),
-    "its state is mixed of old and new, as a GRU's is": _rnn(_gru),
+    "its state is kept by a mask": _rnn(_masked),
+    "its state is a mix of old and new, as in a GRU": _rnn(_gru),
     "its new state is not an activation (Tanh, Relu, Relu6 or none) of products": rnn_loop(activation="Sigmoid"),
     "its output is not an LSTM's": loop(_hard),
     "its new state is not an LSTM's": loop(_subtracted),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.schema.ir.values import Value
 
 # The numbers that LiteRT's pooling parameters have for kinds of padding.

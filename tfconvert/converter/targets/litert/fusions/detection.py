@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.composites import custom_options
-from tfconvert.converter.composites.body import Body
-from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.composite import Composite, chosen_options
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.converter.ir import option_map
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
@@ -70,7 +68,7 @@ def _check_post_process(composite: Composite) -> str | None:
 
 
 def _rewrite_post_process(composite: Composite, body: Body) -> Sequence[Value]:
-    options = custom_options.chosen(composite, (*_POST_PROCESS, *_OPTIONAL))
+    options = chosen_options(composite, (*_POST_PROCESS, *_OPTIONAL))
     # A number, as in the official converter's files.
     options["use_regular_nms"] = int(options["use_regular_nms"])
     return body.custom(composite.name, option_map.encode(options), body.arguments, composite.results)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.composites import custom_options
-from tfconvert.converter.composites.body import Body
-from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.composites.composite import Composite, plain_option, unfit_option
+from tfconvert.converter.composites.fusion import Body, Fusion
 from tfconvert.converter.ir import option_map
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.values import Value
@@ -22,11 +20,11 @@ def _options(composite: Composite) -> Mapping[str, Attribute]:
 def _check(composite: Composite) -> str | None:
     if not composite.name:
         return "an operator's name can't be empty"
-    return custom_options.why_not(_options(composite))
+    return unfit_option(_options(composite))
 
 
 def _rewrite(composite: Composite, body: Body) -> Sequence[Value]:
-    options = {name: custom_options.plain(value) for name, value in _options(composite).items()}
+    options = {name: plain_option(value) for name, value in _options(composite).items()}
     return body.custom(composite.name, option_map.encode(options), body.arguments, composite.results)
 
 

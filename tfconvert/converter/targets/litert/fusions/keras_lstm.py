@@ -19,13 +19,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.converter.composites.marks import API_IMPLEMENTS
 from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import CELL, FORGET, INPUT, OUTPUT, LstmFormula
-from tfconvert.converter.recurrence.sequence import Steps, ordered
+from tfconvert.converter.recurrence.scan import SequenceSteps, ordered
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
@@ -154,7 +153,7 @@ def _rewrite(composite: Composite, body: Body, *, is_diagonal: bool) -> Sequence
     values = [body.typed(value, kind) for value, kind in zip(body.arguments, kinds, strict=True)]
     h, c = values[_H], values[_C]
     insert = Operators(body.anchor, {value: value for value in values})
-    sequence = Steps(values[_INPUTS], sizes.axis, composite.get("go_backwards", False))
+    sequence = SequenceSteps(values[_INPUTS], sizes.axis, composite.get("go_backwards", False))
     steps = insert.layer(LstmFormula(_gates(values, sizes, is_diagonal)), sequence, h, (h, c))
     last = last_h = insert.row(steps, -1)
     if sizes.length < 0:

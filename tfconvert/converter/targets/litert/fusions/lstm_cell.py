@@ -12,9 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.converter.recurrence.affine import Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import GATES, WIDE_PROJECTION, LstmFormula
 from tfconvert.converter.targets.litert.recurrent.operators import Operators

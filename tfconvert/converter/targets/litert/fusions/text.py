@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.composites import custom_options
-from tfconvert.converter.composites.body import Body
-from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.composites.composite import Composite, chosen_options
+from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.converter.ir import option_map
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
@@ -68,12 +66,12 @@ def _same_name(composite: Composite, body: Body) -> Sequence[Value]:
 
 
 def _ngrams(composite: Composite, body: Body) -> Sequence[Value]:
-    options = option_map.encode(custom_options.chosen(composite, _NGRAMS))
+    options = option_map.encode(chosen_options(composite, _NGRAMS))
     return body.custom(composite.name, options, body.arguments, composite.results)
 
 
 def _projection(composite: Composite, body: Body) -> Sequence[Value]:
-    options = option_map.encode(custom_options.chosen(composite, _SGNN))
+    options = option_map.encode(chosen_options(composite, _SGNN))
     return body.custom(composite.name, options, body.arguments, composite.results)
 
 

@@ -11,9 +11,6 @@ from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 
-_SELU_SCALE = 1.0507009873554805
-_SELU_ALPHA = 1.6732632423543772
-
 
 def _relu(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Maximum", op.operands[0], 0)
@@ -21,25 +18,6 @@ def _relu(op: Operation, emit: LiteRTBuilder) -> Value:
 
 def _relu6(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.binary("Minimum", emit.binary("Maximum", op.operands[0], 0), 6)
-
-
-def _selu(op: Operation, emit: LiteRTBuilder) -> Value:
-    """`scale * elu(x, alpha)`: the negative side of elu is scaled by alpha, the positive one is not."""
-    x = op.operands[0]
-    negative = emit.binary("Mul", emit.unary("Elu", emit.binary("Minimum", x, 0.0)), _SELU_SCALE * _SELU_ALPHA)
-    return emit.binary("AddV2", emit.binary("Mul", emit.unary("Relu", x), _SELU_SCALE), negative)
-
-
-def _softplus(op: Operation, emit: LiteRTBuilder) -> Value:
-    """`max(x, 0) + log(1 + exp(-|x|))`, which never overflows."""
-    x = op.operands[0]
-    small = emit.unary("Exp", emit.unary("Neg", emit.unary("Abs", x)))
-    return emit.binary("AddV2", emit.unary("Relu", x), emit.unary("Log1p", small))
-
-
-def _softsign(op: Operation, emit: LiteRTBuilder) -> Value:
-    x = op.operands[0]
-    return emit.binary("RealDiv", x, emit.binary("AddV2", emit.unary("Abs", x), 1.0))
 
 
 def _has_axis(op: Operation) -> Failure | None:
@@ -53,11 +31,8 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Relu6", "Maximum Minimum", _relu6, "i32 i64 i8 ui8 i16"),
     BuiltinRow("LeakyRelu", "leaky_relu", _FLOAT, options={"alpha": Attr("alpha", 0.2)}),
     BuiltinRow("Elu", "elu", _FLOAT),
-    Lowering("Selu", "Elu Mul AddV2", _selu, _FLOAT),
     BuiltinRow("Sigmoid", "logistic", _FLOAT),
     BuiltinRow("Tanh", "tanh", _FLOAT),
     BuiltinRow("Softmax", "softmax", _FLOAT, options={"beta": 1.0}, constraint=_has_axis),
     BuiltinRow("LogSoftmax", "log_softmax", _FLOAT, constraint=_has_axis),
-    Lowering("Softplus", "Exp Log1p", _softplus, _FLOAT),
-    Lowering("Softsign", "Abs RealDiv", _softsign, _FLOAT),
 )

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from tfconvert.converter.ir.constants import Scalar
+from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, ints
-from tfconvert.converter.targets.litert.legalize.formulas import Formula, both, count, number
+from tfconvert.converter.targets.litert.legalize.formulas import count, number
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -27,8 +30,8 @@ class _Points(NamedTuple):
         is_inside: Which ones were inside of it.
     """
 
-    at: Formula
-    is_inside: Value
+    at: EmittedTensor
+    is_inside: EmittedTensor
 
 
 def _constraint(op: Operation) -> Failure | None:
@@ -40,7 +43,9 @@ def _constraint(op: Operation) -> Failure | None:
     return None
 
 
-def _points(emit: LiteRTBuilder, edges: tuple[Formula, Formula], pixels: Scalar, samples: Scalar) -> _Points:
+def _points(
+    emit: LiteRTBuilder, edges: tuple[EmittedTensor, EmittedTensor], pixels: Scalar, samples: Scalar
+) -> _Points:
     """Returns where an axis is sampled.
 
     Args:
@@ -59,9 +64,8 @@ def _points(emit: LiteRTBuilder, edges: tuple[Formula, Formula], pixels: Scalar,
         numbers = count(emit, samples).reshape((1, samples if isinstance(samples, int) else -1))
         at = start * last + numbers * ((end - start) * last / gaps)
     if not isinstance(samples, int):
-        at = at.where(number(emit, samples).compare("Greater", 1), middle)
-    is_inside = both(emit, at.compare("GreaterEqual", 0), at.compare("LessEqual", last))
-    return _Points(at.maximum(0).minimum(last), is_inside)
+        at = (number(emit, samples) > 1).where(at, middle)
+    return _Points(at.maximum(0).minimum(last), (at >= 0) & (at <= last))
 
 
 def _crop(op: Operation, emit: LiteRTBuilder) -> Value:
@@ -76,59 +80,47 @@ def _crop(op: Operation, emit: LiteRTBuilder) -> Value:
     corners = emit.tf_op(
         "Split", (emit.number(1), emit.cast(boxes, types.F32)), (column,) * 4, {"num_split": 4}
     ).results
-    top, left, bottom, right = (Formula(emit, corner) for corner in corners)
+    top, left, bottom, right = (EmittedTensor(emit, corner) for corner in corners)
     down = _points(emit, (top, bottom), sizes[0], samples[0])
     across = _points(emit, (left, right), sizes[1], samples[1])
     pixels = _Pixels(op, emit, sizes)
     sample = _nearest if str(tf.get(op, "method", "bilinear")) == "nearest" else _bilinear
     sampled = sample(pixels, down.at, across.at)
-    inside = both(emit, _spread(emit, down.is_inside, 2), _spread(emit, across.is_inside, 1))
+    inside = down.is_inside.expand_dims(2) & across.is_inside.expand_dims(1)
     outside = float(tf.get(op, "extrapolation_value", 0.0))
-    return emit.select(_spread(emit, inside, 3), sampled.value, outside)
-
-
-def _spread(emit: LiteRTBuilder, value: Value, axis: int) -> Value:
-    """Inserts a dimension of one."""
-    shape = list(types.shape_of(value.type) or ())
-    shape.insert(axis, 1)
-    return emit.tf("ExpandDims", (value, emit.number(axis)), types.tensor(types.element_of(value.type), shape))
+    return inside.expand_dims(3).where(sampled, outside).value
 
 
 class _Pixels:
     """The pixels of a batch of images, one after the other."""
 
-    __slots__ = ("_channels", "_emit", "_first", "_rows", "_width")
+    __slots__ = ("_first", "_rows", "_width")
 
     def __init__(self, op: Operation, emit: LiteRTBuilder, sizes: list[Scalar]) -> None:
         image = emit.cast(op.operands[0], types.F32)
         channels = (types.shape_of(image.type) or (-1,))[-1]
         target = emit.pack((-1, emit.size(image, 3)))
-        self._emit = emit
-        self._channels = channels
-        self._rows = emit.tf("Reshape", (image, target), types.tensor(types.F32, (-1, channels)))
-        self._width = emit.value(sizes[1])
-        self._first = emit.binary("Mul", _spread(emit, emit.i32(op.operands[2]), 1), emit.value(sizes[0]))
+        rows = emit.tf("Reshape", (image, target), types.tensor(types.F32, (-1, channels)))
+        self._rows = EmittedTensor(emit, rows)
+        self._width = EmittedTensor(emit, emit.value(sizes[1]))
+        owners = EmittedTensor(emit, emit.i32(op.operands[2]))
+        self._first = owners.expand_dims(1) * EmittedTensor(emit, emit.value(sizes[0]))
 
-    def at(self, row: Formula, column: Formula) -> Formula:
+    def at(self, row: EmittedTensor, column: EmittedTensor) -> EmittedTensor:
         """Returns the pixels of each box at whole rows and columns."""
-        rows = self._emit.binary("Mul", self._emit.binary("AddV2", self._first, row.integers()), self._width)
-        places = self._emit.binary("AddV2", _spread(self._emit, rows, 2), _spread(self._emit, column.integers(), 1))
-        shape = (*(types.shape_of(places.type) or ()), self._channels)
-        gathered = self._emit.tf("Gather", (self._rows, places), types.tensor(types.F32, shape))
-        return Formula(self._emit, gathered)
+        rows = (self._first + row.cast(np.int32)) * self._width
+        places = rows.expand_dims(2) + column.cast(np.int32).expand_dims(1)
+        return self._rows.op("Gather", self._rows, places)  # type: ignore[no-any-return]
 
 
-def _nearest(pixels: _Pixels, down: Formula, across: Formula) -> Formula:
+def _nearest(pixels: _Pixels, down: EmittedTensor, across: EmittedTensor) -> EmittedTensor:
     # Ties go away from zero, as C rounds.
-    return pixels.at((down + 0.5).apply("Floor"), (across + 0.5).apply("Floor"))
+    return pixels.at((down + 0.5).floor(), (across + 0.5).floor())
 
 
-def _bilinear(pixels: _Pixels, down: Formula, across: Formula) -> Formula:
-    top, left = down.apply("Floor"), across.apply("Floor")
-    bottom, right = down.apply("Ceil"), across.apply("Ceil")
-    emit = down.emit
-    y = Formula(emit, _spread(emit, _spread(emit, (down - top).value, 2), 3))
-    x = Formula(emit, _spread(emit, _spread(emit, (across - left).value, 1), 3))
+def _bilinear(pixels: _Pixels, down: EmittedTensor, across: EmittedTensor) -> EmittedTensor:
+    top, left, bottom, right = down.floor(), across.floor(), down.ceil(), across.ceil()
+    y, x = (down - top).expand_dims(2).expand_dims(3), (across - left).expand_dims(1).expand_dims(3)
     above, below = (
         near + (pixels.at(row, right) - near) * x for row in (top, bottom) for near in (pixels.at(row, left),)
     )

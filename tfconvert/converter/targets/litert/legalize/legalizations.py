@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 from tfconvert.converter.rewrite.lazy_table import LazyModule, LazyTable
 from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.targets.litert.legalize import decomposed
 from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow
+from tfconvert.ops.index import MODULES
+from tfconvert.ops.registry import MODULE_OF, decompositions
 
 # A module has `ENTRIES`, or `PATTERNS` that recognise groups of ops; its ops are those that these start at.
 _MODULES = (
@@ -20,7 +23,6 @@ _MODULES = (
     LazyModule("elementwise", title="elementwise"),
     LazyModule("bitwise", title="bitwise"),
     LazyModule("activation", title="activation"),
-    LazyModule("math", title="composed"),
     LazyModule("convolution", title="convolution"),
     LazyModule("pooling", title="pooling"),
     LazyModule("matmul", title="matmul"),
@@ -66,7 +68,6 @@ _MODULES = (
         "sparse and ragged tensors",
     ),
     LazyModule("strided_update", "TensorStridedSliceUpdate", "strided update"),
-    LazyModule("colors", "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV", "colours"),
     LazyModule("signal", "IRFFT IRFFT2D RFFT RFFT2D", "signal"),
     LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
@@ -79,23 +80,19 @@ _MODULES = (
         "fake quantization",
     ),
     LazyModule("patches", "ExtractImagePatches", "resampling"),
-    LazyModule(
-        "legacy",
-        "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag "
-        "BatchNormWithGlobalNormalization BatchToSpace Reverse SpaceToBatch SparseMatMul TopK",
-        "older ops",
-    ),
+    LazyModule("legacy", "Reverse", "older ops"),
     LazyModule(
         "ranking",
         "ApproxTopK InTopK InTopKV2 ListDiff LowerBound NthElement Unique UniqueV2 UniqueWithCounts "
         "UniqueWithCountsV2 UnravelIndex UpperBound",
         "ranking and sets",
     ),
-    LazyModule("gradients", "EluGrad LeakyReluGrad SeluGrad SoftplusGrad SoftsignGrad", "gradients"),
-    LazyModule("bessel", "BesselI0e", "Bessel functions"),
 )
 
 TABLE = LazyTable("tfconvert.converter.targets.litert.legalize", "tf.", _MODULES)
+
+# Families of ops whose decompositions many networks need.
+_COMMON_FAMILIES = frozenset({"elementwise", "special_functions"})
 
 Phases = tuple[PatternSet, PatternSet]
 """Patterns that recognise what one op can replace, and those that legalize the remaining ops."""
@@ -108,19 +105,23 @@ def common() -> Phases:
 
 def everything() -> Phases:
     """Returns all patterns."""
-    return _phases(frozenset(TABLE.modules))
+    return _phases(frozenset(TABLE.modules), frozenset(filter(decomposed.lowerings, MODULES)) - _COMMON_FAMILIES)
 
 
 def phases_for(names: Iterable[str]) -> Phases:
     """Returns the patterns that a module with ops of some names needs."""
-    return _phases(TABLE.needed(names))
+    names = tuple(names)
+    families = {MODULE_OF[op] for name in names if decompositions(op := name.removeprefix("tf."))}
+    return _phases(TABLE.needed(names), frozenset(families) - _COMMON_FAMILIES)
 
 
 @cache
-def _phases(modules: frozenset[LazyModule]) -> Phases:
+def _phases(modules: frozenset[LazyModule], families: frozenset[str]) -> Phases:
     loaded = TABLE.load(modules)
+    groups = [getattr(file, "ENTRIES", ()) for file in loaded]
+    groups += map(decomposed.lowerings, sorted(_COMMON_FAMILIES | families))
     return PatternSet(pattern for file in loaded for pattern in getattr(file, "PATTERNS", ())), PatternSet(
-        entry.pattern() for file in loaded for entry in getattr(file, "ENTRIES", ())
+        entry.pattern() for group in groups for entry in group
     )
 
 
@@ -150,3 +151,5 @@ def entries() -> Iterator[EntryInfo]:
                 yield EntryInfo(module.title, entry.op, entry.target, entry.types, "")
             else:
                 yield EntryInfo(module.title, entry.op, entry.becomes, entry.types, entry.note)
+    for lowering, becomes in decomposed.entries():
+        yield EntryInfo(MODULE_OF[lowering.op].replace("_", " "), lowering.op, becomes, lowering.types, lowering.note)

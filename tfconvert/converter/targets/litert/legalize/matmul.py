@@ -6,7 +6,7 @@ import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert import fake_quant
-from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, rank_is_known
+from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -128,18 +128,6 @@ _SMALL = "i8 ui8 f16 bf16"
 _BATCHED = ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 
 
-def _cross(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Multiplies each coordinate of one vector with the next of the other, and vice versa."""
-
-    def permuted(vectors: Value, order: tuple[int, int, int]) -> Value:
-        return emit.tf("GatherV2", (vectors, emit.ints(order), emit.scalar(-1, types.I32)), vectors.type)
-
-    x, y = op.operands
-    ahead, behind = (1, 2, 0), (2, 0, 1)
-    first = emit.binary("Mul", permuted(x, ahead), permuted(y, behind))
-    return emit.binary("Sub", first, emit.binary("Mul", permuted(x, behind), permuted(y, ahead)))
-
-
 ENTRIES: tuple[Entry, ...] = (
     Lowering(
         "BatchMatMulV3",
@@ -158,5 +146,4 @@ ENTRIES: tuple[Entry, ...] = (
     *(Lowering(op, "fully_connected", _batch_matmul_as_layer, _FLOAT, _layer_constraint, benefit=2) for op in _BATCHED),
     *(Lowering(op, "batch_matmul", _batch_matmul, _FLOAT, _rank_constraint) for op in _BATCHED),
     *(Lowering(op, "Mul Sum", _product_and_sum, "i32 i64", _integer_constraint) for op in _BATCHED),
-    Lowering("Cross", "GatherV2 Mul Sub", _cross, "f32 i32 i64", rank_is_known),
 )

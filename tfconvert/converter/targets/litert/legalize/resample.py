@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import Scalar
+from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize import resample_open
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering, all_of, ints
+from tfconvert.converter.targets.litert.legalize.formulas import count, number
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
 from tfconvert.ops.call import Array
-from tfconvert.ops.resampling import KERNELS, area, bicubic, scaled
+from tfconvert.ops.resampling import KERNELS, Axis, area, area_weights, bicubic, bicubic_weights, scaled, scaled_weights
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -99,10 +101,31 @@ def _resize(op: Operation, emit: LiteRTBuilder) -> Value:
     return value
 
 
-def _open_matrix(emit: LiteRTBuilder, op: Operation, axis: int) -> Value:
-    outputs = _sizes(op)[axis][1]
-    size = outputs if outputs >= 0 else emit.pick(emit.i32(op.operands[1]), axis)
-    return resample_open.matrix_of(emit, op, axis, emit.size(op.operands[0], axis + 1), size)
+def _open_matrix(emit: LiteRTBuilder, op: Operation, at: int) -> Value:
+    """Returns the matrix of an axis whose sizes are open, or that is scaled by open numbers; computed as it runs."""
+    known = _sizes(op)[at][1]
+    inputs, outputs = (
+        emit.size(op.operands[0], at + 1),
+        known if known >= 0 else emit.pick(emit.i32(op.operands[1]), at),
+    )
+    size = number(emit, inputs)
+    axis = Axis(size, _numbers(emit, inputs, row=True), _numbers(emit, outputs, row=False))
+    scale = size / number(emit, outputs)
+    if op.name == "tf.ResizeArea":
+        weights = area_weights(axis, scale)
+    elif op.name == "tf.ResizeBicubic":
+        weights = bicubic_weights(axis, scale, is_half=bool(tf.get(op, "half_pixel_centers", False)))
+    else:
+        factor, translation = (EmittedTensor(emit, emit.pick(operand, at)) for operand in op.operands[2:])
+        kernel, antialias = str(tf.get(op, "kernel_type", "lanczos3")), bool(tf.get(op, "antialias", True))
+        weights = scaled_weights(axis, kernel, factor, translation, antialias=antialias)
+    assert isinstance(weights, EmittedTensor)
+    return weights.value
+
+
+def _numbers(emit: LiteRTBuilder, size: Scalar, *, row: bool) -> EmittedTensor:
+    length = size if isinstance(size, int) else -1
+    return count(emit, size).reshape((1, length) if row else (length, 1))
 
 
 _BECOMES = "Transpose BatchMatMulV2"

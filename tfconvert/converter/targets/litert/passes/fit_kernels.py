@@ -75,7 +75,7 @@ class FitKernels:
         left = [error for error, how in found if not how]
         if left:
             raise ConversionError(left)
-        return PassResult.of(Counter(how for _, how in found))._replace(notes=notes)
+        return PassResult.of(Counter(how for _, how in found), notes)
 
 
 def _may_be_noted(op: Operation) -> bool:

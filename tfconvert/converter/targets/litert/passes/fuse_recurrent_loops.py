@@ -62,9 +62,8 @@ from tfconvert.converter.control_flow.constructs import Construct, construct
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.layers import Plan, plan_of
-from tfconvert.converter.recurrence.lengths import Extents
-from tfconvert.converter.recurrence.scan import looks_recurrent, scan_of
+from tfconvert.converter.recurrence.layers import LayerPlan, plan_of
+from tfconvert.converter.recurrence.scan import Extents, looks_recurrent, scan_of
 from tfconvert.converter.rewrite.pattern import Failure, attempt
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.replacement import chosen, kept, read_sizes_before, replace_loop
@@ -89,7 +88,7 @@ class FuseRecurrentLoops:
         """Rewrites every function; returns how many layers of each kind there are, and why loops have stayed."""
         functions = functions_of(module)
         extents = Extents(module)
-        plans: list[Plan] = []
+        plans: list[LayerPlan] = []
         notes: list[Diagnostic] = []
         for function in functions.values():
             for op in function.body.walk():
@@ -115,10 +114,10 @@ class FuseRecurrentLoops:
         return PassResult(applied, notes)
 
 
-def _plan(loop: Construct, extents: Extents) -> Plan:
+def _plan(loop: Construct, extents: Extents) -> LayerPlan:
     return plan_of(scan_of(loop), extents)
 
 
-def _choice(plan: Plan) -> speed.Choice:
+def _choice(plan: LayerPlan) -> speed.Choice:
     steps = next((layer.steps.length for layer in plan.layers if layer.steps), -1)
     return speed.choose(speed.sizes_of(layer.cell, speed.LOOP, steps) for layer in plan.layers)

@@ -48,9 +48,9 @@ from typing import ClassVar
 
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.chains import Chain, chains_of, narrow_states
-from tfconvert.converter.recurrence.lengths import Extents
-from tfconvert.converter.recurrence.step_reads import Place
+from tfconvert.converter.recurrence.layers import Chain, chains_of, narrow_states
+from tfconvert.converter.recurrence.scan import Extents
+from tfconvert.converter.recurrence.unrolled import StepPlace
 from tfconvert.converter.rewrite.pattern import Failure, attempt
 from tfconvert.converter.targets.litert.recurrent import speed
 from tfconvert.converter.targets.litert.recurrent.replacement import chosen, replace_chain
@@ -79,7 +79,7 @@ class FuseUnrolledLayers:
         chains = [chain for block in blocks for chain in chains_of(block)]
         extents = Extents(module)
         narrow = [narrow_states(chain, extents) for chain in chains]
-        places: dict[Value, Place] = {}
+        places: dict[Value, StepPlace] = {}
         notes: list[Diagnostic] = []
         for chain, states in zip(chains, narrow, strict=True):
             first = chain.steps[0].output.owner

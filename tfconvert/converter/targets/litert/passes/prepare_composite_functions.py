@@ -38,10 +38,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
-from tfconvert.converter.composites import callbacks, registry
-from tfconvert.converter.composites.body import Body
+from tfconvert.converter.composites import fusion_registry
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.composites.fusion import Body, Fusion, misfit, new_results, note_of
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS, KEPT, plain_name
 from tfconvert.converter.control_flow.constructs import construct
 from tfconvert.converter.ir.edit import erase, update_function_type
@@ -90,7 +89,7 @@ class PrepareCompositeFunctions:
         """
         fusions = [
             each
-            for each in registry.all_fusions(self.composites, FUSIONS)
+            for each in fusion_registry.all_fusions(self.composites, FUSIONS)
             if self.fuses_recurrent or not each.is_recurrent
         ]
         functions = functions_of(module)
@@ -100,7 +99,7 @@ class PrepareCompositeFunctions:
         reported: dict[tuple[str, str], None] = {}
         met: set[str] = set()
         for composite, mark in _marked(module, functions, [each for each in fusions if each.function]):
-            fusion = registry.find(fusions, composite, mark)
+            fusion = fusion_registry.find(fusions, composite, mark)
             if fusion is None:
                 problems += _python_calls(composite)
                 continue
@@ -109,7 +108,7 @@ class PrepareCompositeFunctions:
             if finding is None:
                 _rewrite(composite, fusion)
                 applied[fusion.name] += 1
-                reported[fusion.name, callbacks.note(fusion, composite)] = None
+                reported[fusion.name, note_of(fusion, composite)] = None
             elif finding.severity == NOTE:
                 if not (fusion.is_recurrent and _is_loop(composite, functions)):
                     notes.append(finding)
@@ -124,7 +123,7 @@ class PrepareCompositeFunctions:
 
     def _why_not(self, fusion: Fusion, composite: Composite) -> Diagnostic | None:
         """Returns why a function is not fused, a note or an error; `None` if it should be."""
-        reason = callbacks.misfit(fusion, composite)
+        reason = misfit(fusion, composite)
         if reason is not None and fusion.on_misfit == "error":
             return _finding(composite, "composite-misfit", reason)
         if reason is not None:
@@ -223,7 +222,7 @@ def _rewrite(composite: Composite, fusion: Fusion) -> None:
     terminator.set_operands(())
     for op in reversed(list(block.ops)[:-1]):
         erase(op)
-    terminator.set_operands(callbacks.new_results(fusion, composite, Body(terminator)))
+    terminator.set_operands(new_results(fusion, composite, Body(terminator)))
     update_function_type(function)
 
 

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_type
-from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.pipeline.quantization_report import Layer
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, LayerReport, PassResult
 from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
 from tfconvert.converter.targets.litert.quantize.plan import Plan
 from tfconvert.converter.targets.litert.quantize.rewriting import Rewriting
@@ -67,7 +66,7 @@ class QuantizeOps:
         settings, bodies = Settings.of(wanted), loop_bodies(module)
         settings = settings._replace(variables=choose_variables(module, wanted, settings, bodies))
         counts: Counter[str] = Counter()
-        layers: list[Layer] = []
+        layers: list[LayerReport] = []
         # In the mode `dynamic`, `quantize-weights` notes it.
         notes = settings.exclusion.unmatched(module) if wanted.is_static else []
         notes += [_SLOW] if wanted.mode == "int16" else []

@@ -64,14 +64,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import Construct, construct
-from tfconvert.converter.control_flow.trip_count import trip_count
+from tfconvert.converter.control_flow.constructs import Construct, construct, trip_count
 from tfconvert.converter.passes.cse import CommonSubexpressions
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.step_products import hoist_products
-from tfconvert.converter.recurrence.unrolled_rows import join_rows
+from tfconvert.converter.recurrence.unrolled import hoist_products, join_rows
 from tfconvert.converter.targets.litert.recurrent.replacement import not_unrolled
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
@@ -104,7 +102,7 @@ class UnrollLoops:
         CommonSubexpressions().apply(module)
         hoisted = sum(map(hoist_products, blocks))
         ShapeInference().apply(module)
-        return PassResult.of({"unrolled": unrolled, "hoisted": hoisted})._replace(notes=notes)
+        return PassResult.of({"unrolled": unrolled, "hoisted": hoisted}, notes)
 
 
 def _stays(found: Construct) -> Diagnostic:

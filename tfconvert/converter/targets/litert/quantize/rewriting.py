@@ -9,7 +9,7 @@ import numpy as np
 
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.ir.tf_builder import TFLBuilder
-from tfconvert.converter.pipeline.quantization_report import FLOAT, Layer
+from tfconvert.converter.pipeline.pass_result import FLOAT, LayerReport
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import fake_quant, lstm, weights
 from tfconvert.converter.targets.litert.quantize.candidates import Settings, activations, is_constant, is_float
@@ -55,7 +55,7 @@ class Rewriting:
 
     def __init__(self, function: FuncOp, plan: Plan, settings: Settings) -> None:
         self.counts: Counter[str] = Counter()
-        self.layers: list[Layer] = []
+        self.layers: list[LayerReport] = []
         self._function = function
         self._plan = plan
         self._settings = settings
@@ -72,7 +72,7 @@ class Rewriting:
                     self.layers.append(self._layer(op))
                 self._quantize_constants(op, rule)
             elif op in plan.reasons:
-                self.layers.append(Layer(node_of(op.location), _operator(op), FLOAT, plan.reasons[op]))
+                self.layers.append(LayerReport(node_of(op.location), _operator(op), FLOAT, plan.reasons[op]))
             for index, value in enumerate(op.operands):
                 self._convert_operand(op, index, value)
         self._finish_layers()
@@ -96,14 +96,14 @@ class Rewriting:
         if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
             op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
 
-    def _layer(self, op: Operation) -> Layer:
+    def _layer(self, op: Operation) -> LayerReport:
         """Returns the report's entry for an op, without its weight."""
         form = f"int{self._settings.storage.width}"
         uniform = next((found for result in op.results if (found := self._plan.uniform(result)) is not None), None)
         seen = range_of_integers(uniform) if uniform is not None else _UNBOUNDED
         keeps_wide = bool(self._plan.quantized[op].weights) and self._has_wide_sums(op)
         reason = _WIDE_ONLY if keeps_wide and not self._settings.has_wide_sums else ""
-        return Layer(node_of(op.location), _operator(op), form, reason, low=seen.low, high=seen.high)
+        return LayerReport(node_of(op.location), _operator(op), form, reason, low=seen.low, high=seen.high)
 
     def _finish_layers(self) -> None:
         """Quantizes the states of LSTMs, which one operator may create for several."""

@@ -15,7 +15,7 @@ from tfconvert.converter.ir.tf_builder import TFBuilder
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import LstmFormula, SimpleRnn
-from tfconvert.converter.recurrence.sequence import Steps, ordered
+from tfconvert.converter.recurrence.scan import SequenceSteps, ordered
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -36,7 +36,9 @@ class Operators:
         self._outer = dict(outer)
         self._transposed: dict[Value, Value] = {}
 
-    def layer(self, cell: LstmFormula | SimpleRnn, steps: Steps, past: Value, initial: Sequence[Value]) -> Steps:
+    def layer(
+        self, cell: LstmFormula | SimpleRnn, steps: SequenceSteps, past: Value, initial: Sequence[Value]
+    ) -> SequenceSteps:
         """Inserts a layer's operator and the producers of its operands.
 
         Args:
@@ -57,7 +59,7 @@ class Operators:
         else:
             name, operands = "unidirectional_sequence_rnn", self._simple(cell, past, initial)
         result = types.tensor(types.F32, ordered(steps.axis, steps.length, steps.batch, cell.outputs))
-        return Steps(self._insert.tfl(name, (self._in_order(steps), *operands), result, options), steps.axis)
+        return SequenceSteps(self._insert.tfl(name, (self._in_order(steps), *operands), result, options), steps.axis)
 
     def step(self, cell: LstmFormula, row: Value, past: Value, initial: Sequence[Value]) -> Value:
         """Inserts the operator of a single step of an LSTM, whose state lasts from run to run.
@@ -76,7 +78,7 @@ class Operators:
         result = types.tensor(types.F32, (batch, cell.outputs))
         return self._insert.tfl("lstm", (row, *self._lstm(cell, past, initial)), result, options)
 
-    def row(self, steps: Steps, index: int, before: Value | None = None) -> Value:
+    def row(self, steps: SequenceSteps, index: int, before: Value | None = None) -> Value:
         """Inserts the read of one step of a sequence.
 
         Args:
@@ -98,7 +100,7 @@ class Operators:
         result = types.tensor(types.F32, (steps.batch, steps.features))
         return self._insert.tf("StridedSlice", (value, *bounds), result, masks)
 
-    def _joined(self, row: Value, steps: Steps) -> Value:
+    def _joined(self, row: Value, steps: SequenceSteps) -> Value:
         """Inserts the concatenation of a row and the steps of a sequence."""
         if len(types.shape_of(row.type) or ()) == 2:
             row = self.widened(row, steps.axis)
@@ -109,29 +111,29 @@ class Operators:
         joined = types.tensor(types.F32, ordered(steps.axis, length, steps.batch, steps.features))
         return self._insert.tf("ConcatV2", (row, steps.value, steps.axis), joined)
 
-    def along(self, steps: Steps, axis: int) -> Value:
+    def along(self, steps: SequenceSteps, axis: int) -> Value:
         """Inserts the transpose that moves the steps of a sequence to an axis, if they aren't there."""
         if steps.axis == axis:
             return steps.value
         result = types.tensor(types.F32, ordered(axis, steps.length, steps.batch, steps.features))
         return self._insert.tf("Transpose", (steps.value, self._insert.ints([1, 0, 2])), result)
 
-    def zeros(self, steps: Steps, units: int) -> Value:
+    def zeros(self, steps: SequenceSteps, units: int) -> Value:
         """Inserts a state of zeros for each row of a sequence's batch."""
         return self._insert.zeros([self._insert.size(steps.value, 1 - steps.axis), units], types.F32)
 
-    def spread(self, state: Value, steps: Steps) -> Value:
+    def spread(self, state: Value, steps: SequenceSteps) -> Value:
         """Inserts the broadcast of a state, which may be one row for all, to each row of a sequence's batch."""
         units = (types.shape_of(state.type) or ())[1]
         sizes = self._insert.pack([self._insert.size(steps.value, 1 - steps.axis), units])
         return self._insert.tf("BroadcastTo", (state, sizes), types.tensor(types.F32, (steps.batch, units)))
 
-    def part(self, steps: Steps, begin: int, size: int) -> Steps:
+    def part(self, steps: SequenceSteps, begin: int, size: int) -> SequenceSteps:
         """Inserts the read of some steps of a sequence."""
         begins, sizes = ordered(steps.axis, begin, 0, 0), ordered(steps.axis, size, -1, -1)
         result = types.tensor(types.F32, ordered(steps.axis, size, steps.batch, steps.features))
         bounds = (self._insert.ints(begins), self._insert.ints(sizes))
-        return Steps(self._insert.tf("Slice", (steps.value, *bounds), result), steps.axis, steps.is_reversed)
+        return SequenceSteps(self._insert.tf("Slice", (steps.value, *bounds), result), steps.axis, steps.is_reversed)
 
     def widened(self, row: Value, axis: int = 0) -> Value:
         """Inserts the expansion of a matrix to a sequence of one step, along an axis."""
@@ -144,7 +146,7 @@ class Operators:
             return self._insert.cast(bound, types.element_of(like.type))
         return self._insert.scalar(bound, types.element_of(like.type))
 
-    def _in_order(self, steps: Steps) -> Value:
+    def _in_order(self, steps: SequenceSteps) -> Value:
         if not steps.is_reversed:
             return steps.value
         return self._insert.tf("ReverseV2", (steps.value, self._insert.ints([steps.axis])), steps.value.type)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from tfconvert.converter.control_flow.decisions import invariants
+from tfconvert.converter.control_flow.constructs import invariants
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.tf_builder import TFBuilder
-from tfconvert.converter.recurrence.cells import Lstm
-from tfconvert.converter.recurrence.chains import Chain, inner_ops
-from tfconvert.converter.recurrence.layers import Plan
-from tfconvert.converter.recurrence.sequence import Steps, steps_of
-from tfconvert.converter.recurrence.step_reads import Place, place_of, takes
+from tfconvert.converter.recurrence.cells import LstmCell
+from tfconvert.converter.recurrence.layers import Chain, LayerPlan, inner_ops
+from tfconvert.converter.recurrence.scan import SequenceSteps, steps_of
+from tfconvert.converter.recurrence.unrolled import StepPlace, place_of, takes
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.converter.targets.litert.recurrent.speed import Choice
@@ -108,7 +107,7 @@ def _index_picked(op: Operation) -> int | None:
     return None if any(tf.get(op, name, 0) for name in _MASKS) else int(begin[0])
 
 
-def replace_loop(plan: Plan) -> list[str]:
+def replace_loop(plan: LayerPlan) -> list[str]:
     """Replaces a loop by the operators of its layers; returns which kinds of layers these are."""
     scan, loop = plan.scan, plan.scan.loop.op
     fixed = {index: scan.loop.given[index] for index in invariants(scan.body)}
@@ -140,10 +139,10 @@ def replace_loop(plan: Plan) -> list[str]:
             may_be_empty = _may_be_empty(plan, rows.outputs[row])
             rows.replace_last(result, row, spread.get(initial_state, initial_state) if may_be_empty else None)
     erase(loop)
-    return ["lstm" if isinstance(layer.cell, Lstm) else "rnn" for layer in plan.layers]
+    return ["lstm" if isinstance(layer.cell, LstmCell) else "rnn" for layer in plan.layers]
 
 
-def _may_be_empty(plan: Plan, steps: Steps) -> bool:
+def _may_be_empty(plan: LayerPlan, steps: SequenceSteps) -> bool:
     """Returns whether a loop may run zero times without TensorFlow failing.
 
     Where rows are collected in a list, TensorFlow stacks an empty one only if it knows the shape of the rows.
@@ -160,7 +159,7 @@ class _Rows:
     """
 
     def __init__(self, insert: Operators) -> None:
-        self.outputs: dict[Value, Steps] = {}
+        self.outputs: dict[Value, SequenceSteps] = {}
         self._insert = insert
         self._lasts: dict[tuple[Value, Value | None], Value] = {}
 
@@ -197,7 +196,7 @@ class _Rows:
         return self._lasts[row, before]
 
 
-def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) -> str:
+def replace_chain(chain: Chain, places: dict[Value, StepPlace], narrow: Set[Value]) -> str:
     """Replaces the steps of a layer by one operator; returns which kind of layer it is.
 
     Args:
@@ -207,11 +206,11 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
     """
     inner = inner_ops(chain)
     for step in chain.steps:
-        if isinstance(step, Lstm):
+        if isinstance(step, LstmCell):
             need(all(use.operation in inner for use in step.state.uses), "a cell state is used by something else")
     taken = [places.get(row) or place_of(row) for row in chain.rows]
     sequence, begin, is_descending = _sequence(taken)
-    _check_initial(chain, Steps(sequence.sequence, sequence.axis).batch)
+    _check_initial(chain, SequenceSteps(sequence.sequence, sequence.axis).batch)
     first = chain.steps[0]
     assert isinstance(first.output.owner, Operation)
     insert = Operators(first.output.owner, {})
@@ -226,11 +225,11 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
     ]
     outputs = insert.layer(chain.steps[1], steps, first.output, initial)
     _replace_outputs(insert, chain, outputs, inner)
-    places.update((value, Place(outputs.value, outputs.axis, index)) for index, value in enumerate(chain.outputs))
-    return "lstm" if isinstance(first, Lstm) else "rnn"
+    places.update((value, StepPlace(outputs.value, outputs.axis, index)) for index, value in enumerate(chain.outputs))
+    return "lstm" if isinstance(first, LstmCell) else "rnn"
 
 
-def _sequence(taken: Sequence[Place | None]) -> tuple[Place, int, bool]:
+def _sequence(taken: Sequence[StepPlace | None]) -> tuple[StepPlace, int, bool]:
     """Returns any of some places, the first one read from the sequence, and whether they are read backwards."""
     found = [place for place in taken if place is not None]
     same = {(place.sequence, place.axis) for place in found}
@@ -242,13 +241,13 @@ def _sequence(taken: Sequence[Place | None]) -> tuple[Place, int, bool]:
     return found[0], begin, indices != ascending
 
 
-def _steps(insert: Operators, place: Place, begin: int, count: int, is_descending: bool) -> Steps:
+def _steps(insert: Operators, place: StepPlace, begin: int, count: int, is_descending: bool) -> SequenceSteps:
     """Returns the steps that are read from a sequence."""
     found = steps_of(place.sequence, place.axis)
     if found.length == count:
-        return Steps(found.value, found.axis, found.is_reversed != is_descending)
-    part = insert.part(Steps(place.sequence, place.axis), begin, count)
-    return Steps(part.value, part.axis, is_descending)
+        return SequenceSteps(found.value, found.axis, found.is_reversed != is_descending)
+    part = insert.part(SequenceSteps(place.sequence, place.axis), begin, count)
+    return SequenceSteps(part.value, part.axis, is_descending)
 
 
 def _check_initial(chain: Chain, batch: int) -> None:
@@ -259,7 +258,7 @@ def _check_initial(chain: Chain, batch: int) -> None:
         need(is_state, "its initial state has another shape than its states")
 
 
-def _replace_outputs(insert: Operators, chain: Chain, steps: Steps, inner: set[Operation]) -> None:
+def _replace_outputs(insert: Operators, chain: Chain, steps: SequenceSteps, inner: set[Operation]) -> None:
     """Replaces all uses of the steps' outputs but those in the steps themselves by the operator's."""
     outputs = chain.outputs
     for op in {use.operation: None for use in outputs[-1].uses}:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tfconvert.converter.recurrence.cells import Cell, Lstm
+from tfconvert.converter.recurrence.cells import Cell, LstmCell
 from tfconvert.schema.dialects import types
 
 TABLE = Path(__file__).with_name("speed.tsv")
@@ -74,7 +74,7 @@ def sizes_of(cell: Cell, form: str, steps: int) -> Sizes:
         steps: How many steps it has, -1 if unknown.
     """
     batch = (types.shape_of(cell.output.type) or (-1,))[0]
-    kind = "lstm" if isinstance(cell, Lstm) else "rnn"
+    kind = "lstm" if isinstance(cell, LstmCell) else "rnn"
     return Sizes(kind, form, cell.units, steps if steps >= 0 else OPEN_STEPS, batch if batch >= 0 else OPEN_BATCH)
 
 

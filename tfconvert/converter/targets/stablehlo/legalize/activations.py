@@ -10,11 +10,9 @@ from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-SELU_ALPHA = 1.6732632423543772
-"""`Selu`'s factor of exponentials."""
-
-SELU_SCALE = 1.0507009873554805
-"""`Selu`'s factor of everything."""
+# `Selu`'s factors of exponentials, and of everything.
+_SELU_ALPHA = 1.6732632423543772
+_SELU_SCALE = 1.0507009873554805
 
 
 def _relu(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -40,21 +38,10 @@ def _elu(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _selu(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits one choice for both factors, where a decomposition by `Relu` and `Elu` takes two."""
     value = op.operands[0]
-    below = emit.binary("multiply", emit.unary("exponential_minus_one", value), SELU_ALPHA)
-    return emit.binary("multiply", emit.select(emit.compare("GT", value, 0), value, below), SELU_SCALE)
-
-
-def _softplus(op: Operation, emit: StableHLOBuilder) -> Value:
-    # log(1 + exp(x)) without overflow: max(x, 0) + log1p(exp(-|x|)).
-    value = op.operands[0]
-    inner = emit.unary("exponential", emit.unary("negate", emit.unary("abs", value)))
-    return emit.binary("add", emit.binary("maximum", value, 0), emit.unary("log_plus_one", inner))
-
-
-def _softsign(op: Operation, emit: StableHLOBuilder) -> Value:
-    value = op.operands[0]
-    return emit.binary("divide", value, emit.binary("add", emit.unary("abs", value), 1))
+    below = emit.binary("multiply", emit.unary("exponential_minus_one", value), _SELU_ALPHA)
+    return emit.binary("multiply", emit.select(emit.compare("GT", value, 0), value, below), _SELU_SCALE)
 
 
 def _shifted(emit: StableHLOBuilder, value: Value) -> Value:
@@ -102,6 +89,4 @@ LOWERINGS: Mapping[str, Rewrite] = {
     "Relu6": _relu6,
     "Selu": _selu,
     "Softmax": _softmax,
-    "Softplus": _softplus,
-    "Softsign": _softsign,
 }

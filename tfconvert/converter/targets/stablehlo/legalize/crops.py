@@ -1,4 +1,8 @@
-"""Crops of images, resized to one size: the pixels around each sampled point are gathered and weighed."""
+"""Crops of images, resized to one size: the pixels around each sampled point are gathered and weighed.
+
+A decomposition would compute one index for each pixel, as LiteRT's lowering does. Here one gather takes the image, the
+row and the column, so that no index overflows, and the images' numbers can be checked when the program runs.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +47,10 @@ def _points(emit: StableHLOBuilder, edges: tuple[Expression, Expression], pixels
     at = (start + end) * 0.5 * last
     if samples != 1:
         taken = number(emit, emit.size(samples))
-        numbers = count(emit, samples).spread((1, samples))
+        numbers = count(emit, samples).reshape((1, samples))
         spaced = start * last + numbers * ((end - start) * last / (taken - 1).maximum(1))
-        at = spaced if samples >= 0 else spaced.where(taken.compare("GT", 1), at)
-    is_inside = at.compare("GE", 0).both(at.compare("LE", last))
-    return _Points(at.maximum(0).minimum(last), is_inside)
+        at = spaced if samples >= 0 else (taken > 1).where(spaced, at)
+    return _Points(at.maximum(0).minimum(last), (at >= 0) & (at <= last))
 
 
 def _crop_and_resize(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -102,12 +105,11 @@ class _Pixels:
 
 def _nearest(pixels: _Pixels, down: Expression, across: Expression) -> Expression:
     # Ties go away from zero, as C rounds.
-    return pixels.at((down + 0.5).apply("floor"), (across + 0.5).apply("floor"))
+    return pixels.at((down + 0.5).floor(), (across + 0.5).floor())
 
 
 def _bilinear(pixels: _Pixels, down: Expression, across: Expression) -> Expression:
-    top, left = down.apply("floor"), across.apply("floor")
-    bottom, right = down.apply("ceil"), across.apply("ceil")
+    top, left, bottom, right = down.floor(), across.floor(), down.ceil(), across.ceil()
     emit = down.emit
     y, x = Expression(emit, pixels.wide(down - top, 1)), Expression(emit, pixels.wide(across - left, 2))
     above, below = (

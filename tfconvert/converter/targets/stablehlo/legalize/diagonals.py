@@ -217,12 +217,10 @@ def _diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 LOWERINGS: Mapping[str, Rewrite] = {
-    **dict.fromkeys(("MatrixBandPart", "BatchMatrixBandPart"), _band_part),
-    **dict.fromkeys(("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "BatchMatrixDiag"), _matrix_diag),
-    **dict.fromkeys(
-        ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "BatchMatrixDiagPart"), _matrix_diag_part
-    ),
-    **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3", "BatchMatrixSetDiag"), _set_diag),
+    "MatrixBandPart": _band_part,
+    **dict.fromkeys(("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3"), _matrix_diag),
+    **dict.fromkeys(("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3"), _matrix_diag_part),
+    **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), _set_diag),
     "Diag": _diag,
     "DiagPart": _diag_part,
 }

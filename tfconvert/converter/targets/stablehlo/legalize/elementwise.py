@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.ir.constants import constant_array, constant_number
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
-from tfconvert.converter.targets.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.ops.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 
-_UNARY = {
+UNARY = {
     "Acos": "chlo.acos",
     "Acosh": "chlo.acosh",
     "Asin": "chlo.asin",
@@ -53,7 +51,7 @@ _UNARY = {
     "Tanh": "tanh",
 }
 
-_BINARY = {
+BINARY = {
     "Add": "add",
     "AddV2": "add",
     "Atan2": "atan2",
@@ -74,7 +72,7 @@ _BINARY = {
     "TruncateMod": "remainder",
 }
 
-_COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}
+COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE"}
 
 
 def _unary(name: str) -> Rewrite:
@@ -101,20 +99,13 @@ def _square(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("multiply", op.operands[0], op.operands[0])
 
 
-def _reciprocal(op: Operation, emit: StableHLOBuilder) -> Value:
-    return emit.binary("divide", 1, op.operands[0])
-
-
 def _squared_difference(op: Operation, emit: StableHLOBuilder) -> Value:
     difference = emit.binary("subtract", *op.operands)
     return emit.binary("multiply", difference, difference)
 
 
-def _is_nan(op: Operation, emit: StableHLOBuilder) -> Value:
-    return emit.compare("NE", op.operands[0], op.operands[0])
-
-
 def _is_finite(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits one op where a decomposition takes two."""
     return emit.one("is_finite", (op.operands[0],), types.I1, emit.dims(op.operands[0]))
 
 
@@ -127,33 +118,12 @@ def _to_bool(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.compare("GT", emit.value(emit.product(dims)), 0)
 
 
-def _is_inf(op: Operation, emit: StableHLOBuilder) -> Value:
-    return emit.compare("EQ", emit.unary("abs", op.operands[0]), float("inf"))
-
-
 def _abs(op: Operation, emit: StableHLOBuilder) -> Value:
     value = op.operands[0]
     kind = types.element_of(value.type)
     if isinstance(kind, ComplexType):
         return emit.one("abs", (value,), kind.element_type, emit.dims(value))
     return emit.unary("abs", value)
-
-
-def _guarded(name: str, guarded: int) -> Rewrite:
-    """Returns a lowering that is 0 wherever an operand is 0, whatever the other one is."""
-
-    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
-        first, second = emit.pair(*op.operands)
-        guard = (first, second)[guarded]
-        return emit.select(emit.compare("EQ", guard, 0), 0, _guarded_op(emit, name, first, second))
-
-    return lower
-
-
-def _guarded_op(emit: StableHLOBuilder, name: str, first: Value, second: Value) -> Value:
-    if name in ("log", "log_plus_one"):
-        return emit.binary("multiply", first, emit.unary(name, second))
-    return emit.binary(name, first, second)
 
 
 def _floor_div(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -176,8 +146,11 @@ def _signs_differ(emit: StableHLOBuilder, rest: Value, divisor: Value) -> Value:
 
 def _floor_mod(op: Operation, emit: StableHLOBuilder) -> Value:
     first, second = emit.pair(*op.operands)
+    kind = types.numpy_dtype(types.element_of(first.type)).kind
+    if kind not in "iu" and constant_number(op.operands[1]) == 1:
+        return emit.binary("subtract", first, emit.unary("floor", first))
     rest = emit.binary("remainder", first, second)
-    if types.numpy_dtype(types.element_of(first.type)).kind == "u":
+    if kind == "u":
         return rest
     return emit.select(_signs_differ(emit, rest, second), emit.binary("add", rest, second), rest)
 
@@ -216,10 +189,16 @@ def _select(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _clip(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits one op where a decomposition takes two, if the bounds are known not to be swapped.
+
+    Where they are, TensorFlow returns the lower one, and `clamp` the upper one.
+    """
     value, low, high = op.operands
-    if not emit.dims(low) and not emit.dims(high):
+    are_scalars = not emit.dims(low) and not emit.dims(high)
+    least, greatest = constant_array(low), constant_array(high)
+    if are_scalars and least is not None and greatest is not None and least <= greatest:
         return emit.one("clamp", (low, value, high), types.element_of(value.type), emit.dims(value))
-    return emit.binary("minimum", emit.binary("maximum", value, low), high)
+    return emit.binary("maximum", emit.binary("minimum", value, high), low)
 
 
 def _cast(op: Operation, emit: StableHLOBuilder) -> Value:
@@ -299,54 +278,21 @@ def _ndtri(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("multiply", emit.unary("chlo.erf_inv", inner), float(np.sqrt(2)))
 
 
-def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
-    """Emits a polynomial by Horner's rule."""
-    value = x * coefficients[0] + coefficients[1]
-    for coefficient in coefficients[2:]:
-        value = value * x + coefficient
-    return value
-
-
-def _bessel_i0e(op: Operation, emit: StableHLOBuilder) -> Value:
-    element = types.element_of(op.operands[0].type)
-    if element == types.F64:
-        raise Declined("it is computed with the digits of f32")
-    size = abs(Expression(emit, emit.convert(op.operands[0], types.F32)))
-    part = size * (1 / BESSEL_I0_BOUND)
-    middle = _polynomial(part * part, BESSEL_I0_MIDDLE) * (size * -1).apply("exponential")
-    tail = _polynomial(1 / part, BESSEL_I0_TAIL) * part.apply("rsqrt")
-    # What is not chosen may be infinite, or NaN.
-    return emit.convert(middle.where(part.compare("LT", 1), tail).value, element)
-
-
-def _approximate_equal(op: Operation, emit: StableHLOBuilder) -> Value:
-    from_attribute = op.properties.get("tolerance")
-    tolerance = getattr(from_attribute, "value", 1e-5)
-    return emit.compare("LT", emit.unary("abs", emit.binary("subtract", *op.operands)), tolerance)
-
-
 LOWERINGS: Mapping[str, Rewrite] = {
-    **{name: _unary(target) for name, target in _UNARY.items()},
-    **{name: _binary(target) for name, target in _BINARY.items()},
-    **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
+    **{name: _unary(target) for name, target in UNARY.items()},
+    **{name: _binary(target) for name, target in BINARY.items()},
+    **{name: _compare(direction) for name, direction in COMPARISONS.items()},
     **dict.fromkeys(("Round", "Rint"), _round),
-    **dict.fromkeys(("Reciprocal", "Inv"), _reciprocal),
     **dict.fromkeys(("AddN", "AccumulateNV2"), _add_n),
     "Abs": _abs,
     "ComplexAbs": _abs,
-    "ApproximateEqual": _approximate_equal,
-    "BesselI0e": _bessel_i0e,
     "Bitcast": _bitcast,
     "Cast": _cast,
     "ClipByValue": _clip,
-    "DivNoNan": _guarded("divide", 1),
     "FloorDiv": _floor_div,
     "FloorMod": _floor_mod,
     "IsFinite": _is_finite,
-    "IsInf": _is_inf,
-    "IsNan": _is_nan,
     "LeftShift": _left_shift,
-    "MulNoNan": _guarded("multiply", 1),
     "Ndtri": _ndtri,
     "RightShift": _right_shift,
     "Select": _select,
@@ -354,7 +300,4 @@ LOWERINGS: Mapping[str, Rewrite] = {
     "Square": _square,
     "SquaredDifference": _squared_difference,
     "ToBool": _to_bool,
-    "Xdivy": _guarded("divide", 0),
-    "Xlog1py": _guarded("log_plus_one", 0),
-    "Xlogy": _guarded("log", 0),
 }

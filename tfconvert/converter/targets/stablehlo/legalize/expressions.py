@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 import numpy as np
 
+from tfconvert.converter.targets.stablehlo.legalize.elementwise import BINARY, COMPARISONS, UNARY
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.call import Call
+from tfconvert.ops.computed import compute_elementwise
+from tfconvert.ops.formula import Elementwise
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.values import Value
 
-# Ops on numbers that are known.
-_KNOWN: Mapping[str, Callable[..., Array]] = {
-    "abs": np.abs,
-    "add": np.add,
-    "ceil": np.ceil,
-    "divide": np.divide,
-    "exponential": np.exp,
-    "floor": np.floor,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "multiply": np.multiply,
-    "round_nearest_even": np.rint,
-    "sine": np.sin,
-    "subtract": np.subtract,
-}
-
-_COMPARED: Mapping[str, Callable[..., Array]] = {
-    "EQ": np.equal,
-    "GE": np.greater_equal,
-    "GT": np.greater,
-    "LE": np.less_equal,
-    "LT": np.less,
-}
+# Ops that have a form of their own for each kind of numbers; these are of floats.
+_UNARY: Mapping[str, str] = {**UNARY, "Abs": "abs", "Round": "round_nearest_even"}
 
 
-class Expression:
-    """A tensor in an expression, of floats or of truth values.
+class Expression(Elementwise):
+    """A tensor in an expression, of floats or of booleans; with sizes that are symbols, which ops of `tf` don't have.
 
     Attributes:
         emit: Emits the ops.
@@ -53,100 +37,42 @@ class Expression:
     @property
     def value(self) -> Value:
         """The tensor as a value."""
+        return self.held if isinstance(self.held, Value) else self.emit.constant(np.asarray(self.held))
+
+    def _apply(self, name: str, *operands: Self | float) -> Self:
+        terms = [each if isinstance(each, Expression) else self._of(np.array(each, np.float32)) for each in operands]
+        numbers = tuple([each.held for each in terms if not isinstance(each.held, Value)])
+        if len(numbers) == len(terms):
+            return self._of(np.asarray(compute_elementwise(Call(name, numbers, {}))[0]))
+        values = [each.value for each in terms]
+        if name in COMPARISONS:
+            return self._of(self.emit.compare(COMPARISONS[name], *values))
+        if name == "SelectV2":
+            return self._of(self.emit.select(*values))
+        if len(values) == 1:
+            return self._of(self.emit.unary(_UNARY[name], *values))
+        return self._of(self.emit.binary(BINARY[name], *values))
+
+    def _of(self, held: Value | Array) -> Self:
+        return type(self)(self.emit, held)
+
+    def reshape(self, dims: Sequence[int]) -> Self:
         if isinstance(self.held, Value):
-            return self.held
-        return self.emit.constant(np.asarray(self.held))
+            return self._of(self.emit.reshape(self.held, dims))
+        return self._of(self.held.reshape(tuple(dims)))
 
-    def _other(self, other: Expression | float) -> Expression:
-        return (
-            other
-            if isinstance(other, Expression)
-            else Expression(self.emit, np.float32(other) * np.ones((), np.float32))
-        )
-
-    def binary(self, name: str, other: Expression | float, *, turned: bool = False) -> Expression:
-        """Returns the result of an op on two tensors, which are broadcast to each other."""
-        first, second = (self._other(other), self) if turned else (self, self._other(other))
-        if isinstance(first.held, Value) or isinstance(second.held, Value):
-            return Expression(self.emit, self.emit.binary(name, first.value, second.value))
-        with np.errstate(all="ignore"):
-            return Expression(self.emit, np.asarray(_KNOWN[name](first.held, second.held)))
-
-    def __add__(self, other: Expression | float) -> Expression:
-        return self.binary("add", other)
-
-    def __sub__(self, other: Expression | float) -> Expression:
-        return self.binary("subtract", other)
-
-    def __rsub__(self, other: float) -> Expression:
-        return self.binary("subtract", other, turned=True)
-
-    def __mul__(self, other: Expression | float) -> Expression:
-        return self.binary("multiply", other)
-
-    def __rmul__(self, other: float) -> Expression:
-        return self.binary("multiply", other)
-
-    def __truediv__(self, other: Expression | float) -> Expression:
-        return self.binary("divide", other)
-
-    def __rtruediv__(self, other: float) -> Expression:
-        return self.binary("divide", other, turned=True)
-
-    def __abs__(self) -> Expression:
-        return self.apply("abs")
-
-    def minimum(self, other: Expression | float) -> Expression:
-        """Returns the smaller one of each pair."""
-        return self.binary("minimum", other)
-
-    def maximum(self, other: Expression | float) -> Expression:
-        """Returns the greater one of each pair."""
-        return self.binary("maximum", other)
-
-    def apply(self, name: str) -> Expression:
-        """Returns the result of an elementwise op of one operand."""
-        if isinstance(self.held, Value):
-            return Expression(self.emit, self.emit.unary(name, self.held))
-        return Expression(self.emit, np.asarray(_KNOWN[name](self.held)))
-
-    def compare(self, direction: str, other: Expression | float) -> Expression:
-        """Returns truth values, for `LT` or `GE`."""
-        second = self._other(other)
-        if isinstance(self.held, Value) or isinstance(second.held, Value):
-            return Expression(self.emit, self.emit.compare(direction, self.value, second.value))
-        return Expression(self.emit, np.asarray(_COMPARED[direction](self.held, second.held)))
-
-    def both(self, other: Expression) -> Expression:
-        """Returns where two conditions hold."""
-        if isinstance(self.held, Value) or isinstance(other.held, Value):
-            return Expression(self.emit, self.emit.binary("and", self.value, other.value))
-        return Expression(self.emit, np.asarray(np.logical_and(self.held, other.held)))
-
-    def negated(self) -> Expression:
-        """Returns where a condition doesn't hold."""
-        if isinstance(self.held, Value):
-            return Expression(self.emit, self.emit.unary("not", self.held))
-        return Expression(self.emit, np.asarray(np.logical_not(self.held)))
-
-    def where(self, condition: Expression, other: Expression | float) -> Expression:
-        """Returns these numbers where a condition holds, others elsewhere."""
-        second = self._other(other)
-        if any(isinstance(each.held, Value) for each in (self, condition, second)):
-            return Expression(self.emit, self.emit.select(condition.value, self.value, second.value))
-        return Expression(self.emit, np.where(*(np.asarray(each.held) for each in (condition, self, second))))
-
-    def spread(self, dims: Sequence[int]) -> Expression:
-        """Returns the numbers in another shape."""
-        if isinstance(self.held, Value):
-            return Expression(self.emit, self.emit.reshape(self.held, dims))
-        return Expression(self.emit, np.asarray(self.held).reshape(dims))
+    def sum(self, axes: Sequence[int], *, keep_dims: bool = False) -> Self:
+        if not isinstance(self.held, Value):
+            return self._of(np.asarray(self.held.sum(tuple(axes), dtype=np.float32, keepdims=keep_dims)))
+        sums = self.emit.reduce("add", self.held, axes, 0)
+        kept = [1 if axis in axes else dim for axis, dim in enumerate(self.emit.dims(self.held))]
+        return self._of(self.emit.reshape(sums, kept) if keep_dims else sums)
 
     def integers(self) -> Value:
         """Returns the numbers as `i32`."""
         if isinstance(self.held, Value):
             return self.emit.convert(self.held, types.I32)
-        return self.emit.constant(np.asarray(self.held).astype(np.int32))
+        return self.emit.constant(self.held.astype(np.int32))
 
 
 def number(emit: StableHLOBuilder, scalar: Value | int) -> Expression:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.control_flow.calls import Call, Calls
+from tfconvert.converter.control_flow.calls import Calls, FunctionCall
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.targets.stablehlo.legalize import regions
+from tfconvert.converter.targets.stablehlo.legalize.decomposed import why_not
 from tfconvert.converter.targets.stablehlo.legalize.lowerings import LOWERINGS
 from tfconvert.converter.targets.stablehlo.legalize.sizes import Sizes
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -148,9 +149,9 @@ class Legalization:
         if op.name in LOWERINGS:
             return LOWERINGS[op.name](op, emit), []
         values = (*op.operands, *op.results)
-        raise Declined(_NO_STRINGS if any(map(_holds_strings, values)) else _NO_FORM)
+        raise Declined(_NO_STRINGS if any(map(_holds_strings, values)) else why_not(op) or _NO_FORM)
 
-    def _bodies(self, op: Operation) -> Sequence[Call]:
+    def _bodies(self, op: Operation) -> Sequence[FunctionCall]:
         calls = self._calls.of[op]
         if len(calls) < len(callees(op)):
             raise Declined("a function that it runs is only declared")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from tfconvert.converter.targets.stablehlo.legalize import (
     activations,
-    colors,
     complex_numbers,
     computed_sizes,
     crops,
@@ -49,7 +48,6 @@ FAMILIES: Mapping[str, Mapping[str, Rewrite]] = {
     "resampling": resampling.LOWERINGS,
     "crops": crops.LOWERINGS,
     "suppression": suppression.LOWERINGS,
-    "colours": colors.LOWERINGS,
     "fake quantization": quantizing.LOWERINGS,
     "lookups": gathering.LOWERINGS,
     "scans": scans.LOWERINGS,

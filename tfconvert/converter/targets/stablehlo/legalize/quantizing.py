@@ -32,17 +32,17 @@ def _fake_quant(op: Operation, emit: StableHLOBuilder) -> Value:
         ends = [Expression(emit, operand) for operand in op.operands[1:3]]
     low, high = int(bool(tf.get(op, "narrow_range", False))), 2 ** int(tf.get(op, "num_bits", 8)) - 1
     least, greatest = ends
-    is_empty = least.compare("EQ", 0).both(greatest.compare("EQ", 0))
+    is_used = ~(least.equal(0) & greatest.equal(0))
     span = greatest - least
     scale, inverse = span / (high - low), (high - low) / span
-    zero = ((low - least / scale) + 0.5).apply("floor").maximum(low).minimum(high)
-    zero, inverse = (each.where(is_empty.negated(), other) for each, other in ((zero, float(low)), (inverse, 1.0)))
-    scale = scale.where(is_empty.negated(), 0)
+    zero = ((low - least / scale) + 0.5).floor().maximum(low).minimum(high)
+    zero, inverse = (is_used.where(each, other) for each, other in ((zero, float(low)), (inverse, 1.0)))
+    scale = is_used.where(scale, 0)
     bottom, top = (low - zero) * scale, (high - zero) * scale
-    start = (bottom * -1 * inverse + 0.5).apply("floor")
+    start = (bottom * -1 * inverse + 0.5).floor()
     clamped = Expression(emit, value).minimum(top).maximum(bottom)
-    rounded = ((clamped - bottom) * inverse - start + 0.5).apply("floor") * scale
-    result = rounded.where(is_empty.negated(), 0).value
+    rounded = ((clamped - bottom) * inverse - start + 0.5).floor() * scale
+    result = is_used.where(rounded, 0).value
     return emit.broadcast(result, emit.dims(value))
 
 
@@ -75,18 +75,18 @@ def _in_range(emit: StableHLOBuilder, op: Operation, value: Value, axes: Sequenc
     least, greatest = (Expression(emit, end) for end in ends)
     low, high = limits(bool(tf.get(op, "signed_input", True)), _bits(op), bool(tf.get(op, "narrow_range", False)))
     largest = float(np.finfo(np.float32).max)
-    from_least = (low / least).where((least * low).compare("GT", 0), largest)
-    from_greatest = (high / greatest).where((greatest * high).compare("GT", 0), largest)
-    is_least = from_least.compare("LT", from_greatest)
+    from_least = (least * low > 0).where(low / least, largest)
+    from_greatest = (greatest * high > 0).where(high / greatest, largest)
+    is_least = from_least < from_greatest
     # Where the least integer is 0, the greatest one decides.
-    scale = (least / low).where(is_least, greatest / high) if low else greatest / high
-    factor = from_least.where(is_least, from_greatest)
+    scale = is_least.where(least / low, greatest / high) if low else greatest / high
+    factor = is_least.where(from_least, from_greatest)
     x = Expression(emit, value)
     if is_given:
-        x = x.minimum((scale * high).where(is_least, greatest)).maximum(least.where(is_least, scale * low))
+        x = x.minimum(is_least.where(scale * high, greatest)).maximum(is_least.where(least, scale * low))
     scaled = x * factor
     is_up = tf.get(op, "round_mode", "HALF_TO_EVEN") == HALF_UP
-    rounded = (scaled + 0.5).apply("floor") if is_up else scaled.apply("round_nearest_even")
+    rounded = (scaled + 0.5).floor() if is_up else scaled.round()
     return (rounded * scale).value
 
 

@@ -108,7 +108,7 @@ def _invert_permutation(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _reverse(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits a reversal along the axes that a vector of truth values marks."""
+    """Emits a reversal along the axes that a vector of truth values marks; a formula doesn't see which ones."""
     value, marks = op.operands
     known = tensor_data.constant_of(marks)
     if known is None:
@@ -190,21 +190,6 @@ def _unravel_index(op: Operation, emit: StableHLOBuilder) -> Value:
     return concatenate(emit, rows[::-1], 0)
 
 
-def _cross(op: Operation, emit: StableHLOBuilder) -> Value:
-    last = len(emit.dims(op.operands[0])) - 1
-    one, other = ([part(emit, value, last, at, at + 1) for at in range(3)] for value in op.operands)
-
-    def element(at: int) -> Value:
-        after, before = (at + 1) % 3, (at + 2) % 3
-        products = (
-            emit.binary("multiply", one[after], other[before]),
-            emit.binary("multiply", one[before], other[after]),
-        )
-        return emit.binary("subtract", *products)
-
-    return concatenate(emit, [element(at) for at in range(3)], last)
-
-
 def _data_format(op: Operation) -> tuple[str, str]:
     return str(tf.get(op, "src_format", "NHWC")), str(tf.get(op, "dst_format", "NCHW"))
 
@@ -260,7 +245,6 @@ REARRANGEMENTS: Mapping[str, Rewrite] = {
     "BroadcastArgs": _broadcast_args,
     "Concat": _concat,
     "ConcatOffset": _concat_offset,
-    "Cross": _cross,
     "DataFormatDimMap": _axis_by_format,
     "DataFormatVecPermute": _permute_by_format,
     "DynamicStitch": _dynamic_stitch,
@@ -285,8 +269,6 @@ def _divided(emit: StableHLOBuilder, dim: int, divisor: int) -> int:
 
 def _batch_blocks(op: Operation, emit: StableHLOBuilder) -> tuple[Sequence[int], list[Amounts]]:
     """Returns the blocks' size, and what is padded or cut off each spatial axis."""
-    if len(op.operands) == 2:
-        return (int(tf.get(op, "block_size", 1)),) * 2, amounts_of(emit, op, 1, 2)
     block = sizes_in(emit, op.operands[1])
     return block, amounts_of(emit, op, 2, len(block))
 
@@ -404,12 +386,10 @@ def _patches(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 BLOCKS: Mapping[str, Rewrite] = {
-    "BatchToSpace": _batch_to_space,
     "BatchToSpaceND": _batch_to_space,
     "DepthToSpace": _depth_to_space,
     "ExtractImagePatches": _patches,
     "ExtractVolumePatches": _patches,
-    "SpaceToBatch": _space_to_batch,
     "SpaceToBatchND": _space_to_batch,
     "SpaceToDepth": _space_to_depth,
 }

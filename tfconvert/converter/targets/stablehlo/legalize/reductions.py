@@ -153,12 +153,6 @@ def _euclidean_norm(op: Operation, emit: StableHLOBuilder) -> Value:
     return _finish(emit, emit.convert(emit.unary("sqrt", total), element), op, axes)
 
 
-def _l2_loss(op: Operation, emit: StableHLOBuilder) -> Value:
-    value = op.operands[0]
-    square = emit.binary("multiply", value, value)
-    return emit.binary("divide", emit.reduce("add", square, range(len(emit.dims(value))), 0), 2)
-
-
 def _arg(direction: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
@@ -207,7 +201,6 @@ REDUCTIONS: Mapping[str, Rewrite] = {
     "ArgMax": _arg("GT"),
     "ArgMin": _arg("LT"),
     "EuclideanNorm": _euclidean_norm,
-    "L2Loss": _l2_loss,
     "Max": _max,
     "Mean": _mean,
     "Min": _min,

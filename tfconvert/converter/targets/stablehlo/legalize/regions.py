@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tfconvert.converter.control_flow.calls import Call
+from tfconvert.converter.control_flow.calls import FunctionCall
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.sizes import static_shape
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
@@ -25,7 +25,7 @@ HANDLED = _IF | _CASE | _WHILE
 """The ops that become regions."""
 
 
-def lower(emit: StableHLOBuilder, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Value], list[Block]]:
+def lower(emit: StableHLOBuilder, op: Operation, calls: Sequence[FunctionCall]) -> tuple[Sequence[Value], list[Block]]:
     """Emits what replaces an op; returns the values that replace its results, and the blocks that it now holds.
 
     Raises:
@@ -47,7 +47,7 @@ def lower(emit: StableHLOBuilder, op: Operation, calls: Sequence[Call]) -> tuple
     return emit.op(name, (condition,), op.result_types, regions=[Region(each) for each in blocks]).results, blocks
 
 
-def _while(emit: StableHLOBuilder, op: Operation, calls: Sequence[Call]) -> tuple[Sequence[Value], list[Block]]:
+def _while(emit: StableHLOBuilder, op: Operation, calls: Sequence[FunctionCall]) -> tuple[Sequence[Value], list[Block]]:
     condition, body = calls
     (decision,) = condition.returned
     if types.element_of(decision.type) != types.I1 or types.shape_of(decision.type) not in ((), None):
@@ -57,7 +57,7 @@ def _while(emit: StableHLOBuilder, op: Operation, calls: Sequence[Call]) -> tupl
     return emit.op("while", op.operands[:], op.result_types, regions=regions).results, blocks
 
 
-def _taken(call: Call) -> Block:
+def _taken(call: FunctionCall) -> Block:
     """Returns a function's body, taken out of it, with a terminator that regions have."""
     block = call.block
     region = block.parent

@@ -5,8 +5,7 @@ Where sizes are known, places and weights are constants; else they are computed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
@@ -16,7 +15,9 @@ from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.shaping import pick
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.ops.resampling import TABLE
+from tfconvert.ops.formula import Elementwise
+from tfconvert.ops.resampling import TABLE, area_weights, far_cubic, near_cubic
+from tfconvert.ops.resampling import Axis as PixelAxis
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -63,7 +64,7 @@ def _scale(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
     if axis.after >= 0:
         return (before - 1) / (after - 1)
     aligned = (before - 1) / (after - 1).maximum(1)
-    return aligned.where(after.compare("GT", 1), before / after)
+    return (after > 1).where(aligned, before / after)
 
 
 def _places(emit: StableHLOBuilder, op: Operation, axis: Axis) -> Expression:
@@ -81,7 +82,8 @@ def _taken(emit: StableHLOBuilder, value: Value, places: Expression, axis: Axis)
     return gather(emit, value, places.maximum(0).minimum(_last(emit, axis)).integers(), axis.number, 0)
 
 
-def _weighed(emit: StableHLOBuilder, value: Value, weights: Expression, axis: Axis) -> Value:
+def _weighed(emit: StableHLOBuilder, value: Value, weights: Elementwise, axis: Axis) -> Value:
+    assert isinstance(weights, Expression)
     return emit.binary("multiply", value, emit.broadcast(weights.value, emit.dims(value), (axis.number,)))
 
 
@@ -94,7 +96,7 @@ def _nearest(op: Operation, emit: StableHLOBuilder) -> Value:
         at = places * _scale(emit, op, axis)
         if tf.get(op, "align_corners", False):
             at = at + 0.5
-        value = _taken(emit, value, at.apply("floor"), axis)
+        value = _taken(emit, value, at.floor(), axis)
     return value
 
 
@@ -103,32 +105,24 @@ def _bilinear(op: Operation, emit: StableHLOBuilder) -> Value:
     # Columns first: TensorFlow's kernel mixes pixels of a row before it mixes rows.
     for axis in reversed(axes_of(op, emit)):
         at = _places(emit, op, axis)
-        floor = at.apply("floor")
-        low, high = (_taken(emit, value, each, axis) for each in (floor, at.apply("ceil")))
+        floor = at.floor()
+        low, high = (_taken(emit, value, each, axis) for each in (floor, at.ceil()))
         value = emit.binary("add", low, _weighed(emit, emit.binary("subtract", high, low), at - floor, axis))
     return value
-
-
-def _cubic(sharpness: float, distance: Expression, *, is_near: bool) -> Expression:
-    a = sharpness
-    if is_near:
-        return ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
 
 
 def _bicubic(op: Operation, emit: StableHLOBuilder) -> Value:
     value = emit.convert(op.operands[0], types.F32)
     is_half = bool(tf.get(op, "half_pixel_centers", False))
-    cubic = partial(_cubic, -0.5 if is_half else -0.75)
     for axis in axes_of(op, emit):
         at = _places(emit, op, axis)
-        floor = at.apply("floor")
-        offset = ((at - floor) * TABLE).apply("round_nearest_even") * (1 / TABLE)
+        floor = at.floor()
+        offset = ((at - floor) * TABLE).round() * (1 / TABLE)
         weights = [
-            cubic(offset + 1, is_near=False),
-            cubic(offset, is_near=True),
-            cubic(1 - offset, is_near=True),
-            cubic(2 - offset, is_near=False),
+            far_cubic(offset + 1, is_half=is_half),
+            near_cubic(offset, is_half=is_half),
+            near_cubic(1 - offset, is_half=is_half),
+            far_cubic(2 - offset, is_half=is_half),
         ]
         places = [floor + step for step in (-1, 0, 1, 2)]
         if is_half:
@@ -144,21 +138,26 @@ def _bicubic(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _shared(
-    emit: StableHLOBuilder, weights: list[Expression], places: list[Expression], axis: Axis
-) -> list[Expression]:
+    emit: StableHLOBuilder, weights: Sequence[Elementwise], places: Sequence[Elementwise], axis: Axis
+) -> list[Elementwise]:
     """Returns weights of which those beyond the edge are 0, and the others share theirs."""
     last = _last(emit, axis)
-    inside = [
-        weight.where(place.compare("GE", 0).both(place.compare("LE", last)), 0)
-        for weight, place in zip(weights, places, strict=True)
-    ]
+    inside = [((place >= 0) & (place <= last)).where(weight, 0) for weight, place in zip(weights, places, strict=True)]
     total = inside[0] + inside[1] + inside[2] + inside[3]
     return [weight / total for weight in inside]
 
 
-def multiplied(emit: StableHLOBuilder, value: Value, matrix: Value, axis: int) -> Value:
+def pixels_of(emit: StableHLOBuilder, axis: Axis) -> PixelAxis:
+    """Returns the numbers of an axis' pixels."""
+    pixels, places = count(emit, axis.before), count(emit, axis.after)
+    size = number(emit, emit.size(axis.before))
+    return PixelAxis(size, pixels.reshape((1, axis.before)), places.reshape((axis.after, 1)))
+
+
+def multiplied(emit: StableHLOBuilder, value: Value, matrix: Elementwise, axis: int) -> Value:
     """Emits images of which an axis, 1 or 2, is multiplied by a matrix of [outputs, inputs]."""
-    product = dot(emit, value, matrix, (), [(axis, 1)])
+    assert isinstance(matrix, Expression)
+    product = dot(emit, value, matrix.value, (), [(axis, 1)])
     return emit.transpose(product, (0, 3, 1, 2) if axis == 1 else (0, 1, 3, 2))
 
 
@@ -168,12 +167,7 @@ def _area(op: Operation, emit: StableHLOBuilder) -> Value:
     if tf.get(op, "align_corners", False):
         raise Declined("it aligns corners")
     for axis in axes_of(op, emit):
-        scale = _scale(emit, op, axis)
-        start = (count(emit, axis.after) * scale).spread((axis.after, 1))
-        end = ((count(emit, axis.after) + 1) * scale).spread((axis.after, 1))
-        pixels = count(emit, axis.before).spread((1, axis.before))
-        weights = ((pixels + 1).minimum(end) - pixels.maximum(start)).maximum(0) / scale
-        value = multiplied(emit, value, weights.value, axis.number)
+        value = multiplied(emit, value, area_weights(pixels_of(emit, axis), _scale(emit, op, axis)), axis.number)
     return value
 
 

@@ -28,7 +28,18 @@ class Sizes:
         symbols: What is known of the values to replace.
     """
 
-    __slots__ = ("_cached", "_computed", "_held", "_known", "_pairs", "_scalars", "_seen", "_shapes", "_symbols")
+    __slots__ = (
+        "_cached",
+        "_computed",
+        "_held",
+        "_known",
+        "_pairs",
+        "_parts",
+        "_scalars",
+        "_seen",
+        "_shapes",
+        "_symbols",
+    )
 
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
@@ -38,6 +49,7 @@ class Sizes:
         self._known: set[int] = set()
         self._cached: dict[tuple[Block, int], Value] = {}
         self._pairs: dict[frozenset[int], int] = {}
+        self._parts: dict[int, frozenset[int]] = {}
         self._held: dict[Value, int] = {}
         self._computed: dict[tuple[Block, str, Value | int, Value | int], Value] = {}
 
@@ -56,10 +68,17 @@ class Sizes:
         return new
 
     def joined(self, one: int, other: int) -> int:
-        """Returns the symbol of what two sizes are broadcast to; it is the same one each time."""
+        """Returns the symbol of what two sizes are broadcast to; it is the same one each time.
+
+        Nothing changes a size that another one has been broadcast to already when the two meet again.
+        """
+        for joined, part in ((one, other), (other, one)):
+            if part in map(self.find, self._parts.get(joined, ())):
+                return joined
         pair = frozenset((one, other))
         if pair not in self._pairs:
-            self._pairs[pair] = self.fresh()
+            self._pairs[pair] = new = self.fresh()
+            self._parts[new] = pair.union(*(self._parts.get(each, ()) for each in pair))
         return self._pairs[pair]
 
     def of(self, value: Value) -> Dims | None:

@@ -18,7 +18,7 @@ from tfconvert.schema.ir.values import Value
 def _top_k(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     value = op.operands[0]
     *outer, last = emit.dims(value)
-    count = requested_size(emit, op.operands[1]) if len(op.operands) > 1 else int(tf.get(op, "k"))
+    count = requested_size(emit, op.operands[1])
     element = types.element_of(value.type)
     if count >= 0:
         dims = (*outer, count)
@@ -121,7 +121,6 @@ LOWERINGS: Mapping[str, Rewrite] = {
     "InTopKV2": _in_top_k,
     "LowerBound": _bound("LT"),
     "NthElement": _nth_element,
-    "TopK": _top_k,
     "TopKV2": _top_k,
     "UpperBound": _bound("LE"),
 }

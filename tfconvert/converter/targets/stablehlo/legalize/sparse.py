@@ -10,7 +10,6 @@ from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conju
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
-from tfconvert.converter.targets.stablehlo.legalize.linear_algebra import dot
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested_size, sizes_in
@@ -325,13 +324,6 @@ def _times_dense(op: Operation, emit: StableHLOBuilder) -> Value:
     return scatter(emit, "add", emit.reshape(columns[own], (dims[0], 1)), products, into)
 
 
-def _dense_product(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits a product of matrices that are said to have many zeros."""
-    one, other = (emit.convert(operand, types.F32) for operand in op.operands)
-    contracted = (int(not tf.get(op, "transpose_a", False)), int(tf.get(op, "transpose_b", False)))
-    return dot(emit, one, other, (), [contracted])
-
-
 def _reduce_sum(op: Operation, emit: StableHLOBuilder) -> Value:
     """Emits the sums of the elements with equal indices along the dimensions that are left."""
     indices, values, shape, _ = op.operands
@@ -380,7 +372,6 @@ SPARSE: Mapping[str, Rewrite] = {
     "SparseDenseCwiseDiv": _with_dense("divide"),
     "SparseDenseCwiseMul": _with_dense("multiply"),
     "SparseFillEmptyRows": _fill_empty_rows,
-    "SparseMatMul": _dense_product,
     "SparseReduceSum": _reduce_sum,
     "SparseReorder": _reorder,
     "SparseReshape": _reshape,

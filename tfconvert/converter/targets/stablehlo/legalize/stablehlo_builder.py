@@ -267,7 +267,7 @@ class StableHLOBuilder(HLOBuilder):
             require_equal_or_one(self, min(one, other), max(one, other), EQUAL_OR_ONE)
             return max(one, other)
         joined = self.sizes.joined(one, other)
-        if self.sizes.cached(self.block, joined) is None:
+        if joined not in (one, other) and self.sizes.cached(self.block, joined) is None:
             require_equal_or_one(self, one, other, EQUAL_OR_ONE)
             first, second = self.value(self.size(one)), self.value(self.size(other))
             is_one = self.compare("EQ", first, self.scalar(1, types.I32))

@@ -109,7 +109,7 @@ class CarryState:
             if isinstance(op, GlobalTensorOp):
                 erase(op)
         notes = [_note(variables)] if as_arguments else []
-        return PassResult.of({"variables": len(variables)})._replace(notes=notes)
+        return PassResult.of({"variables": len(variables)}, notes)
 
 
 def _initializer(module: ModuleOp) -> FuncOp | None:

@@ -1,0 +1,154 @@
+"""Tensors of formulas that become `tf` ops: those of one block, whose types are inferred as they are created."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from tfconvert.converter.ir.tf_builder import TFBuilder
+from tfconvert.ops.call import call_of
+from tfconvert.ops.declaration import Formula, keywords
+from tfconvert.ops.folding import fold
+from tfconvert.ops.formula import PREDICATES, Tensor
+from tfconvert.ops.operands import Known, Operands
+from tfconvert.ops.registry import infer_shapes, infer_values
+from tfconvert.schema.dialects import dims, tensor_data, tf, types
+from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.tensorflow import op_defs
+
+
+class EmittedTensor(Tensor):
+    """A value in a formula.
+
+    Attributes:
+        builder: Inserts the ops.
+        value: The value.
+        known: The facts of the values of the formula.
+    """
+
+    __slots__ = ("builder", "known", "value")
+
+    def __init__(self, builder: TFBuilder, value: Value, known: Known | None = None) -> None:
+        self.builder = builder
+        self.value = value
+        self.known = Known() if known is None else known
+
+    @property
+    def shape(self) -> Shape | None:
+        return types.shape_of(self.value.type)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return types.numpy_dtype(types.element_of(self.value.type))
+
+    def _apply(self, name: str, *operands: Self | float) -> Self:
+        tensors = [each for each in operands if isinstance(each, EmittedTensor)]
+        # A choice begins with its condition, which says nothing of the numbers' type.
+        element = types.element_of(tensors[-1].value.type)
+        values = [
+            each.value if isinstance(each, EmittedTensor) else self.builder.scalar(each, element) for each in operands
+        ]
+        shape, *others = map(self._note, values)
+        for other in others:
+            shape = dims.broadcast(shape, other)
+        result = self.builder.tf(name, values, _typed(types.I1 if name in PREDICATES else element, shape))
+        self.known.note(result, shape)
+        return self._of(result)
+
+    def op(self, name: str, *operands: Self | Any, results: int = 1, **attributes: Any) -> Any:
+        values = [each.value if isinstance(each, EmittedTensor) else self._constant(each) for each in operands]
+        elements = result_elements(name, values, results, attributes)
+        kept = {key: value for key, value in attributes.items() if not isinstance(value, np.dtype)}
+        op = tf.build(name, values, [types.tensor(element, None) for element in elements], kept)
+        for value in values:
+            self._note(value)
+        view = Operands(op, self.known)
+        shapes = infer_shapes(view, [None] * results)
+        for result, element, shape in zip(op.results, elements, shapes, strict=True):
+            result.type = _typed(element, shape)
+        constants = [constant for value in values if (constant := tensor_data.constant_of(value)) is not None]
+        folded = fold(op, constants, shapes) if len(constants) == len(values) else None
+        if folded is not None:
+            op.drop_operands()
+            found = [self._of(self.builder.constant(constant)) for constant in folded]
+            return found if results > 1 else found[0]
+        self.builder.insert(op)
+        for result, shape, partial in zip(op.results, shapes, infer_values(view, shapes), strict=True):
+            self.known.note(result, shape)
+            if partial is not None:
+                self.known.partials[result] = partial
+        return [self._of(result) for result in op.results] if results > 1 else self._of(op.results[0])
+
+    def _of(self, value: Value) -> Self:
+        return type(self)(self.builder, value, self.known)
+
+    def _constant(self, number: Any) -> Value:
+        return self.builder.constant(np.asarray(number, None if isinstance(number, np.ndarray) else np.int32))
+
+    def _note(self, value: Value) -> Shape | None:
+        """Returns an operand's shape with symbols; notes what is known of one from outside of the formula."""
+        if value not in self.known.shapes:
+            self.known.note(value, types.shape_of(value.type))
+            constant = tensor_data.constant_of(value)
+            if constant is not None:
+                self.known.constants[value] = constant
+        return self.known.shapes[value]
+
+
+def expand(formula: Formula, op: Operation, builder: TFBuilder) -> Sequence[Value]:
+    """Inserts what computes the same as an op; returns the values that replace its results.
+
+    Args:
+        formula: Takes the op's operands, and by name the attributes that it has defaults for.
+        op: The op.
+        builder: Inserts ops.
+    """
+    known = Known()
+    tensors = [EmittedTensor(builder, operand, known) for operand in op.operands]
+    found = formula(*tensors, **keywords(formula, call_of(op, ()).attributes))
+    values = [each.value for each in ((found,) if isinstance(found, EmittedTensor) else found)]
+    for value, old in zip(values, op.results, strict=True):
+        if isinstance(value, OpResult):
+            value.type = types.most_specific(value.type, old.type)
+    return values
+
+
+def _typed(element: Attribute, shape: Shape | None) -> Attribute:
+    return types.tensor(element, None if shape is None else dims.without_symbols(shape))
+
+
+def result_elements(name: str, values: Sequence[Value], results: int, attributes: Mapping[str, Any]) -> list[Attribute]:
+    """Returns the element types of an op's results, from its definition.
+
+    Args:
+        name: The op.
+        values: Its operands.
+        results: How many results it has.
+        attributes: Its attributes; those that are types as numpy dtypes.
+    """
+    definition = op_defs.lookup(name)
+    assert definition is not None, f"TensorFlow has an op {name}"
+    given: dict[str, Attribute] = {}
+    at = 0
+    for argument in definition.input_arg:
+        if argument.type_attr:
+            given.setdefault(argument.type_attr, types.element_of(values[at].type))
+        at += 1 + (len(values) - len(definition.input_arg) if argument.number_attr else 0)
+    for each in definition.attr:
+        if each.type == "type" and each.name in attributes:
+            given[each.name] = types.from_dtype(np.dtype(attributes[each.name])).mlir
+        elif each.type == "type" and each.default_value.type:
+            found = types.element_type(each.default_value.type)
+            assert found is not None
+            given.setdefault(each.name, found)
+    elements: list[Attribute] = []
+    for argument in definition.output_arg:
+        element = given[argument.type_attr] if argument.type_attr else types.element_type(argument.type)
+        assert element is not None
+        elements += [element] * (1 + results - len(definition.output_arg) if argument.number_attr else 1)
+    return elements

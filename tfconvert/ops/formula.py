@@ -1,0 +1,261 @@
+"""The one surface for formulas: whoever can apply an op of TensorFlow to tensors gets operators and functions for it.
+
+A formula is written once, `(x.exp() + (-x).exp()) * 0.5`. What computes it decides what it becomes: ops of `tf`, ops of
+StableHLO, or numbers at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from tfconvert.schema.dialects.types import Shape
+
+
+class Elementwise(ABC):
+    """A tensor that elementwise ops are applied to; numbers beside it become scalars of its element type."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _apply(self, name: str, *operands: Self | float) -> Self:
+        """Returns the result of an elementwise op, named as in TensorFlow's registry.
+
+        Args:
+            name: The op, `AddV2`.
+            operands: The op's operands, this tensor among them; those of a choice begin with the condition.
+        """
+
+    @abstractmethod
+    def reshape(self, dims: Sequence[int]) -> Self:
+        """Returns the elements in another shape, of which one dimension may be -1."""
+
+    @abstractmethod
+    def sum(self, axes: Sequence[int], *, keep_dims: bool = False) -> Self:
+        """Returns the sums along axes."""
+
+    def __add__(self, other: Self | float) -> Self:
+        return self._apply("AddV2", self, other)
+
+    def __radd__(self, other: float) -> Self:
+        return self._apply("AddV2", self, other)
+
+    def __sub__(self, other: Self | float) -> Self:
+        return self._apply("Sub", self, other)
+
+    def __rsub__(self, other: float) -> Self:
+        return self._apply("Sub", other, self)
+
+    def __mul__(self, other: Self | float) -> Self:
+        return self._apply("Mul", self, other)
+
+    def __rmul__(self, other: float) -> Self:
+        return self._apply("Mul", self, other)
+
+    def __truediv__(self, other: Self | float) -> Self:
+        return self._apply("RealDiv", self, other)
+
+    def __rtruediv__(self, other: float) -> Self:
+        return self._apply("RealDiv", other, self)
+
+    def __mod__(self, other: Self | float) -> Self:
+        return self._apply("FloorMod", self, other)
+
+    def __abs__(self) -> Self:
+        return self._apply("Abs", self)
+
+    def __neg__(self) -> Self:
+        return self._apply("Neg", self)
+
+    def __invert__(self) -> Self:
+        return self._apply("LogicalNot", self)
+
+    def __and__(self, other: Self) -> Self:
+        return self._apply("LogicalAnd", self, other)
+
+    def __or__(self, other: Self) -> Self:
+        return self._apply("LogicalOr", self, other)
+
+    def __lt__(self, other: Self | float) -> Self:
+        return self._apply("Less", self, other)
+
+    def __le__(self, other: Self | float) -> Self:
+        return self._apply("LessEqual", self, other)
+
+    def __gt__(self, other: Self | float) -> Self:
+        return self._apply("Greater", self, other)
+
+    def __ge__(self, other: Self | float) -> Self:
+        return self._apply("GreaterEqual", self, other)
+
+    def equal(self, other: Self | float) -> Self:
+        """Returns where two tensors are equal; `==` compares the objects."""
+        return self._apply("Equal", self, other)
+
+    def not_equal(self, other: Self | float) -> Self:
+        """Returns where two tensors differ."""
+        return self._apply("NotEqual", self, other)
+
+    def where(self, x: Self | float, y: Self | float) -> Self:
+        """Returns x where this condition holds, y elsewhere; one of them is a tensor."""
+        return self._apply("SelectV2", self, x, y)
+
+    def minimum(self, other: Self | float) -> Self:
+        return self._apply("Minimum", self, other)
+
+    def maximum(self, other: Self | float) -> Self:
+        return self._apply("Maximum", self, other)
+
+    def clip(self, low: Self | float, high: Self | float) -> Self:
+        """Returns the numbers limited to a range; where the bounds are swapped, the lower one."""
+        return self.minimum(high).maximum(low)
+
+    def power(self, exponent: Self | float) -> Self:
+        return self._apply("Pow", self, exponent)
+
+    def atan2(self, x: Self | float) -> Self:
+        """Returns the angle of the point that has this as y."""
+        return self._apply("Atan2", self, x)
+
+    def exp(self) -> Self:
+        return self._apply("Exp", self)
+
+    def log(self) -> Self:
+        return self._apply("Log", self)
+
+    def log1p(self) -> Self:
+        return self._apply("Log1p", self)
+
+    def sqrt(self) -> Self:
+        return self._apply("Sqrt", self)
+
+    def rsqrt(self) -> Self:
+        return self._apply("Rsqrt", self)
+
+    def square(self) -> Self:
+        return self._apply("Square", self)
+
+    def sign(self) -> Self:
+        return self._apply("Sign", self)
+
+    def floor(self) -> Self:
+        return self._apply("Floor", self)
+
+    def ceil(self) -> Self:
+        return self._apply("Ceil", self)
+
+    def round(self) -> Self:
+        """Returns the nearest whole numbers, even ones of two."""
+        return self._apply("Round", self)
+
+    def sin(self) -> Self:
+        return self._apply("Sin", self)
+
+    def cos(self) -> Self:
+        return self._apply("Cos", self)
+
+    def tanh(self) -> Self:
+        return self._apply("Tanh", self)
+
+    def sigmoid(self) -> Self:
+        return self._apply("Sigmoid", self)
+
+    def relu(self) -> Self:
+        return self._apply("Relu", self)
+
+    def elu(self) -> Self:
+        return self._apply("Elu", self)
+
+    def ones_like(self) -> Self:
+        return self._apply("OnesLike", self)
+
+    def horner(self, coefficients: Sequence[float]) -> Self:
+        """Returns a polynomial by Horner's rule.
+
+        Args:
+            coefficients: At least two, that of the highest power first.
+        """
+        first, second, *others = coefficients
+        value = self * first + second
+        for coefficient in others:
+            value = self * value + coefficient
+        return value
+
+
+PREDICATES = frozenset(
+    {"Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalAnd", "LogicalNot", "LogicalOr", "NotEqual"}
+)
+"""The elementwise ops whose results are booleans."""
+
+
+class Tensor(Elementwise):
+    """A tensor that any op can be applied to, which decompositions are written with."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape | None:
+        """The shape, with -1 for dimensions that are not known; `None` for an unknown rank."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The elements' type."""
+
+    @abstractmethod
+    def op(self, name: str, *operands: Self | Any, results: int = 1, **attributes: Any) -> Any:
+        """Returns the result of an op, or its results where there are several.
+
+        Args:
+            name: The op's name in TensorFlow's registry.
+            operands: Its operands; Python's integers, and lists of them, become constants of `i32`.
+            results: How many results it has.
+            attributes: Its attributes.
+        """
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions it has, where that is known."""
+        assert self.shape is not None, "a decomposition that needs ranks requires them"
+        return len(self.shape)
+
+    def cast(self, dtype: Any) -> Self:
+        """Returns the elements as others of a dtype."""
+        kept = self.dtype == np.dtype(dtype)
+        return self if kept else self.op("Cast", self, DstT=np.dtype(dtype))
+
+    def wide(self) -> Self:
+        """Returns floats of 16 bits as those of 32, in which TensorFlow computes them; all else as it is."""
+        return self.cast(np.float32) if self.dtype.itemsize == 2 and self.dtype.kind not in "iu" else self
+
+    def conj(self) -> Self:
+        """Returns the conjugates of complex numbers; real ones as they are."""
+        return self.op("Conj", self) if self.dtype.kind == "c" else self
+
+    def reduce(self, name: str, axes: Sequence[int], *, keep_dims: bool = False) -> Self:
+        """Returns a reduction, `Sum`, along axes."""
+        return self.op(name, self, list(axes), keep_dims=keep_dims)  # type: ignore[no-any-return]
+
+    def sum(self, axes: Sequence[int], *, keep_dims: bool = False) -> Self:
+        return self.reduce("Sum", axes, keep_dims=keep_dims)
+
+    def mean(self, axes: Sequence[int], *, keep_dims: bool = False) -> Self:
+        return self.reduce("Mean", axes, keep_dims=keep_dims)
+
+    def split(self, axis: int, count: int) -> Sequence[Self]:
+        """Returns equal parts along an axis."""
+        return self.op("Split", axis, self, results=count, num_split=count)  # type: ignore[no-any-return]
+
+    def concat(self, others: Sequence[Self], axis: int) -> Self:
+        """Returns this and other tensors, one behind the other along an axis."""
+        return self.op("ConcatV2", self, *others, axis)  # type: ignore[no-any-return]
+
+    def reshape(self, dims: Sequence[int]) -> Self:
+        return self.op("Reshape", self, list(dims))  # type: ignore[no-any-return]
+
+    def expand_dims(self, axis: int) -> Self:
+        return self.op("ExpandDims", self, axis)  # type: ignore[no-any-return]

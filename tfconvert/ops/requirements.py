@@ -1,0 +1,11 @@
+"""What decompositions require of an op, beside its element type."""
+
+from __future__ import annotations
+
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+
+
+def rank_is_known(op: Operation) -> str | None:
+    """The requirement that the first operand's rank is known."""
+    return "the operand's rank is not known" if types.shape_of(op.operands[0].type) is None else None
