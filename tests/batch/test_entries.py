@@ -115,6 +115,15 @@ def test_manifests_have_settings_of_all_and_of_each(tmp_path: Path) -> None:
         assert small._replace(where="") == second._replace(where="")
 
 
+def test_a_string_is_a_list_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(
+        "models: [{model: x.pb, settings: {outputs: y, quantize: {mode: int8, samples: x.npy}, order: official}}]"
+    )
+    (entry,) = to_entries(read_models(str(path)), None, {})
+    assert entry.settings == {"outputs": ["y"], "quantize": {"mode": "int8", "samples": ["x.npy"]}, "order": "official"}
+
+
 def test_other_keys_have_defaults_and_paths_beside_the_file(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     path.write_text("{cache_dir: cache, report: 'pages/{name}.html', models: [x.pb, {model: y.pb, cache_dir: /c}]}")

@@ -15,8 +15,8 @@ from typing import Any
 
 from tfconvert.batch import places
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.settings.data import SETTINGS, check_data
-from tfconvert.settings.setting import Schema, is_valid
+from tfconvert.settings.data import NESTED, SETTINGS, check_data
+from tfconvert.settings.setting import Schema, Setting, is_valid, settings_of
 
 _STRING = {"type": "string"}
 _PAIR = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
@@ -70,7 +70,7 @@ def read_models(path: str, directory: str | None = None) -> list[dict[str, Any]]
         content = {"models": content}
     defaults = {name: value for name, value in content.items() if name != "models"} if content else {}
     _check_keys(defaults, _DEFAULTS, path)
-    check_data(defaults.get("settings") or {}, path)
+    check_data(_with_lists(defaults.get("settings") or {}, SETTINGS), path)
     listed = content.get("models") if content else None
     if not isinstance(listed, list) or not listed:
         hint = "begin each with [[models]] in TOML, or with `- model: PATH` below `models:` in YAML"
@@ -81,10 +81,22 @@ def read_models(path: str, directory: str | None = None) -> list[dict[str, Any]]
     for index, item in enumerate(listed):
         line = f":{lines[index]}" if len(lines) == len(listed) else ""
         entry = _checked({"model": item} if isinstance(item, str) else item, f"{path}{line}: model {index + 1}")
-        settings = {**(defaults.get("settings") or {}), **(entry.get("settings") or {})}
+        settings = _with_lists({**(defaults.get("settings") or {}), **(entry.get("settings") or {})}, SETTINGS)
         check_data(settings, entry["where"])
         entry = {**defaults, **entry, "settings": settings, **inside}
         found.append({**entry, **{name: _join(start, entry[name]) for name in _PATHS if name in entry}})
+    return found
+
+
+def _with_lists(settings: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
+    """Returns settings in which single strings for lists became lists, as for a repeatable flag given once."""
+    found = dict(settings)
+    for name, value in settings.items():
+        row = known.get(name)
+        if isinstance(value, str) and row is not None and row.schema.get("type") == "array":
+            found[name] = [value]
+        elif isinstance(value, dict) and name in NESTED and known is SETTINGS:
+            found[name] = _with_lists(value, settings_of(NESTED[name]))
     return found
 
 
