@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +89,7 @@ def entries(operands: Operands, rank: int) -> list[Entry] | None:
         raise MismatchError("begin, end and strides should be equally long")
     count = counts.pop()
     begin, end, strides = (spec if spec is not None else (UNKNOWN,) * count for spec in specs)
-    return list(entries_of(operands.integer, (begin, end, strides), rank))
+    return list(_entries(operands.integer, (begin, end, strides), rank))
 
 
 class Selector(NamedTuple):
@@ -150,20 +150,8 @@ def selectors(mask_of: Callable[[str], int], count: int, rank: int) -> Iterator[
         yield Selector(rest, count + rest - axis, is_whole=True)
 
 
-def entries_of(
-    mask_of: Callable[[str], int], bounds: tuple[Sequence[int], Sequence[int], Sequence[int]], rank: int
-) -> Iterator[Entry]:
-    """Yields the entries of a strided slice, in the order of the dimensions.
-
-    Args:
-        mask_of: Returns a mask by its attribute's name.
-        bounds: Begin, end and strides, of the same length.
-        rank: The rank of the sliced value.
-
-    Raises:
-        MismatchError: There is more than one ellipsis, or more dimensions are sliced than there are.
-    """
-    begin, end, strides = bounds
+def _entries(mask_of: Callable[[str], int], specs: tuple[Partial, Partial, Partial], rank: int) -> Iterator[Entry]:
+    begin, end, strides = specs
     if (mask_of("ellipsis_mask") & ((1 << len(begin)) - 1)).bit_count() > 1:
         raise MismatchError("it has more than one ellipsis")
     found = list(selectors(mask_of, len(begin), rank))
@@ -301,7 +289,7 @@ def _clamped_slice(call: Call) -> Results:
 def _index(call: Call, rank: int, begin: Array, end: Array, strides: Array) -> tuple[Any, ...]:
     """Returns the numpy index that a strided slice with its five masks means."""
     index: list[Any] = []
-    for axis, start, stop, step, shrinks in entries_of(call.integer, (ints(begin), ints(end), ints(strides)), rank):
+    for axis, start, stop, step, shrinks in _entries(call.integer, (ints(begin), ints(end), ints(strides)), rank):
         if step == 0:
             raise call.bad("a stride is 0")
         if shrinks and step < 0:

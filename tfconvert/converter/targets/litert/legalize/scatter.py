@@ -251,8 +251,8 @@ def _extremes(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Val
     found = _combined(emit, how, data, ids, count)
     if types.element_of(data.type) != types.F32:
         return found
-    lowest, opposite = (-_LIMIT, "Min") if how == "Max" else (_LIMIT, "Max")
-    return emit.select(emit.compare("Equal", found, lowest), _combined(emit, opposite, data, ids, count), found)
+    initial, opposite = (-_LIMIT, "Min") if how == "Max" else (_LIMIT, "Max")
+    return emit.select(emit.compare("Equal", found, initial), _combined(emit, opposite, data, ids, count), found)
 
 
 def _sparse(how: str, op: Operation, emit: LiteRTBuilder) -> Value:

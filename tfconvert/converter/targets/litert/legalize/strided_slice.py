@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
-from tfconvert.ops import slicing
+from tfconvert.ops.slicing import Selector, selectors
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.dims import MismatchError, constant_target
+from tfconvert.schema.dialects.dims import constant_target
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -38,20 +39,50 @@ def mask_of(op: Operation, name: str) -> int:
     return int(tf.get(op, name, 0)) & _BOUND
 
 
-def dense_entries(op: Operation, rank: int) -> list[slicing.Entry]:
-    """Returns an entry for each dimension of a slice with constant bounds: no ellipsis, no new axes."""
+class Span(NamedTuple):
+    """The part of a dimension that a slice with constant bounds takes.
+
+    Attributes:
+        axis: The dimension.
+        begin: The first index, `None` for the natural end.
+        end: The index to stop before, in the same way.
+        stride: The step.
+        shrinks: Whether only `begin` is taken and the dimension vanishes.
+    """
+
+    axis: int
+    begin: int | None = None
+    end: int | None = None
+    stride: int = 1
+    shrinks: bool = False
+
+    def length(self, dim: int) -> int:
+        """Returns the number of elements from a dimension, -1 if its size is unknown."""
+        return -1 if dim < 0 else len(range(*slice(self.begin, self.end, self.stride).indices(dim)))
+
+
+def spans_of(op: Operation, rank: int) -> list[Span]:
+    """Returns the part of each dimension that a slice with constant bounds takes."""
     begin, end, strides = constant_bounds(op) or ([], [], [])
-    entries = slicing.entries_of(partial(mask_of, op), (begin, end, strides), rank)
-    return [entry for entry in entries if entry.axis >= 0]
+    return [
+        Span(axis)
+        if is_whole
+        else Span(
+            axis,
+            begin[position] if has_begin else None,
+            end[position] if has_end else None,
+            1 if shrinks else strides[position],
+            shrinks,
+        )
+        for axis, position, is_whole, has_begin, has_end, shrinks in selectors(partial(mask_of, op), len(begin), rank)
+        if axis >= 0
+    ]
 
 
 def bounds_fit(op: Operation) -> Failure | None:
-    """The constraint that a slice with constant bounds has at most one ellipsis, and no more bounds than dimensions."""
-    try:
-        dense_entries(op, len(types.shape_of(op.operands[0].type) or ()))
-    except MismatchError as error:
-        return Failure(str(error))
-    return None
+    """The constraint that a slice with constant bounds has no more bounds than dimensions."""
+    rank = len(types.shape_of(op.operands[0].type) or ())
+    return None if len(spans_of(op, rank)) == rank else Failure("it has more bounds than its operand has dimensions")
 
 
 def _constant_slice(op: Operation) -> Failure | None:
@@ -70,67 +101,61 @@ def _constant_slice(op: Operation) -> Failure | None:
 def _strided_slice(op: Operation, emit: LiteRTBuilder) -> Value:
     value, shape, result_type = op.operands[0], types.shape_of(op.operands[0].type), op.results[0].type
     assert shape is not None
-    entries = dense_entries(op, len(shape))
+    spans = spans_of(op, len(shape))
     adds = bool(mask_of(op, "new_axis_mask"))
-    if not _is_everything(entries):
-        dims = [slicing.length(entry, shape[entry.axis]) for entry in entries if not entry.shrinks]
+    if not _is_everything(spans):
+        dims = [span.length(shape[span.axis]) for span in spans if not span.shrinks]
         cut_type = types.tensor(types.element_of(result_type), dims) if adds else result_type
-        value = _slice(emit, value, entries, cut_type)
+        value = _slice(emit, value, spans, cut_type)
     return emit.reshape(value, types.shape_of(result_type) or ()) if adds else value
 
 
-def _is_everything(entries: Sequence[slicing.Entry]) -> bool:
+def _is_everything(spans: Sequence[Span]) -> bool:
     """Returns whether nothing is cut off or reversed."""
-    return all(entry == slicing.Entry(entry.axis) for entry in entries)
+    return all(span == Span(span.axis) for span in spans)
 
 
-def _empty(emit: LiteRTBuilder, value: Value, entries: Sequence[slicing.Entry], result_type: Attribute) -> Value | None:
+def _empty(emit: LiteRTBuilder, value: Value, spans: Sequence[Span], result_type: Attribute) -> Value | None:
     """Returns a part without elements by `slice`, if it is one: XNNPACK takes an end of zero for the border."""
     shape, sizes = types.shape_of(value.type) or (), types.shape_of(result_type) or ()
-    shrinks = any(entry.shrinks for entry in entries)
+    shrinks = any(span.shrinks for span in spans)
     if 0 not in sizes or 0 in shape or shrinks or types.is_static(sizes):
         return None
     cut = [dim if size == 0 else size for dim, size in zip(shape, sizes, strict=True)]
-    entries = [slicing.Entry(entry.axis) if sizes[entry.axis] == 0 else entry for entry in entries]
+    spans = [Span(span.axis) if sizes[span.axis] == 0 else span for span in spans]
     cut_type = types.tensor(types.element_of(result_type), cut)
-    rest = value if _is_everything(entries) else _slice(emit, value, entries, cut_type)
+    rest = value if _is_everything(spans) else _slice(emit, value, spans, cut_type)
     wanted = [0 if size == 0 else -1 for size in sizes]
     return emit.tf("Slice", (rest, emit.ints([0] * len(wanted)), emit.ints(wanted)), result_type)
 
 
-def _slice(emit: LiteRTBuilder, value: Value, entries: Sequence[slicing.Entry], result_type: Attribute) -> Value:
-    if (empty := _empty(emit, value, entries, result_type)) is not None:
+def _slice(emit: LiteRTBuilder, value: Value, spans: Sequence[Span], result_type: Attribute) -> Value:
+    if (empty := _empty(emit, value, spans, result_type)) is not None:
         return empty
-    bounds = [
-        [entry.begin or 0 for entry in entries],
-        [entry.end or 0 for entry in entries],
-        [1 if entry.shrinks else entry.stride for entry in entries],
-    ]
+    bounds = [[span.begin or 0 for span in spans], [span.end or 0 for span in spans], [span.stride for span in spans]]
     options = dict.fromkeys(_MASKS, 0) | {
-        "begin_mask": sum((entry.begin is None) << entry.axis for entry in entries),
-        "end_mask": sum((entry.end is None) << entry.axis for entry in entries),
-        "shrink_axis_mask": sum(entry.shrinks << entry.axis for entry in entries),
+        "begin_mask": sum((span.begin is None) << span.axis for span in spans),
+        "end_mask": sum((span.end is None) << span.axis for span in spans),
+        "shrink_axis_mask": sum(span.shrinks << span.axis for span in spans),
     }
     return emit.tfl("strided_slice", (value, *map(emit.ints, bounds)), result_type, options)
 
 
-def _options(selectors: Sequence[slicing.Selector]) -> dict[str, int]:
+def _options(found: Sequence[Selector]) -> dict[str, int]:
     """Returns the masks for dimensions that each have an entry; the kernel doesn't ignore one mask beside another."""
     flags = {
-        "begin_mask": [each.is_whole or not (each.axis < 0 or each.has_begin) for each in selectors],
-        "end_mask": [each.is_whole or not (each.axis < 0 or each.has_end) for each in selectors],
+        "begin_mask": [each.is_whole or not (each.axis < 0 or each.has_begin) for each in found],
+        "end_mask": [each.is_whole or not (each.axis < 0 or each.has_end) for each in found],
         "ellipsis_mask": [],
-        "new_axis_mask": [each.axis < 0 for each in selectors],
-        "shrink_axis_mask": [each.shrinks for each in selectors],
+        "new_axis_mask": [each.axis < 0 for each in found],
+        "shrink_axis_mask": [each.shrinks for each in found],
     }
     return {name: sum(bit << index for index, bit in enumerate(bits)) for name, bits in flags.items()}
 
 
-def _spelled_out(
-    emit: LiteRTBuilder, vector: Value, selectors: Sequence[slicing.Selector], count: int, fill: int
-) -> Value:
+def _spelled_out(emit: LiteRTBuilder, vector: Value, found: Sequence[Selector], count: int, fill: int) -> Value:
     """Returns begin, end or strides with an entry for each dimension."""
-    positions = [-1 if each.is_whole else each.position for each in selectors]
+    positions = [-1 if each.is_whole else each.position for each in found]
     if positions == list(range(count)):
         return emit.limited_i32(vector)
     constant = tensor_data.constant_of(vector)
@@ -145,14 +170,14 @@ def _spelled_out(
     return emit.tf("GatherV2", (vector, indices, emit.scalar(0, types.I32)), types.tensor(types.I32, (len(positions),)))
 
 
-def _selectors(op: Operation, count: int, rank: int) -> list[slicing.Selector]:
+def _selectors(op: Operation, count: int, rank: int) -> list[Selector]:
     """Returns the dimensions that a slice names or that its ellipsis, which the kernel may miscount, stands for."""
-    found = slicing.selectors(partial(mask_of, op), count, rank)
+    found = selectors(partial(mask_of, op), count, rank)
     return [each for each in found if each.position < count]
 
 
 def _count(op: Operation) -> int | None:
-    """Returns how many entries a slice has, `None` if the types don't tell or contradict each other."""
+    """Returns the number of bounds, `None` if the types don't have it or contradict each other."""
     shapes = (types.shape_of(operand.type) for operand in op.operands[1:4])
     counts = {shape[0] for shape in shapes if shape is not None and len(shape) == 1 and shape[0] >= 0}
     return counts.pop() if len(counts) == 1 else None
@@ -180,18 +205,18 @@ def _computed_slice(op: Operation, emit: LiteRTBuilder) -> Value:
     if count is None:
         operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))
         return emit.tfl("strided_slice", operands, op.results[0].type, {name: mask_of(op, name) for name in _MASKS})
-    selectors, result_type = _selectors(op, count, len(shape)), op.results[0].type
+    found, result_type = _selectors(op, count, len(shape)), op.results[0].type
     axes, kept = list[int](), list[int]()
-    if len(shape) + sum(each.axis < 0 for each in selectors) > _MAX_RANK:
-        axes = [axis for axis, each in enumerate(each for each in selectors if not each.shrinks) if each.axis < 0]
-        selectors = [each for each in selectors if each.axis >= 0]
+    if len(shape) + sum(each.axis < 0 for each in found) > _MAX_RANK:
+        axes = [axis for axis, each in enumerate(each for each in found if not each.shrinks) if each.axis < 0]
+        found = [each for each in found if each.axis >= 0]
         kept = [dim for axis, dim in enumerate(types.shape_of(result_type) or ()) if axis not in axes]
         result_type = types.tensor(types.element_of(result_type), kept)
     vectors = (
-        _spelled_out(emit, operand, selectors, count, fill)
+        _spelled_out(emit, operand, found, count, fill)
         for operand, fill in zip(op.operands[1:4], (0, 0, 1), strict=True)
     )
-    value = emit.tfl("strided_slice", (op.operands[0], *vectors), result_type, _options(selectors))
+    value = emit.tfl("strided_slice", (op.operands[0], *vectors), result_type, _options(found))
     for axis in axes:
         kept.insert(axis, 1)
         operands = (value, emit.scalar(axis, types.I32))

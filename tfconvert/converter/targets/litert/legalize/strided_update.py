@@ -12,13 +12,8 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, Operand
-from tfconvert.converter.targets.litert.legalize.strided_slice import (
-    bounds_fit,
-    constant_bounds,
-    dense_entries,
-    mask_of,
-)
-from tfconvert.ops import slicing
+from tfconvert.converter.targets.litert.legalize.strided_slice import bounds_fit, constant_bounds, mask_of, spans_of
+from tfconvert.ops.slicing import selectors
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -92,10 +87,10 @@ def _why_not_computed(op: Operation, has_new_axes: bool) -> Failure | None:
 def _axes(op: Operation) -> list[_Axis]:
     shape = types.shape_of(op.operands[0].type) or ()
     count = (types.shape_of(op.operands[1].type) or (0,))[0]
-    selectors = [each for each in slicing.selectors(partial(mask_of, op), count, len(shape)) if each.axis >= 0]
+    found = [each for each in selectors(partial(mask_of, op), count, len(shape)) if each.axis >= 0]
     written = list(types.shape_of(op.operands[4].type) or ())
     axes = []
-    for size, each in reversed(list(zip(shape, selectors, strict=False))):
+    for size, each in reversed(list(zip(shape, found, strict=False))):
         begin = _known(op.operands[1], each.position) if each.has_begin else 0
         end = _known(op.operands[2], each.position) if each.has_end else size
         extent = written.pop() if written and not each.shrinks else 1
@@ -122,8 +117,8 @@ def _selection(op: Operation) -> tuple[int | slice, ...]:
     """Returns the slices as Python writes them in brackets: constants, without ellipsis and new axes."""
     shape = types.shape_of(op.operands[0].type) or ()
     return tuple(
-        (entry.begin or 0) % max(size, 1) if entry.shrinks else slice(entry.begin, entry.end, entry.stride)
-        for entry, size in zip(dense_entries(op, len(shape)), shape, strict=True)
+        (span.begin or 0) % max(size, 1) if span.shrinks else slice(span.begin, span.end, span.stride)
+        for span, size in zip(spans_of(op, len(shape)), shape, strict=True)
     )
 
 
