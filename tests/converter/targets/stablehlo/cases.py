@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.converter.targets.stablehlo import (
     cases_arrays,
@@ -371,3 +373,13 @@ GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
     "control flow": _control_flow,
 }
 """The groups by their names; each is made of a TensorFlow that is loaded."""
+
+
+def case_names(tf: ModuleType, forms: Mapping[bool, str]) -> list[Any]:
+    """Returns the parameters of a test of each case in each form, a group's beside each other."""
+    return [
+        pytest.param(group, case, form, id=f"{case}-{called}-{group}")
+        for group, make in GROUPS.items()
+        for form, called in forms.items()
+        for case in make(tf).cases
+    ]
