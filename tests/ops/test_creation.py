@@ -41,6 +41,7 @@ def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> 
 
 
 ROWS: list[KernelCase] = [
+    ("Empty", ([2, 3],), {"dtype": np.dtype(np.float32), "init": True}),
     *[(op, ("f32[2,3,4]",), {}) for op in ("ZerosLike", "OnesLike")],
     ("ZerosLike", ("i1[4]",), {}),
     ("Fill", ([2, 3], 1.5), {}),

@@ -150,6 +150,7 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("Equal", (np.array([b"a", b"b"], object), np.array([b"a", b"c"], object)), {}),
     ("ApproximateEqual", ([1.0, 2.0], [1.00001, 2.1]), {"tolerance": 1e-3}),
     ("CheckNumerics", ("f32[5]",), {"message": "no"}),
+    ("CheckNumericsV2", ("f32[5]",), {"message": "no"}),
     ("RealDiv", ([1.0, -1.0, 0.0], [0.0, 0.0, 0.0]), {}),
     ("Div", ("f32[5]", "f32[5]"), {}),
     ("Maximum", ([1.0, float("nan")], [float("nan"), 1.0]), {}),
@@ -165,6 +166,12 @@ def test_rounding_leaves_integers_alone() -> None:
     # Not compared: TensorFlow's own kernel answers zeros.
     x = np.arange(-3, 3)
     np.testing.assert_array_equal(evaluate(Call("Round", (x,), {}))[0], x)
+
+
+def test_accumulated_numbers_are_a_sum() -> None:
+    # Not compared: TensorFlow replaces the op before it runs.
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(evaluate(Call("AccumulateNV2", (x, x, x), {"shape": (2, 3)}))[0], 3 * x)
 
 
 def test_bad_numbers_are_found() -> None:

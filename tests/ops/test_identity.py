@@ -7,6 +7,8 @@ import numpy as np
 from tests.ops.cases import KernelCase, ShapeCase, by_op, check_refused, check_shapes
 from tests.ops.comparison import Agree
 from tests.ops.tiny_graphs import Inferred
+from tfconvert.ops.call import Call
+from tfconvert.ops.registry import evaluate
 
 SHAPES: list[ShapeCase] = [
     ("IdentityN", [["f32[?,3]", "i32[2]"]], {}),
@@ -38,3 +40,7 @@ BAD: list[KernelCase] = [("Assert", (np.array(False),), {}), ("Const", (), {})]
 @by_op(BAD)
 def test_operands_that_do_not_fit_are_an_error(case: KernelCase) -> None:
     check_refused(case)
+
+
+def test_nothing_is_computed_of_nothing() -> None:
+    assert evaluate(Call("NoOp", (), {})) == ()

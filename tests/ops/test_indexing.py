@@ -90,6 +90,7 @@ ROWS: list[KernelCase] = [
     ("InvertPermutation", ([2, 0, 1],), {}),
     ("DynamicPartition", ("f32[4,2]", [1, 0, 1, 2]), {"num_partitions": 4}),
     ("DynamicStitch", ([0, 2], [1, 3, 2], "f32[2,2]", "f32[3,2]"), {}),
+    ("ParallelDynamicStitch", ([0, 2], [1, 3], "f32[2,2]", "f32[2,2]"), {}),
     *[(op, ([[1, 3, 3, 5], [0, 2, 4, 6]], [[3, 9], [-1, 2]]), {}) for op in ("LowerBound", "UpperBound")],
     ("SparseToDense", ([[0, 1], [2, 0]], [3, 2], [5.0, 6.0], -1.0), {}),
     ("SparseToDense", ([1, 3], [4], 5, 0), {}),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.ops.cases import KernelCase, ShapeCase, by_op, check_contradiction, check_refused, check_shapes
-from tests.ops.comparison import Agree
+from tests.ops.comparison import Agree, compare
 from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
@@ -87,3 +87,11 @@ def test_smallest_elements_along_another_axis() -> None:
     values, indices = evaluate(call)
     assert values.tolist() == [[2, 0], [2, 1]]
     assert indices.tolist() == [[1, 2], [2, 0]]
+
+
+def test_the_number_of_the_greatest_was_an_attribute() -> None:
+    # TensorFlow's kernel of the older op wants an attribute that the op doesn't have.
+    x = np.array([[3, 1, 4], [1, 5, 9]], np.float32)
+    older, newer = evaluate(Call("TopK", (x,), {"k": 2})), evaluate(Call("TopKV2", (x, np.array(2)), {}))
+    for got, expected in zip(older, newer, strict=True):
+        compare(got, expected)

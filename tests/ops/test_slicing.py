@@ -149,3 +149,12 @@ def test_a_slice_of_xla_is_moved_to_where_it_fits(place: tuple[int, int], row: i
     np.testing.assert_array_equal(result, x[row : row + 2])
     with pytest.raises(ConversionError, match="larger than shape"):
         evaluate(Call("XlaDynamicSlice", (x, begin, size + 3), {}))
+
+
+@pytest.mark.parametrize(("place", "row"), [((1, 0), 1), ((9, 5), 2), ((-1, 0), 0)])
+def test_an_update_of_xla_is_moved_to_where_it_fits(place: tuple[int, int], row: int) -> None:
+    x, update = np.arange(12.0).reshape(4, 3), -np.ones((2, 3))
+    (result,) = evaluate(Call("XlaDynamicUpdateSlice", (x, update, np.array(place, np.int32)), {}))
+    expected = x.copy()
+    expected[row : row + 2] = update
+    np.testing.assert_array_equal(result, expected)

@@ -11,7 +11,13 @@ from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
 
-ROWS: list[KernelCase] = [("StringToHashBucketFast", (np.array([[b"a", b""]], object),), {"num_buckets": 1})]
+TEXT = np.array([[b"a", b""]], object)
+
+ROWS: list[KernelCase] = [
+    ("StringToHashBucket", (TEXT,), {"num_buckets": 1}),
+    ("StringToHashBucketFast", (TEXT,), {"num_buckets": 1}),
+    ("StringToHashBucketStrong", (TEXT,), {"num_buckets": 1, "key": (1, 2)}),
+]
 
 
 @by_op(ROWS)
