@@ -21,7 +21,9 @@ def _patterns(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield re.escape(node.value)
         elif isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
-            yield "".join(re.escape(each.value) if isinstance(each, ast.Constant) else r"\w*" for each in node.values)
+            yield "".join(
+                re.escape(str(each.value)) if isinstance(each, ast.Constant) else r"\w*" for each in node.values
+            )
 
 
 @pytest.mark.parametrize("family", MODULES)
