@@ -4,7 +4,8 @@
     python -m benchmarks.size --ops 20  the ops that stand in the most files, too
 
 Tokens are counted without comments and docstrings, and generated code isn't counted. An op stands in a file if the file
-has its name in a string; ops that TensorFlow's registry doesn't know aren't counted.
+has its name in a string; ops that TensorFlow's registry doesn't know aren't counted. An op is lowered twice if LiteRT
+has no operator for it, and yet both LiteRT and StableHLO have a lowering of their own instead of one decomposition.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from typing import NamedTuple
 
 import tfconvert
 from benchmarks.zoo import REPOSITORY
+from tfconvert.converter.targets.litert.legalize import legalizations
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow
+from tfconvert.converter.targets.stablehlo.legalize.lowerings import LOWERINGS
+from tfconvert.ops import generate
 from tfconvert.schema.tensorflow import op_defs
 
 _PACKAGE = REPOSITORY / "tfconvert"
@@ -62,7 +67,9 @@ class Size(NamedTuple):
 
 def sources(folder: Path) -> Iterator[Path]:
     """Yields the hand-written modules of a folder."""
-    yield from (path for path in sorted(folder.rglob("*.py")) if "generated" not in path.parts)
+    for path in sorted(folder.rglob("*.py")):
+        if "generated" not in path.parts and path != generate.INDEX:
+            yield path
 
 
 def size_of(text: str) -> Size:
@@ -83,6 +90,15 @@ def ops_in(text: str) -> set[str]:
     strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
     names = {name for node in strings if id(node) not in docstrings for name in _NAME.findall(str(node.value))}
     return {name for name in names if op_defs.lookup(name) is not None}
+
+
+def lowered_twice() -> set[str]:
+    """Returns the ops without an operator of LiteRT that both targets lower by themselves."""
+    table = legalizations.TABLE
+    entries = [entry for file in table.load(frozenset(table.modules)) for entry in getattr(file, "ENTRIES", ())]
+    rows = {entry.op for entry in entries if isinstance(entry, BuiltinRow)}
+    own = {entry.op for entry in entries} - rows
+    return own & {name.removeprefix("tf.") for name in LOWERINGS}
 
 
 def main() -> None:
@@ -106,6 +122,7 @@ def main() -> None:
     print(f"{'all':36} {total}")
     print(f"parameters of convert: {len(inspect.signature(tfconvert.convert).parameters)}")
     print(f"loose modules in converter/: {len(list((_PACKAGE / 'converter').glob('[!_]*.py')))}")
+    print(f"ops lowered twice: {len(lowered_twice())}")
     spread = Counter(min(count, 6) for count in places.values())
     print(
         "ops by the files that they stand in:",

@@ -124,15 +124,16 @@ def test_topics_are_loaded_alone() -> None:
 
 def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
     text = """
-    func.func @main(%x: tensor<5x2xf32>, %i: tensor<3x1xi32>, %u: tensor<3x2xf32>) -> tensor<5x2xf32> {
-      %0 = "tf.TensorScatterMax"(%x, %i, %u)
-        : (tensor<5x2xf32>, tensor<3x1xi32>, tensor<3x2xf32>) -> tensor<5x2xf32>
+    func.func @main(%i: tensor<4x2xi64>, %v: tensor<4xf32>, %b: tensor<3x2xf32>) -> tensor<5x2xf32> {
+      %s = "tf.Const"() <{value = dense<[5, 3]> : tensor<2xi64>}> : () -> tensor<2xi64>
+      %0 = "tf.SparseTensorDenseMatMul"(%i, %v, %s, %b)
+        : (tensor<4x2xi64>, tensor<4xf32>, tensor<2xi64>, tensor<3x2xf32>) -> tensor<5x2xf32>
       func.return %0 : tensor<5x2xf32>
     }
     """
-    assert not legalizations.phases_for({"tf.TensorScatterMax"})[1].for_root("tf.UnsortedSegmentMax")
+    assert not legalizations.phases_for({"tf.SparseTensorDenseMatMul"})[1].for_root("tf.UnsortedSegmentSum")
     counts = Legalize().apply(parse(text)).counts
-    assert counts["UnsortedSegmentMax-to-unsorted_segment_max"] == 1
+    assert counts["UnsortedSegmentSum-to-unsorted_segment_sum"] == 1
 
 
 def test_rare_legalizations_are_told_too() -> None:
