@@ -45,7 +45,7 @@ def _scaled_images(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", "h", "w", 2)), Input("float32", (2,), 0.4, 2.5), Input("float32", (2,), -2, 2)],
         {
-            **{name: _scaled(raw.ScaleAndTranslate, name) for name in _KERNELS},
+            **{f"ScaleAndTranslate_{name}": _scaled(raw.ScaleAndTranslate, name) for name in _KERNELS},
             "ScaleAndTranslate_sharp": lambda x, s, t: raw.ScaleAndTranslate(
                 images=x, size=[5, 6], scale=s, translation=t, kernel_type="triangle", antialias=False
             ),
