@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from tfconvert.api import convert
 from tfconvert.converter.pipeline.pass_registry import pass_class, pass_names
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.func import defined_functions, functions_of
 
 _TEXTS = {
     "branch": """
@@ -55,8 +55,20 @@ def test_a_conversion_needs_the_bodies(name: str, tmp_path: Path) -> None:
     assert {each.code for each in refused.value.diagnostics} == {"missing-function"}
 
 
+REASONS = {"bad-call", "missing-function", "no-samples", "unknown-range", "unsupported-op"}
+"""The codes of passes that need the bodies, or samples."""
+
+
 @pytest.mark.parametrize("name", _TEXTS)
 def test_every_pass_accepts_them_or_gives_a_reason(name: str) -> None:
     for each in pass_names():
-        with suppress(ConversionError):
-            pass_class(each)().apply(import_mlir(_TEXTS[name]))
+        module = import_mlir(_TEXTS[name])
+        declared = functions_of(module).keys() - defined_functions(module).keys()
+        assert declared
+        refused: set[str] = set()
+        try:
+            pass_class(each)().apply(module)
+        except ConversionError as problem:
+            refused = {each.code for each in problem.diagnostics}
+        assert refused <= REASONS, each
+        assert declared.isdisjoint(defined_functions(module)), each

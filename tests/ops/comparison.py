@@ -26,6 +26,15 @@ _DTYPES: dict[str, Any] = {
     **{f"i{width}": f"int{width}" for width in (8, 16, 32, 64)},
     **{f"ui{width}": f"uint{width}" for width in (8, 16, 32, 64)},
 }
+FLOATS = ("f32", "f64", "f16", "bf16")
+SIGNED = ("i8", "i16", "i32", "i64")
+UNSIGNED = ("ui8", "ui16", "ui32", "ui64")
+COMPLEX = ("c64", "c128")
+EDGES = np.array(
+    [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 88.0, -88.0, 0.5, 1.5, 2.5, -0.5, -2.5], np.float32
+)
+"""Floats at which functions do something special."""
+
 _SPEC = re.compile(r"(\w+)\[([\d,]*)\](?:@(-?[\d.]+):(-?[\d.]+))?")
 _TOLERANCE = {
     "float16": 2e-3,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tfconvert.ops.call import Call
-from tfconvert.ops.registry import evaluate
-from tfconvert.schema.diagnostics import ConversionError
-
-Agree = Callable[..., None]
+from tests.ops.cases import ShapeCase, by_op, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 
 NONE = np.zeros(0, np.float32)
 COUNTED = np.array([[1, 1, 3], [9, 0, 3]])
@@ -33,7 +30,6 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ],
     ("Bucketize", ([-np.inf, np.nan, np.inf, 2.5],), {"boundaries": [-1.0, 0.0, 2.5]}),
     ("Bucketize", ("f32[3]",), {"boundaries": []}),
-    ("StringToHashBucketFast", (np.array([[b"a", b""]], object),), {"num_buckets": 1}),
 ]
 
 
@@ -42,6 +38,12 @@ def test_binning(agree: Agree, op: str, inputs: tuple[Any, ...], attributes: dic
     agree(op, inputs, attributes)
 
 
-def test_strings_are_hashed_into_one_bucket_only() -> None:
-    with pytest.raises(ConversionError, match="hashed in a way that only TensorFlow has"):
-        evaluate(Call("StringToHashBucketFast", (np.array([b"a"], object),), {"num_buckets": 2}))
+SHAPES: list[ShapeCase] = [
+    ("DenseBincount", ["i32[?,3]", 5, "f32[0]"], {}),
+    ("DenseBincount", ["i32[7]", 5, "f32[0]"], {}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)

@@ -1,14 +1,13 @@
-"""Colours and windows of images against TensorFlow."""
+"""Colours of images against TensorFlow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-Agree = Callable[..., None]
+from tests.ops.comparison import Agree
 
 GREYS = np.array([[0.5, 0.5, 0.5], [0, 0, 0], [1, 0, 1], [0.2, 0.9, 0.2], [-1, -2, -3]], np.float32)
 
@@ -27,11 +26,3 @@ ROWS: list[tuple[str, tuple[Any, ...]]] = [
 def test_agrees(row: tuple[str, tuple[Any, ...]], agree: Agree) -> None:
     op, operands = row
     agree(op, operands, tolerance=1e-5)
-
-
-@pytest.mark.parametrize("padding", ["VALID", "SAME"])
-@pytest.mark.parametrize(("size", "strides", "rate"), [((3, 2), (1, 2), 1), ((2, 3), (3, 1), 2), ((4, 4), (4, 4), 1)])
-def test_windows(agree: Agree, padding: str, size: tuple[int, int], strides: tuple[int, int], rate: int) -> None:
-    lists = {"ksizes": size, "strides": strides, "rates": (rate, rate)}
-    attributes = {name: (1, *each, 1) for name, each in lists.items()}
-    agree("ExtractImagePatches", ("f32[2,9,8,3]",), {**attributes, "padding": padding})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.ops.cases import ShapeCase, by_op, check_contradiction, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
 
-Agree = Callable[..., None]
 Attributes = dict[str, Any]
 
 ONES = (1, 1, 1, 1)
@@ -124,3 +126,65 @@ def test_a_filter_that_does_not_fit_is_an_error(op: str) -> None:
     with pytest.raises(ConversionError) as caught:
         evaluate(Call(op, inputs, attributes("SAME", 1)))
     assert caught.value.code == "bad-operand"
+
+
+SHAPES: list[ShapeCase] = [
+    ("Conv2D", ["f32[?,224,224,3]", "f32[3,3,3,32]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv2D", ["f32[?,?,225,3]", "f32[3,3,3,32]"], {"strides": [1, 2, 2, 1], "padding": "VALID"}),
+    (
+        "Conv2D",
+        ["f32[1,6,9,9]", "f32[3,3,3,32]"],
+        {"strides": [1, 1, 1, 1], "padding": "VALID", "data_format": "NCHW", "dilations": [1, 1, 2, 2]},
+    ),
+    (
+        "Conv2D",
+        ["f32[1,9,9,3]", "f32[3,3,3,8]"],
+        {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 2, 0, 3, 0, 0]},
+    ),
+    ("DepthwiseConv2dNative", ["f32[?,14,14,6]", "f32[5,5,6,2]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv3D", ["f32[2,8,8,8,3]", "f32[3,3,3,3,4]"], {"strides": [1, 2, 2, 2, 1], "padding": "VALID"}),
+    (
+        "Conv2DBackpropInput",
+        [[2, 8, 8, 3], "f32[3,3,3,4]", "f32[2,4,4,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
+    (
+        "Conv3DBackpropInputV2",
+        [[2, 8, 8, 8, 3], "f32[3,3,3,3,4]", "f32[2,4,4,4,4]"],
+        {"strides": [1, 2, 2, 2, 1], "padding": "SAME"},
+    ),
+    (
+        "Dilation2D",
+        ["f32[?,9,9,3]", "f32[3,3,3]"],
+        {"strides": [1, 2, 2, 1], "rates": [1, 2, 2, 1], "padding": "VALID"},
+    ),
+    ("Conv2DBackpropInput", ["i32[4]", "f32[3,3,3,4]", "f32[2,4,4,4]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv2DBackpropInput", ["i32[?]", "f32[3,3,3,4]", "f32[2,4,4,4]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv2DBackpropInput", [[8, 8], "f32[3,3,3,4]", "f32[2,4,4,4]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    (
+        "Conv2DBackpropFilter",
+        ["f32[2,8,8,3]", [3, 3, 3, 4], "f32[2,4,4,4]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
+    (
+        "DepthwiseConv2dNativeBackpropFilter",
+        ["f32[2,8,8,3]", "i32[4]", "f32[2,4,4,6]"],
+        {"strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [
+    ("Conv2D", ["f32[1,9,9,4]", "f32[3,3,3,8]"], {"strides": [1, 1, 1, 1], "padding": "VALID"}),
+    ("Conv2D", ["f32[1,9,9,4]", "f32[3,3,2,5]"], {"strides": [1, 1, 1, 1], "padding": "VALID"}),
+]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -12,44 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.ops.cases import ShapeCase, by_op, check_contradiction, check_shapes
+from tests.ops.comparison import COMPLEX, EDGES, FLOATS, SIGNED, UNSIGNED, Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
 
-Agree = Callable[..., None]
-
-FLOATS = ("f32", "f64", "f16", "bf16")
-SIGNED = ("i8", "i16", "i32", "i64")
-UNSIGNED = ("ui8", "ui16", "ui32", "ui64")
-COMPLEX = ("c64", "c128")
-EDGES = np.array(
-    [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 88.0, -88.0, 0.5, 1.5, 2.5, -0.5, -2.5], np.float32
-)
-
 UNARY = [
     *[(op, FLOATS + SIGNED, "") for op in ("Abs", "Neg", "Sign", "Square")],
-    *[(op, FLOATS, "") for op in ("Floor", "Ceil", "Exp", "Expm1", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "Erfc")],
-    *[(op, FLOATS, "") for op in ("Elu", "Selu", "Softsign", "Atan", "Asinh", "Sinh", "Cosh", "Reciprocal", "Inv")],
-    *[(op, FLOATS, "@0.1:9") for op in ("Log", "Log1p", "Sqrt", "Rsqrt")],
-    *[(op, ("f32", "f64", "f16"), "") for op in ("BesselI0e", "BesselI1e")],
-    ("Erfinv", ("f32", "f64"), "@-0.9:0.9"),
-    *[(op, FLOATS, "@-0.95:0.95") for op in ("Acos", "Asin", "Atanh", "Tan")],
-    ("Acosh", FLOATS, "@1.1:9"),
-    ("Lgamma", ("f32", "f64", "f16"), "@0.1:9"),
+    *[(op, FLOATS, "") for op in ("Floor", "Ceil", "Reciprocal", "Inv")],
     ("Rint", ("f32", "f64"), ""),
     ("Round", FLOATS, ""),
-    ("Softplus", ("f32", "f64", "f16"), ""),
     ("Relu", FLOATS + SIGNED + ("ui8", "ui16"), ""),
     ("Relu6", FLOATS + SIGNED + ("ui8", "ui16"), "@0:20"),
-    ("LeakyRelu", FLOATS, ""),
     ("Invert", SIGNED + UNSIGNED, ""),
     ("PopulationCount", SIGNED + UNSIGNED, ""),
     ("LogicalNot", ("i1",), ""),
-    *[(op, ("f32", "f64", "f16", "bf16"), "") for op in ("IsNan", "IsInf", "IsFinite")],
-    *[
-        (op, COMPLEX, "")
-        for op in ("Neg", "Sign", "Square", "Exp", "Log", "Sqrt", "Sin", "Tanh", "Sigmoid", "Conj", "Rsqrt")
-    ],
+    *[(op, FLOATS, "") for op in ("IsNan", "IsInf", "IsFinite")],
+    *[(op, COMPLEX, "") for op in ("Neg", "Sign", "Square", "Conj")],
 ]
 
 BINARY = [
@@ -76,9 +56,9 @@ def test_unary(agree: Agree, op: str, dtype: str, bounds: str) -> None:
     agree(op, (f"{dtype}[5,40]{bounds}",))
 
 
-@pytest.mark.parametrize("op", sorted({op for op, dtypes, _ in UNARY if "f32" in dtypes} - {"Lgamma"}))
+@pytest.mark.parametrize("op", sorted({op for op, dtypes, _ in UNARY if "f32" in dtypes}))
 def test_unary_at_the_edges(agree: Agree, op: str) -> None:
-    agree(op, (EDGES,), tolerance=None if op not in ("Sin", "Cos", "Tan") else 1e-5)
+    agree(op, (EDGES,))
 
 
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op, dtypes in BINARY for dtype in dtypes])
@@ -141,8 +121,6 @@ def test_cast(agree: Agree, source: str, target: str) -> None:
 
 
 ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
-    ("LeakyRelu", ("f32[40]",), {"alpha": 0.3}),
-    ("LeakyRelu", ("bf16[40]",), {"alpha": 0.3}),
     ("ClipByValue", ("f32[40]", -1.0, 2.0), {}),
     ("ClipByValue", ("i32[40]", -1, 2), {}),
     ("ClipByValue", ("f32[40]", 2.0, -1.0), {}),
@@ -172,6 +150,7 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("Equal", (np.array([b"a", b"b"], object), np.array([b"a", b"c"], object)), {}),
     ("ApproximateEqual", ([1.0, 2.0], [1.00001, 2.1]), {"tolerance": 1e-3}),
     ("CheckNumerics", ("f32[5]",), {"message": "no"}),
+    ("CheckNumericsV2", ("f32[5]",), {"message": "no"}),
     ("RealDiv", ([1.0, -1.0, 0.0], [0.0, 0.0, 0.0]), {}),
     ("Div", ("f32[5]", "f32[5]"), {}),
     ("Maximum", ([1.0, float("nan")], [float("nan"), 1.0]), {}),
@@ -183,34 +162,16 @@ def test_other(agree: Agree, op: str, inputs: tuple[Any, ...], attributes: dict[
     agree(op, inputs, attributes)
 
 
-@pytest.mark.parametrize("op", ["Erf", "Erfc"])
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_error_function_everywhere(agree: Agree, op: str, dtype: str) -> None:
-    x = np.concatenate([np.linspace(-11, 11, 20001), np.geomspace(1e-30, 1, 500)])
-    agree(op, (x.astype(np.float32 if dtype == "f32" else np.float64),))
-
-
-@pytest.mark.parametrize("op", ["BesselI0e", "BesselI1e"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bessel_functions_everywhere(agree: Agree, op: str, dtype: type[np.floating[Any]]) -> None:
-    x = np.concatenate([np.linspace(-40, 40, 2001), np.geomspace(1e-30, 1e30, 500), [0, np.inf, -np.inf, np.nan]])
-    agree(op, (x.astype(dtype),))
-
-
-def test_the_inverse_of_the_error_function_near_its_ends() -> None:
-    # Not compared: TensorFlow's kernel adds 1 and loses the last digits there.
-    rest = np.geomspace(2**-52, 0.5, 500)
-    x = np.concatenate([1 - rest, rest - 1, [-1, 1, 2, np.nan]])
-    (found,) = evaluate(Call("Erfinv", (x,), {}))
-    np.testing.assert_allclose([math.erfc(each) for each in found[:500]], 1 - x[:500], rtol=1e-12)
-    np.testing.assert_array_equal(found[500:1000], -found[:500])
-    np.testing.assert_array_equal(found[1000:], [-np.inf, np.inf, np.nan, np.nan])
-
-
 def test_rounding_leaves_integers_alone() -> None:
     # Not compared: TensorFlow's own kernel answers zeros.
     x = np.arange(-3, 3)
     np.testing.assert_array_equal(evaluate(Call("Round", (x,), {}))[0], x)
+
+
+def test_accumulated_numbers_are_a_sum() -> None:
+    # Not compared: TensorFlow replaces the op before it runs.
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(evaluate(Call("AccumulateNV2", (x, x, x), {"shape": (2, 3)}))[0], 3 * x)
 
 
 def test_bad_numbers_are_found() -> None:
@@ -242,3 +203,36 @@ def test_shapes_that_do_not_broadcast_are_an_error() -> None:
 )
 def test_what_counts_as_true(agree: Agree, value: Any) -> None:
     agree("ToBool", (value,))
+
+
+SHAPES: list[ShapeCase] = [
+    ("Relu", ["f32[?,3]"], {}),
+    ("Relu", ["f32[*]"], {}),
+    ("AddV2", ["f32[?,1,3]", "f32[4,1]"], {}),
+    ("AddV2", ["f32[?,3]", "f32[?,?]"], {}),
+    ("AddV2", ["f32[0,3]", "f32[1,3]"], {}),
+    ("Mul", ["f32[*]", "f32[2]"], {}),
+    ("Equal", ["f32[2,1]", "f32[1,3]"], {}),
+    ("SelectV2", ["i1[4,1,1]", "f32[1,5,1]", "f32[6]"], {}),
+    ("Select", ["i1[4]", "f32[4,5]", "f32[?,5]"], {}),
+    ("AddN", [["f32[?,3]", "f32[2,?]"]], {}),
+    ("ClipByValue", ["f32[?,3]", 0.0, 1.0], {}),
+    ("Equal", ["f32[2,1]", "f32[1,3]"], {"incompatible_shape_error": False}),
+    ("Equal", ["f32[2,3]", "f32[4,3]"], {"incompatible_shape_error": False}),
+    ("Equal", ["f32[?,3]", "f32[4,3]"], {"incompatible_shape_error": False}),
+    ("Select", ["i1[]", "f32[4,5]", "f32[?,5]"], {}),
+    ("ToBool", ["f32[?]"], {}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [("AddV2", ["f32[2,3]", "f32[4,3]"], {})]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.ops.cases import ShapeCase, by_op, check_contradiction, check_shapes
 from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.folding import can_fold
 from tfconvert.ops.index import MODULES
@@ -71,3 +74,22 @@ def test_constants_keep_their_ranges() -> None:
 def test_numbers_of_bits_are_limited(bits: int) -> None:
     with pytest.raises(ConversionError, match="num_bits is"):
         evaluate(Call("FakeQuantWithMinMaxArgs", (np.zeros(2, np.float32),), {"num_bits": bits}))
+
+
+SHAPES: list[ShapeCase] = [
+    ("FakeQuantWithMinMaxArgsGradient", ["f32[?,3]", "f32[2,?]"], {}),
+    ("FakeQuantWithMinMaxVarsPerChannel", ["f32[?,?]", "f32[3]", "f32[?]"], {}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [("FakeQuantWithMinMaxVarsPerChannel", ["f32[2,4]", "f32[3]", "f32[3]"], {})]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)

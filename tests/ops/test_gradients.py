@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
+from tests.ops.cases import ShapeCase, by_op, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
-
-Agree = Callable[..., None]
 
 OF_RESULTS = ("InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad")
 
@@ -55,3 +54,16 @@ def test_nothing_is_broadcast() -> None:
     with pytest.raises(ConversionError, match="differ") as caught:
         evaluate(Call("TanhGrad", (np.ones(3, np.float32), np.ones((), np.float32)), {}))
     assert caught.value.code == "bad-operand"
+
+
+SHAPES: list[ShapeCase] = [
+    ("ReluGrad", ["f32[?,3]", "f32[2,?]"], {}),
+    ("BiasAddGrad", ["f32[2,4,4,3]"], {}),
+    ("BiasAddGrad", ["f32[*]"], {}),
+    ("BiasAddGrad", ["f32[2,7,4,3]"], {"data_format": "NCHW"}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)

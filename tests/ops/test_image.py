@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-Agree = Callable[..., None]
+from tests.ops.cases import ShapeCase, by_op, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 
 BOXES = [[0.0, 0.0, 1.0, 1.0], [0.2, -0.1, 0.7, 1.2], [0.9, 0.8, 0.1, 0.2], [0.25, 0.5, 0.75, 0.75]]
 
@@ -17,3 +18,26 @@ BOXES = [[0.0, 0.0, 1.0, 1.0], [0.2, -0.1, 0.7, 1.2], [0.9, 0.8, 0.1, 0.2], [0.2
 def test_crop_and_resize(agree: Agree, method: str, size: list[int]) -> None:
     attributes: dict[str, Any] = {"method": method, "extrapolation_value": 0.5}
     agree("CropAndResize", ("f32[2,5,6,3]", BOXES, [0, 1, 1, 0], size), attributes, tolerance=1e-5)
+
+
+SHAPES: list[ShapeCase] = [
+    ("CropAndResize", ["f32[?,4,4,3]", "f32[?,4]", "i32[5]", [8, 9]], {}),
+    (
+        "ExtractImagePatches",
+        ["f32[?,9,9,3]"],
+        {"ksizes": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "rates": [1, 2, 2, 1], "padding": "VALID"},
+    ),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize(("size", "strides", "rate"), [((3, 2), (1, 2), 1), ((2, 3), (3, 1), 2), ((4, 4), (4, 4), 1)])
+def test_windows(agree: Agree, padding: str, size: tuple[int, int], strides: tuple[int, int], rate: int) -> None:
+    lists = {"ksizes": size, "strides": strides, "rates": (rate, rate)}
+    attributes = {name: (1, *each, 1) for name, each in lists.items()}
+    agree("ExtractImagePatches", ("f32[2,9,8,3]",), {**attributes, "padding": padding})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-Agree = Callable[..., None]
+from tests.ops.cases import KernelCase, ShapeCase, by_op, check_contradiction, check_refused, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 
 ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     *[
@@ -49,3 +51,67 @@ def test_product(agree: Agree, op: str, inputs: tuple[Any, ...], attributes: dic
     narrow = isinstance(inputs[0], str) and inputs[0].startswith(("f16", "bf16"))
     wide = isinstance(inputs[0], str) and inputs[0].startswith(("f32", "c64"))
     agree(op, inputs, attributes, tolerance=2e-2 if narrow else 1e-5 if wide else None)
+
+
+SHAPES: list[ShapeCase] = [
+    ("BiasAdd", ["f32[?,?,?,?]", "f32[7]"], {}),
+    ("BiasAdd", ["f32[?,?,?,?]", "f32[7]"], {"data_format": "NCHW"}),
+    ("BiasAdd", ["f32[*]", "f32[7]"], {}),
+    ("MatMul", ["f32[?,4]", "f32[4,5]"], {}),
+    ("MatMul", ["f32[4,?]", "f32[5,4]"], {"transpose_a": True, "transpose_b": True}),
+    ("BatchMatMulV2", ["f32[?,1,3,4]", "f32[7,4,5]"], {}),
+    ("BatchMatMulV2", ["f32[2,4,3]", "f32[2,5,4]"], {"adj_x": True, "adj_y": True}),
+    ("BatchMatMul", ["f32[?,3,4]", "f32[2,4,5]"], {}),
+    ("Einsum", [["f32[?,3,4]", "f32[4,5]"]], {"equation": "abc,cd->abd"}),
+    ("Einsum", [["f32[2,?,3,4]", "f32[7,4,5]"]], {"equation": "...bc,...cd->...bd"}),
+    ("Einsum", [["f32[3,3]"]], {"equation": "ii->i"}),
+    ("MatrixTriangularSolve", ["f32[2,3,3]", "f32[2,3,4]"], {}),
+    ("Qr", ["f32[2,3,4]"], {}),
+    ("MatrixDeterminant", ["f32[2,3,3]"], {}),
+    ("BatchMatMulV2", ["f32[*]", "f32[7,4,5]"], {}),
+    ("Einsum", [["f32[*]", "f32[4,5]"]], {"equation": "...c,cd->...d"}),
+    ("Einsum", [["f32[*]", "f32[4,5]"]], {"equation": "bc,cd->bd"}),
+    ("MatrixTriangularSolve", ["f32[*]", "f32[2,3,4]"], {}),
+    ("MatrixTriangularSolve", ["f32[7,1,3,3]", "f32[2,3,4]"], {}),
+    ("MatrixSolve", ["f32[?,3,3]", "f32[2,3,4]"], {}),
+    ("Qr", ["f32[*]"], {}),
+    ("Qr", ["f32[2,3,4]"], {"full_matrices": True}),
+    ("Svd", ["f32[*]"], {}),
+    ("Svd", ["f32[2,3,4]"], {}),
+    ("Svd", ["f32[2,?,4]"], {"full_matrices": True}),
+    ("Svd", ["f32[2,3,4]"], {"compute_uv": False}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [
+    ("BatchMatMulV2", ["f32[2,3,4]", "f32[2,5,4]"], {}),
+    ("Einsum", [["f32[2,3]"]], {"equation": "a->a"}),
+    ("Einsum", [["f32[2]"]], {"equation": "a...b->ab"}),
+    ("MatMul", ["f32[2,3]", "f32[2,3]"], {}),
+]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)
+
+
+BAD: list[KernelCase] = [("MatMul", (np.zeros((2, 3)), np.zeros((2, 3))), {})]
+
+
+@by_op(BAD)
+def test_operands_that_do_not_fit_are_an_error(case: KernelCase) -> None:
+    check_refused(case)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "attributes"),
+    [(("f32[2,3]", "f32[4,3]"), {"transpose_b": True}), (("bf16[3,2]", "f32[3,4]"), {"transpose_a": True})],
+)
+def test_product_of_matrices_with_many_zeros(agree: Agree, dtypes: tuple[str, str], attributes: dict[str, Any]) -> None:
+    agree("SparseMatMul", dtypes, attributes)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.ops.cases import ShapeCase, by_op, check_contradiction, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
-
-Agree = Callable[..., None]
 
 STATISTICS = ("f32[3]", "f32[3]", "f32[3]", "f32[3]@0.1:2")
 NONE = np.zeros(0, np.float32)
@@ -59,3 +60,25 @@ def test_global_normalization(scaled: bool) -> None:
 
 def test_softmax_of_nothing_is_nothing() -> None:
     assert evaluate(Call("Softmax", (np.zeros((2, 0), np.float32),), {}))[0].shape == (2, 0)
+
+
+SHAPES: list[ShapeCase] = [
+    ("Softmax", ["f32[?,3]"], {}),
+    ("SoftmaxCrossEntropyWithLogits", ["f32[?,3]", "f32[4,3]"], {}),
+    ("SparseSoftmaxCrossEntropyWithLogits", ["f32[4,3]", "i32[?]"], {}),
+    ("SoftmaxCrossEntropyWithLogits", ["f32[*]", "f32[4,3]"], {}),
+    ("FusedBatchNormV3", ["f32[?,4,4,?]", "f32[3]", "f32[3]", "f32[3]", "f32[3]"], {"is_training": False}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [("SoftmaxCrossEntropyWithLogits", ["f32[3]", "f32[3]"], {})]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)

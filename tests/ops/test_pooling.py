@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.ops.cases import ShapeCase, by_op, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
-
-Agree = Callable[..., None]
 
 
 def window(size: int, stride: int, padding: str, **more: Any) -> dict[str, Any]:
@@ -61,3 +61,34 @@ def test_pooling_over_channels_is_declined() -> None:
     attributes = {"ksize": (1, 1, 1, 2), "strides": (1, 1, 1, 2), "padding": "VALID"}
     with pytest.raises(ConversionError):
         evaluate(Call("MaxPool", (np.zeros((1, 2, 2, 4), np.float32),), attributes))
+
+
+SHAPES: list[ShapeCase] = [
+    ("MaxPool", ["f32[?,15,15,3]"], {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}),
+    ("AvgPool", ["f32[?,15,?,3]"], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
+    (
+        "AvgPool",
+        ["f32[2,3,15,15]"],
+        {"ksize": [1, 1, 2, 2], "strides": [1, 1, 2, 2], "padding": "VALID", "data_format": "NCHW"},
+    ),
+    ("MaxPool3D", ["f32[1,8,8,8,2]"], {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}),
+    ("MaxPoolV2", ["f32[1,8,8,2]", [1, 2, 2, 1], [1, 2, 2, 1]], {"padding": "SAME"}),
+    ("MaxPoolWithArgmax", ["f32[?,8,8,2]"], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("MaxPoolV2", ["f32[1,8,8,2]", "i32[4]", [1, 2, 2, 1]], {"padding": "SAME"}),
+    (
+        "MaxPoolGrad",
+        ["f32[1,8,8,2]", "f32[1,4,4,2]", "f32[1,4,4,2]"],
+        {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
+    (
+        "AvgPoolGrad",
+        [[1, 8, 8, 2], "f32[1,4,4,2]"],
+        {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"},
+    ),
+    ("AvgPoolGrad", ["i32[4]", "f32[1,4,4,2]"], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-Agree = Callable[..., None]
+from tests.ops.cases import KernelCase, ShapeCase, by_op, check_contradiction, check_refused, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 
 FLOATS = ("f32", "f64", "f16", "bf16")
 INTEGERS = ("i8", "i16", "i32", "i64", "ui8")
@@ -44,15 +46,6 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         )
     ],
     *[("L2Loss", (f"{dtype}[3,4]",), {}) for dtype in FLOATS],
-    *[
-        (f"Segment{kind}", (f"{dtype}[5,3]", [0, 0, 2, 2, 3]), {})
-        for kind, dtype in product(("Sum", "Prod", "Max", "Min", "Mean"), ("f32", "i32"))
-    ],
-    *[
-        (f"UnsortedSegment{kind}", (f"{dtype}[5,3]", [2, 0, -1, 2, 3], 5), {})
-        for kind, dtype in product(("Sum", "Prod", "Max", "Min"), ("f32", "i32", "bf16"))
-    ],
-    ("UnsortedSegmentSum", ("f32[2,3,4]", [[0, 1, 0], [2, 2, 1]], 3), {}),
 ]
 
 
@@ -61,3 +54,39 @@ def test_reduction(agree: Agree, op: str, inputs: tuple[Any, ...], attributes: d
     # TensorFlow rounds after each factor.
     loose = op == "Prod" and inputs[0].startswith("bf16")
     agree(op, inputs, attributes, tolerance=3e-2 if loose else None)
+
+
+SHAPES: list[ShapeCase] = [
+    ("Cumsum", ["f32[?,3]", 1], {}),
+    ("Mean", ["f32[?,7,7,3]", [1, 2]], {}),
+    ("Mean", ["f32[?,7,7,3]", [-3, -2]], {"keep_dims": True}),
+    ("Sum", ["f32[2,3]", "i32[1]"], {"keep_dims": True}),
+    ("Sum", ["f32[2,3]", "i32[]"], {}),
+    ("Max", ["f32[*]", [0]], {}),
+    ("All", ["i1[2,3]", 0], {}),
+    ("ArgMax", ["f32[?,3,4]", 1], {}),
+    ("ArgMax", ["f32[?,3,4]", "i32[]"], {}),
+    ("L2Loss", ["f32[?,3]"], {}),
+    ("ArgMax", ["f32[*]", 1], {}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [("Cumsum", ["f32[2,3]", 2], {})]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)
+
+
+BAD: list[KernelCase] = [("Sum", (np.zeros((2, 3)), np.array([2])), {})]
+
+
+@by_op(BAD)
+def test_operands_that_do_not_fit_are_an_error(case: KernelCase) -> None:
+    check_refused(case)

@@ -8,7 +8,7 @@ from tfconvert.converter.executor import control_flow, resources
 from tfconvert.converter.targets.litert.legalize import legalizations
 from tfconvert.ops import generate, index
 from tfconvert.ops.call import Call
-from tfconvert.ops.registry import WITHOUT_KERNEL, declaration, evaluate, family, kernel
+from tfconvert.ops.registry import WITHOUT_KERNEL, declaration, evaluate, family, kernel, shape_function
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow import op_defs
 
@@ -27,6 +27,11 @@ def test_an_op_is_declared_once() -> None:
 def test_ops_exist() -> None:
     names = {name for names in index.MODULES.values() for name in names.split() if not name.startswith("tfl.")}
     assert names <= set(op_defs.names())
+
+
+def test_most_ops_have_a_shape_function() -> None:
+    assert shape_function("NoSuchOp") is None
+    assert sum(shape_function(name) is not None for name in op_defs.names()) > 250
 
 
 def test_the_index_is_current() -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.ops.cases import ShapeCase, by_op, check_contradiction, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.resampling import KERNELS, area, bicubic, scaled
-
-Agree = Callable[..., None]
 
 SIZES = [(7, 5), (5, 9), (4, 4), (1, 3), (6, 1)]
 
@@ -60,3 +61,25 @@ def test_scale_and_translate(agree: Agree, kernel: str, antialias: bool) -> None
     for size, scale, translation in (([7, 3], [7 / 4, 0.5], [0.0, 0.0]), ([13, 2], [1.0, 0.3], [5.0, -0.7])):
         operands = ("f32[2,4,6,3]", size, scale, translation)
         agree("ScaleAndTranslate", operands, {"kernel_type": kernel, "antialias": antialias}, tolerance=1e-5)
+
+
+SHAPES: list[ShapeCase] = [
+    ("ResizeBilinear", ["f32[?,4,4,3]", [8, 9]], {}),
+    ("ResizeNearestNeighbor", ["f32[?,4,4,3]", "i32[2]"], {}),
+    ("ResizeBilinear", ["f32[?,4,4,3]", "i32[?]"], {}),
+    ("ResizeBilinearGrad", ["f32[?,8,9,3]", "f32[2,4,4,3]"], {}),
+    ("ResizeNearestNeighborGrad", ["f32[?,8,9,3]", [4, 5]], {}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [("ResizeBilinear", ["f32[1,4,4,3]", [8]], {})]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.ops.cases import ShapeCase, by_op, check_contradiction, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
-
-Agree = Callable[..., None]
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,25 @@ def test_lengths_that_make_no_transform(op: str, length: list[int]) -> None:
     with pytest.raises(ConversionError) as caught:
         evaluate(Call(op, (np.ones(4, np.float32), np.array(length, np.int32)), {}))
     assert caught.value.code == "bad-operand"
+
+
+SHAPES: list[ShapeCase] = [
+    ("RFFT", ["f32[2,8]", [8]], {}),
+    ("RFFT2D", ["f32[2,8,9]", [8, 9]], {}),
+    ("RFFT", ["f32[*]", [8]], {}),
+    ("RFFT2D", ["f32[2,8,9]", "i32[?]"], {}),
+    ("IRFFT", ["c64[2,5]", [8]], {}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)
+
+
+CONTRADICTIONS: list[ShapeCase] = [("RFFT2D", ["f32[2,8,9]", [8]], {})]
+
+
+@by_op(CONTRADICTIONS)
+def test_what_tensorflow_refuses_is_refused(tmp_path: Path, case: ShapeCase) -> None:
+    check_contradiction(case, tmp_path)

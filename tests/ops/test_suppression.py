@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
+from tests.ops.cases import ShapeCase, by_op, check_shapes
+from tests.ops.comparison import Agree
+from tests.ops.tiny_graphs import Inferred
 from tfconvert.ops.call import Call
 from tfconvert.ops.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError
-
-Agree = Callable[..., None]
 
 _RANDOM = np.random.default_rng(5)
 _CORNERS = _RANDOM.uniform(0, 6, (40, 2)).astype(np.float32)
@@ -43,3 +42,19 @@ def test_boxes_and_scores_must_match() -> None:
     with pytest.raises(ConversionError) as caught:
         evaluate(Call("NonMaxSuppressionV2", operands, {}))
     assert caught.value.code == "bad-operand"
+
+
+SHAPES: list[ShapeCase] = [
+    ("NonMaxSuppressionV3", ["f32[9,4]", "f32[9]", 3, 0.5, 0.0], {}),
+    ("NonMaxSuppressionV4", ["f32[9,4]", "f32[9]", 3, 0.5, 0.0], {"pad_to_max_output_size": True}),
+    ("NonMaxSuppressionV5", ["f32[9,4]", "f32[9]", 3, 0.5, 0.0, 0.0], {"pad_to_max_output_size": True}),
+    ("CombinedNonMaxSuppression", ["f32[2,9,1,4]", "f32[2,9,3]", 4, 5, 0.5, 0.0], {}),
+    ("CombinedNonMaxSuppression", ["f32[2,9,1,4]", "f32[2,9,3]", 4, 50, 0.5, 0.0], {"pad_per_class": True}),
+    ("CombinedNonMaxSuppression", ["f32[2,9,1,4]", "f32[2,9,3]", 4, "i32[]", 0.5, 0.0], {}),
+    ("CombinedNonMaxSuppression", ["f32[2,9,1,4]", "f32[2,9,3]", "i32[]", 5, 0.5, 0.0], {"pad_per_class": True}),
+]
+
+
+@by_op(SHAPES)
+def test_shape_function(inferred: Inferred, case: ShapeCase) -> None:
+    check_shapes(case, inferred)

@@ -237,3 +237,9 @@ def test_what_no_stack_can_do(call: Call) -> None:
     with pytest.raises(ConversionError) as caught:
         evaluate(call)
     assert caught.value.code == "bad-operand"
+
+
+def test_nothing_is_left_of_a_closed_array() -> None:
+    ops = Kernels()
+    handle, _ = ops.TensorArrayV3(size=2, dtype=F32)
+    assert evaluate(Call("TensorArrayCloseV3", (handle,), {})) == ()

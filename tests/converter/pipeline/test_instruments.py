@@ -77,7 +77,10 @@ def test_a_pass_that_leaves_what_it_should_not_is_named() -> None:
 
 
 def test_a_sound_pass_passes() -> None:
-    _run(_nothing, VerifyEach(), forbids=("tfl.",))
+    seen: list[str] = []
+    done = _run(lambda module: seen.append(str(module)), VerifyEach(), forbids=("tfl.",))
+    assert done is NOTHING_DONE
+    assert seen == [str(import_mlir(TEXT, "a.mlir"))]
 
 
 def test_the_ir_is_printed_before_after_and_on_failure() -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.converter.targets.stablehlo import (
     cases_arrays,
@@ -131,9 +133,9 @@ def _binary(tf: ModuleType) -> Group:
             "xlogy": lambda x, y, z: math.xlogy(y, x),
             "xdivy": lambda x, y, z: math.xdivy(tf.zeros_like(x), y),
             "add_n": lambda x, y, z: math.add_n([x, y, x]),
-            "outer": lambda x, y, z: x + z,
-            "row": lambda x, y, z: x * y[:1],
-            "scalar": lambda x, y, z: 2.0 - x,
+            "AddV2_outer": lambda x, y, z: x + z,
+            "Mul_row": lambda x, y, z: x * y[:1],
+            "Sub_scalar": lambda x, y, z: 2.0 - x,
             "logic": lambda x, y, z: math.logical_and(x > 1, math.logical_or(y < -1, x > 2)),
         },
     )
@@ -151,7 +153,7 @@ def _integers(tf: ModuleType) -> Group:
             "left": tf.bitwise.left_shift,
             "right": tf.bitwise.right_shift,
             "and": tf.bitwise.bitwise_and,
-            "or": tf.bitwise.bitwise_or,
+            "BitwiseOr_or": tf.bitwise.bitwise_or,
             "xor": tf.bitwise.bitwise_xor,
             "invert": lambda x, y: tf.bitwise.invert(x),
             "to_float": lambda x, y: tf.cast(x, tf.float32) / 2,
@@ -190,18 +192,18 @@ def _shapes(tf: ModuleType) -> Group:
             "shape": tf.shape,
             "size": tf.size,
             "rank": tf.rank,
-            "flat": lambda x: tf.reshape(x, (-1,)),
-            "rows": lambda x: tf.reshape(x, (tf.shape(x)[0], -1)),
+            "Reshape_flat": lambda x: tf.reshape(x, (-1,)),
+            "Reshape_rows": lambda x: tf.reshape(x, (tf.shape(x)[0], -1)),
             "split": lambda x: tf.reshape(x, (tf.shape(x)[0], 2, 2, tf.shape(x)[2])),
             "expand": lambda x: tf.expand_dims(x, 1),
             "squeeze": lambda x: tf.squeeze(x[:, :1], 1),
             "transpose": lambda x: tf.transpose(x, (2, 0, 1)),
             "concat": lambda x: tf.concat([x, x], 0),
             "concat_last": lambda x: tf.concat([x, 2 * x], -1),
-            "stack": lambda x: tf.stack([x, x], 1),
-            "unstack": lambda x: tf.unstack(x, axis=1)[2],
-            "parts": lambda x: tf.split(x, 2, 1)[1],
-            "sizes": lambda x: tf.split(x, [1, -1], 1)[1],
+            "Pack_stack": lambda x: tf.stack([x, x], 1),
+            "Unpack_unstack": lambda x: tf.unstack(x, axis=1)[2],
+            "Split_parts": lambda x: tf.split(x, 2, 1)[1],
+            "SplitV_sizes": lambda x: tf.split(x, [1, -1], 1)[1],
             "pad": lambda x: tf.pad(x, [[1, 0], [0, 2], [0, 0]]),
             "pad_with": lambda x: tf.pad(x, [[0, 0], [1, 1], [2, 0]], constant_values=5.0),
             "tile": lambda x: tf.tile(x, (2, 1, 3)),
@@ -209,9 +211,9 @@ def _shapes(tf: ModuleType) -> Group:
             "broadcast": lambda x: tf.broadcast_to(x[:1], tf.shape(x)),
             "range": lambda x: tf.range(tf.shape(x)[0]),
             "mirror": lambda x: tf.pad(x, [[0, 0], [1, 2], [0, 0]], "REFLECT"),
-            "symmetric": lambda x: tf.pad(x, [[0, 0], [2, 0], [0, 0]], "SYMMETRIC"),
+            "MirrorPad_symmetric": lambda x: tf.pad(x, [[0, 0], [2, 0], [0, 0]], "SYMMETRIC"),
             "reverse": lambda x: tf.reverse(x, (1, 2)),
-            "ensure": lambda x: tf.identity(tf.stop_gradient(x)),
+            "EnsureShape_ensure": lambda x: tf.identity(tf.stop_gradient(x)),
         },
     )
 
@@ -220,19 +222,19 @@ def _slices(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", 6, "m"))],
         {
-            "first": lambda x: x[0],
-            "last": lambda x: x[:, -1],
-            "middle": lambda x: x[:, 1:-1],
-            "step": lambda x: x[:, ::2],
-            "back": lambda x: x[:, ::-1],
-            "back_step": lambda x: x[:, 4:0:-2],
-            "new": lambda x: x[:, tf.newaxis, ..., 0],
-            "ellipsis": lambda x: x[..., 1:],
-            "head": lambda x: x[:2],
-            "tail": lambda x: x[-2:],
+            "StridedSlice_first": lambda x: x[0],
+            "StridedSlice_last": lambda x: x[:, -1],
+            "StridedSlice_middle": lambda x: x[:, 1:-1],
+            "StridedSlice_step": lambda x: x[:, ::2],
+            "StridedSlice_back": lambda x: x[:, ::-1],
+            "StridedSlice_back_step": lambda x: x[:, 4:0:-2],
+            "StridedSlice_new": lambda x: x[:, tf.newaxis, ..., 0],
+            "StridedSlice_ellipsis": lambda x: x[..., 1:],
+            "StridedSlice_head": lambda x: x[:2],
+            "StridedSlice_tail": lambda x: x[-2:],
             "slice": lambda x: tf.slice(x, (0, 1, 0), (-1, 3, 1)),
             "half": lambda x: x[:, :, : tf.shape(x)[2] // 2],
-            "open_step": lambda x: x[::2],
+            "StridedSlice_open_step": lambda x: x[::2],
         },
     )
 
@@ -242,12 +244,12 @@ def _products(tf: ModuleType) -> Group:
         [Input("float32", ("n", "m", 4)), Input("float32", ("n", 4, 5)), Input("float32", ("m", 4))],
         {
             "matmul": lambda a, b, c: tf.matmul(c, tf.ones((4, 3))),
-            "transposed": lambda a, b, c: tf.matmul(c, c, transpose_b=True),
-            "first_transposed": lambda a, b, c: tf.matmul(c, c, transpose_a=True),
+            "MatMul_transposed": lambda a, b, c: tf.matmul(c, c, transpose_b=True),
+            "MatMul_first_transposed": lambda a, b, c: tf.matmul(c, c, transpose_a=True),
             "batch": lambda a, b, c: tf.matmul(a, b),
-            "adjoint": lambda a, b, c: tf.matmul(b, a, transpose_a=True, transpose_b=True),
-            "wide": lambda a, b, c: tf.matmul(a, tf.ones((4, 2))),
-            "spread": lambda a, b, c: tf.matmul(a[:, tf.newaxis], tf.ones((3, 4, 2))),
+            "BatchMatMulV2_adjoint": lambda a, b, c: tf.matmul(b, a, transpose_a=True, transpose_b=True),
+            "BatchMatMulV2_wide": lambda a, b, c: tf.matmul(a, tf.ones((4, 2))),
+            "BatchMatMulV2_spread": lambda a, b, c: tf.matmul(a[:, tf.newaxis], tf.ones((3, 4, 2))),
             "einsum": lambda a, b, c: tf.einsum("nmk,nkj->njm", a, b),
             "einsum_head": lambda a, b, c: tf.einsum("abc,cde->abde", a, tf.ones((4, 2, 3))),
             "einsum_sum": lambda a, b, c: tf.einsum("nmk,mk->n", a, c),
@@ -262,16 +264,16 @@ def _images(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", "h", "h", 4))],
         {
-            "same": lambda x: nn.conv2d(x, _kernel(tf, 3, 3, 4, 5), 1, "SAME"),
-            "valid": lambda x: nn.conv2d(x, _kernel(tf, 3, 2, 4, 5), 2, "VALID"),
-            "dilated": lambda x: nn.conv2d(x, _kernel(tf, 2, 2, 4, 5), 1, "SAME", dilations=2),
-            "grouped": lambda x: nn.conv2d(x, _kernel(tf, 3, 3, 2, 6), 1, "SAME"),
-            "explicit": lambda x: nn.conv2d(x, _kernel(tf, 3, 3, 4, 2), 2, [[0, 0], [1, 2], [0, 1], [0, 0]]),
+            "Conv2D_same": lambda x: nn.conv2d(x, _kernel(tf, 3, 3, 4, 5), 1, "SAME"),
+            "Conv2D_valid": lambda x: nn.conv2d(x, _kernel(tf, 3, 2, 4, 5), 2, "VALID"),
+            "Conv2D_dilated": lambda x: nn.conv2d(x, _kernel(tf, 2, 2, 4, 5), 1, "SAME", dilations=2),
+            "Conv2D_grouped": lambda x: nn.conv2d(x, _kernel(tf, 3, 3, 2, 6), 1, "SAME"),
+            "Conv2D_explicit": lambda x: nn.conv2d(x, _kernel(tf, 3, 3, 4, 2), 2, [[0, 0], [1, 2], [0, 1], [0, 0]]),
             "depthwise": lambda x: nn.depthwise_conv2d(x, _kernel(tf, 3, 3, 4, 2), (1, 1, 1, 1), "SAME"),
             "max_pool": lambda x: nn.max_pool2d(x, 2, 2, "VALID"),
             "avg_pool": lambda x: nn.avg_pool2d(x, 3, 2, "VALID"),
-            "max_same": lambda x: nn.max_pool2d(x, 3, 1, "SAME"),
-            "avg_same": lambda x: nn.avg_pool2d(x, 3, 1, "SAME"),
+            "MaxPool_max_same": lambda x: nn.max_pool2d(x, 3, 1, "SAME"),
+            "AvgPool_avg_same": lambda x: nn.avg_pool2d(x, 3, 1, "SAME"),
             "norm": lambda x: (
                 raw.FusedBatchNormV3(
                     x=x,
@@ -291,14 +293,14 @@ def _fixed_images(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", 8, 7, 4))],
         {
-            "same": lambda x: nn.conv2d(x, _kernel(tf, 3, 3, 4, 5), 2, "SAME"),
-            "max_same": lambda x: nn.max_pool2d(x, 3, 2, "SAME"),
-            "avg_same": lambda x: nn.avg_pool2d(x, 3, 2, "SAME"),
+            "Conv2D_same": lambda x: nn.conv2d(x, _kernel(tf, 3, 3, 4, 5), 2, "SAME"),
+            "MaxPool_max_same": lambda x: nn.max_pool2d(x, 3, 2, "SAME"),
+            "AvgPool_avg_same": lambda x: nn.avg_pool2d(x, 3, 2, "SAME"),
             "depthwise": lambda x: nn.depthwise_conv2d(x, _kernel(tf, 3, 3, 4, 1), (1, 2, 2, 1), "SAME"),
-            "transposed": lambda x: nn.conv2d_transpose(
+            "Conv2DBackpropInput_transposed": lambda x: nn.conv2d_transpose(
                 x, _kernel(tf, 3, 3, 5, 4), (tf.shape(x)[0], 16, 14, 5), 2, "SAME"
             ),
-            "transposed_valid": lambda x: nn.conv2d_transpose(
+            "Conv2DBackpropInput_transposed_valid": lambda x: nn.conv2d_transpose(
                 x, _kernel(tf, 2, 3, 5, 4), (tf.shape(x)[0], 16, 15, 5), 2, "VALID"
             ),
         },
@@ -309,14 +311,14 @@ def _lookups(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", 6, 3)), Input("int32", ("m",), 0, 5), Input("int32", ("n", 2), 0, 5)],
         {
-            "middle": lambda t, i, j: tf.gather(t, i, axis=1),
-            "rows": lambda t, i, j: tf.gather(t[0], i),
-            "batched": lambda t, i, j: tf.gather(t, j, axis=1, batch_dims=1),
-            "nd": lambda t, i, j: tf.gather_nd(t[0], i[:, tf.newaxis]),
+            "GatherV2_middle": lambda t, i, j: tf.gather(t, i, axis=1),
+            "GatherV2_rows": lambda t, i, j: tf.gather(t[0], i),
+            "GatherV2_batched": lambda t, i, j: tf.gather(t, j, axis=1, batch_dims=1),
+            "GatherNd_nd": lambda t, i, j: tf.gather_nd(t[0], i[:, tf.newaxis]),
             "one_hot": lambda t, i, j: tf.one_hot(i, 4, 2.0, -1.0),
-            "constant": lambda t, i, j: tf.gather(tf.constant([[1.0, 2.0]] * 6), j),
+            "GatherV2_constant": lambda t, i, j: tf.gather(tf.constant([[1.0, 2.0]] * 6), j),
             "scatter": lambda t, i, j: tf.scatter_nd(i[:, tf.newaxis], tf.ones_like(i, tf.float32), [6]),
-            "update": lambda t, i, j: tf.tensor_scatter_nd_add(
+            "TensorScatterAdd_update": lambda t, i, j: tf.tensor_scatter_nd_add(
                 t[0], i[:, tf.newaxis], tf.ones_like(tf.gather(t[0], i))
             ),
         },
@@ -328,14 +330,14 @@ def _control_flow(tf: ModuleType) -> Group:
         [Input("float32", ("n", 4)), Input("int32", (), 2, 5)],
         {
             "while": lambda x, k: tf.while_loop(lambda i, a: i < k, lambda i, a: (i + 1, a * 1.5 + x), (0, x))[1],
-            "if": lambda x, k: tf.cond(k > 3, lambda: x + 1.0, lambda: -x),
+            "StatelessIf_if": lambda x, k: tf.cond(k > 3, lambda: x + 1.0, lambda: -x),
             "case": lambda x, k: tf.switch_case(k - 2, [lambda: x + 1.0, lambda: -x, lambda: 2 * x]),
-            "steps": lambda x, k: tf.while_loop(
+            "TensorListStack_steps": lambda x, k: tf.while_loop(
                 lambda i, a: i < 4,
                 lambda i, a: (i + 1, a.write(i, x * tf.cast(i, tf.float32))),
                 (0, tf.TensorArray(tf.float32, 4, element_shape=x.shape)),
             )[1].stack(),
-            "nested": lambda x, k: tf.while_loop(
+            "StatelessWhile_nested": lambda x, k: tf.while_loop(
                 lambda i, a: i < k, lambda i, a: (i + 1, tf.cond(i > 1, lambda: a + x, lambda: a * 2)), (0, x)
             )[1],
         },
@@ -371,3 +373,13 @@ GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
     "control flow": _control_flow,
 }
 """The groups by their names; each is made of a TensorFlow that is loaded."""
+
+
+def case_names(tf: ModuleType, forms: Mapping[bool, str]) -> list[Any]:
+    """Returns the parameters of a test of each case in each form, a group's beside each other."""
+    return [
+        pytest.param(group, case, form, id=f"{case}-{called}-{group}")
+        for group, make in GROUPS.items()
+        for form, called in forms.items()
+        for case in make(tf).cases
+    ]

@@ -15,12 +15,16 @@ def _crops(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", "h", "w", 2)), Input("float32", ("m", 4), -0.2, 1.2), Input("int32", (2,), 1, 4)],
         {
-            "bilinear": lambda x, b, s: images.crop_and_resize(x, b, tf.zeros_like(b[:, 0], tf.int32), (4, 3)),
-            "nearest": lambda x, b, s: images.crop_and_resize(
+            "CropAndResize_bilinear": lambda x, b, s: images.crop_and_resize(
+                x, b, tf.zeros_like(b[:, 0], tf.int32), (4, 3)
+            ),
+            "CropAndResize_nearest": lambda x, b, s: images.crop_and_resize(
                 x, b, tf.range(tf.shape(b)[0]) % tf.shape(x)[0], (2, 5), "nearest", 7.0
             ),
-            "middle": lambda x, b, s: images.crop_and_resize(x, b, tf.zeros_like(b[:, 0], tf.int32), (1, 3)),
-            "bytes": lambda x, b, s: images.crop_and_resize(
+            "CropAndResize_middle": lambda x, b, s: images.crop_and_resize(
+                x, b, tf.zeros_like(b[:, 0], tf.int32), (1, 3)
+            ),
+            "CropAndResize_bytes": lambda x, b, s: images.crop_and_resize(
                 tf.cast(50 * x + 100, tf.uint8), b, tf.zeros_like(b[:, 0], tf.int32), (3, 3)
             ),
         },
@@ -31,7 +35,7 @@ def _crops_of_computed_sizes(tf: ModuleType) -> Group:
     images = tf.image
     return Group(
         [Input("float32", ("n", "h", "w", 2)), Input("float32", ("m", 4), -0.2, 1.2), Input("int32", (2,), 1, 4)],
-        {"crops": lambda x, b, s: images.crop_and_resize(x, b, tf.zeros_like(b[:, 0], tf.int32), s)},
+        {"CropAndResize_crops": lambda x, b, s: images.crop_and_resize(x, b, tf.zeros_like(b[:, 0], tf.int32), s)},
         in_xla=False,
     )
 
@@ -41,8 +45,8 @@ def _scaled_images(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", "h", "w", 2)), Input("float32", (2,), 0.4, 2.5), Input("float32", (2,), -2, 2)],
         {
-            **{name: _scaled(raw.ScaleAndTranslate, name) for name in _KERNELS},
-            "sharp": lambda x, s, t: raw.ScaleAndTranslate(
+            **{f"ScaleAndTranslate_{name}": _scaled(raw.ScaleAndTranslate, name) for name in _KERNELS},
+            "ScaleAndTranslate_sharp": lambda x, s, t: raw.ScaleAndTranslate(
                 images=x, size=[5, 6], scale=s, translation=t, kernel_type="triangle", antialias=False
             ),
             "known": lambda x, s, t: images.resize(x, (5, 11), "lanczos3", antialias=True),
@@ -55,7 +59,7 @@ def _boxes(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("h", 4), 0, 1), Input("float32", ("h",), 0, 1), Input("int32", (), 1, 4)],
         {
-            "padded": lambda b, s, k: (
+            "NonMaxSuppressionV4_padded": lambda b, s, k: (
                 raw.NonMaxSuppressionV4(
                     boxes=b,
                     scores=s,
@@ -65,7 +69,7 @@ def _boxes(tf: ModuleType) -> Group:
                     pad_to_max_output_size=True,
                 ).selected_indices
             ),
-            "valid": lambda b, s, k: (
+            "NonMaxSuppressionV4_valid": lambda b, s, k: (
                 raw.NonMaxSuppressionV4(
                     boxes=b,
                     scores=s,
@@ -75,9 +79,12 @@ def _boxes(tf: ModuleType) -> Group:
                     pad_to_max_output_size=True,
                 ).valid_outputs
             ),
-            **{f"soft_{index}": _soft(raw.NonMaxSuppressionV5, index, 0.4, 0.3) for index in range(3)},
-            "hard": _soft(raw.NonMaxSuppressionV5, 1, 0.0, 0.2),
-            "computed_sigma": lambda b, s, k: (
+            **{
+                f"NonMaxSuppressionV5_soft_{index}": _soft(raw.NonMaxSuppressionV5, index, 0.4, 0.3)
+                for index in range(3)
+            },
+            "NonMaxSuppressionV5_hard": _soft(raw.NonMaxSuppressionV5, 1, 0.0, 0.2),
+            "NonMaxSuppressionV5_computed_sigma": lambda b, s, k: (
                 raw.NonMaxSuppressionV5(
                     boxes=b,
                     scores=s,
@@ -97,25 +104,27 @@ def _chosen_boxes(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("h", 4), 0, 1), Input("float32", ("h",), 0, 1), Input("int32", (), 1, 4)],
         {
-            "first": lambda b, s, k: raw.NonMaxSuppression(boxes=b, scores=s, max_output_size=3, iou_threshold=0.25),
-            "second": lambda b, s, k: raw.NonMaxSuppressionV2(
+            "NonMaxSuppression_first": lambda b, s, k: raw.NonMaxSuppression(
+                boxes=b, scores=s, max_output_size=3, iou_threshold=0.25
+            ),
+            "NonMaxSuppressionV2_second": lambda b, s, k: raw.NonMaxSuppressionV2(
                 boxes=b, scores=tf.round(3 * s), max_output_size=k, iou_threshold=0.3
             ),
-            "third": lambda b, s, k: images.non_max_suppression(b, s, 20, 0.4, 0.2),
-            "fourth": lambda b, s, k: (
+            "NonMaxSuppressionV3_third": lambda b, s, k: images.non_max_suppression(b, s, 20, 0.4, 0.2),
+            "NonMaxSuppressionV4_fourth": lambda b, s, k: (
                 raw.NonMaxSuppressionV4(
                     boxes=b, scores=s, max_output_size=k, iou_threshold=0.2, score_threshold=0.3
                 ).selected_indices
             ),
-            "by_table": lambda b, s, k: raw.NonMaxSuppressionWithOverlaps(
+            "NonMaxSuppressionWithOverlaps_by_table": lambda b, s, k: raw.NonMaxSuppressionWithOverlaps(
                 overlaps=s[:, tf.newaxis] * s, scores=s, max_output_size=4, overlap_threshold=0.2, score_threshold=0.1
             ),
-            "scores": lambda b, s, k: (
+            "NonMaxSuppressionV5_scores": lambda b, s, k: (
                 raw.NonMaxSuppressionV5(
                     boxes=b, scores=s, max_output_size=4, iou_threshold=0.5, score_threshold=0.1, soft_nms_sigma=0.3
                 ).selected_scores
             ),
-            "of_none": lambda b, s, k: raw.NonMaxSuppressionV3(
+            "NonMaxSuppressionV3_of_none": lambda b, s, k: raw.NonMaxSuppressionV3(
                 boxes=b, scores=s, max_output_size=4, iou_threshold=0.5, score_threshold=2.0
             ),
         },
@@ -132,10 +141,19 @@ def _boxes_of_classes(tf: ModuleType) -> Group:
             Input("float32", ("n", "h", 3, 4), 0, 2),
         ],
         {
-            **{f"shared_{index}": _combined(images, index, of_each=2, total=5) for index in range(4)},
-            "own": lambda b, s, o: images.combined_non_max_suppression(o, s, 3, 4, 0.2, 0.1, clip_boxes=False)[0],
-            "padded": lambda b, s, o: images.combined_non_max_suppression(b, s, 2, 9, 0.2, 0.4, pad_per_class=True)[1],
-            "wide": lambda b, s, o: images.combined_non_max_suppression(b, s, 2, 9, 0.2, 0.4)[2],
+            **{
+                f"CombinedNonMaxSuppression_shared_{index}": _combined(images, index, of_each=2, total=5)
+                for index in range(4)
+            },
+            "CombinedNonMaxSuppression_own": lambda b, s, o: images.combined_non_max_suppression(
+                o, s, 3, 4, 0.2, 0.1, clip_boxes=False
+            )[0],
+            "CombinedNonMaxSuppression_padded": lambda b, s, o: images.combined_non_max_suppression(
+                b, s, 2, 9, 0.2, 0.4, pad_per_class=True
+            )[1],
+            "CombinedNonMaxSuppression_wide": lambda b, s, o: images.combined_non_max_suppression(b, s, 2, 9, 0.2, 0.4)[
+                2
+            ],
         },
     )
 

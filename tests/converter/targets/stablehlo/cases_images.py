@@ -13,32 +13,34 @@ def _strided_windows(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", "h", "w", 4))],
         {
-            "same": lambda x: nn.conv2d(x, kernel(tf, 3, 3, 4, 5), 2, "SAME"),
-            "same_even": lambda x: nn.conv2d(x, kernel(tf, 2, 4, 4, 3), (3, 2), "SAME"),
-            "pointwise": lambda x: nn.conv2d(x, kernel(tf, 1, 1, 4, 3), 2, "SAME"),
+            "Conv2D_same": lambda x: nn.conv2d(x, kernel(tf, 3, 3, 4, 5), 2, "SAME"),
+            "Conv2D_same_even": lambda x: nn.conv2d(x, kernel(tf, 2, 4, 4, 3), (3, 2), "SAME"),
+            "Conv2D_pointwise": lambda x: nn.conv2d(x, kernel(tf, 1, 1, 4, 3), 2, "SAME"),
             "residual": lambda x: (
                 nn.conv2d(x, kernel(tf, 1, 1, 4, 3), 2, "VALID")
                 + nn.conv2d(x, kernel(tf, 3, 3, 4, 3), 2, "SAME")
                 + nn.conv2d(tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), kernel(tf, 3, 3, 4, 3), 2, "VALID")
             ),
-            "dilated": lambda x: nn.conv2d(x, kernel(tf, 2, 2, 4, 5), 1, "VALID", dilations=(2, 3)),
-            "grouped": lambda x: nn.conv2d(x, kernel(tf, 3, 3, 2, 6), 2, "SAME"),
+            "Conv2D_dilated": lambda x: nn.conv2d(x, kernel(tf, 2, 2, 4, 5), 1, "VALID", dilations=(2, 3)),
+            "Conv2D_grouped": lambda x: nn.conv2d(x, kernel(tf, 3, 3, 2, 6), 2, "SAME"),
             "depthwise": lambda x: nn.depthwise_conv2d(x, kernel(tf, 3, 3, 4, 2), (1, 2, 2, 1), "SAME"),
             "dilated_depthwise": lambda x: nn.depthwise_conv2d(
                 x, kernel(tf, 2, 2, 4, 1), (1, 1, 1, 1), "SAME", dilations=(2, 2)
             ),
-            "separable": lambda x: nn.separable_conv2d(
+            "DepthwiseConv2dNative_separable": lambda x: nn.separable_conv2d(
                 x, kernel(tf, 2, 2, 4, 1), kernel(tf, 1, 1, 4, 3), (1, 2, 2, 1), "SAME"
             ),
             "line": lambda x: nn.conv1d(x[:, 0], kernel(tf, 3, 4, 5), 2, "SAME"),
             "max": lambda x: nn.max_pool2d(x, 3, 2, "SAME"),
-            "max_v2": lambda x: raw.MaxPoolV2(
+            "MaxPoolV2_max_v2": lambda x: raw.MaxPoolV2(
                 input=x, ksize=[1, 2, 2, 1], strides=[1, 2, 1, 1], padding="SAME", data_format="NHWC"
             ),
-            "max_explicit": lambda x: nn.max_pool2d(x, 3, 2, [[0, 0], [1, 0], [1, 1], [0, 0]]),
-            "max_depth": lambda x: raw.MaxPool(input=x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID"),
-            "mean": lambda x: nn.avg_pool2d(x, 3, 2, "SAME"),
-            "mean_valid": lambda x: nn.avg_pool2d(x, (2, 3), (1, 2), "VALID"),
+            "MaxPool_max_explicit": lambda x: nn.max_pool2d(x, 3, 2, [[0, 0], [1, 0], [1, 1], [0, 0]]),
+            "MaxPool_max_depth": lambda x: raw.MaxPool(
+                input=x, ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID"
+            ),
+            "AvgPool_mean": lambda x: nn.avg_pool2d(x, 3, 2, "SAME"),
+            "AvgPool_mean_valid": lambda x: nn.avg_pool2d(x, (2, 3), (1, 2), "VALID"),
             "dilation2d": lambda x: nn.max_pool1d(x[:, 1], 2, 2, "SAME"),
         },
     )
@@ -51,7 +53,7 @@ def _argmax_of_windows(tf: ModuleType) -> Group:
         [Input("float32", ("n", "h", "w", 3))],
         {
             **{
-                f"argmax_{padding}_{batch}": _argmax(tf, padding, batch)
+                f"MaxPoolWithArgmax_argmax_{padding}_{batch}": _argmax(tf, padding, batch)
                 for padding in ("SAME", "VALID")
                 for batch in (False, True)
             },
@@ -67,7 +69,7 @@ def _argmax_of_windows(tf: ModuleType) -> Group:
                     is_training=False,
                 ).y
             ),
-            **{f"training_{index}": _trained(tf, index) for index in range(3)},
+            **{f"FusedBatchNormV3_training_{index}": _trained(tf, index) for index in range(3)},
         },
     )
 
@@ -78,16 +80,16 @@ def _channels_first(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", 4, "h", "w"))],
         {
-            "same": _compiled(tf, lambda x: nn.conv2d(x, kernel(tf, 3, 3, 4, 5), 2, "SAME", "NCHW")),
-            "explicit": _compiled(
+            "Conv2D_same": _compiled(tf, lambda x: nn.conv2d(x, kernel(tf, 3, 3, 4, 5), 2, "SAME", "NCHW")),
+            "Conv2D_explicit": _compiled(
                 tf, lambda x: nn.conv2d(x, kernel(tf, 3, 3, 4, 2), 2, [[0, 0], [0, 0], [1, 2], [0, 1]], "NCHW")
             ),
-            "depthwise": _compiled(
+            "DepthwiseConv2dNative_depthwise": _compiled(
                 tf, lambda x: nn.depthwise_conv2d(x, kernel(tf, 3, 3, 4, 2), (1, 1, 2, 2), "SAME", "NCHW")
             ),
-            "max": _compiled(tf, lambda x: nn.max_pool2d(x, 3, 2, "SAME", "NCHW")),
-            "mean": _compiled(tf, lambda x: nn.avg_pool2d(x, 3, 2, "SAME", "NCHW")),
-            "norm": _compiled(
+            "MaxPool_max": _compiled(tf, lambda x: nn.max_pool2d(x, 3, 2, "SAME", "NCHW")),
+            "AvgPool_mean": _compiled(tf, lambda x: nn.avg_pool2d(x, 3, 2, "SAME", "NCHW")),
+            "FusedBatchNorm_norm": _compiled(
                 tf,
                 lambda x: (
                     raw.FusedBatchNormV3(
@@ -110,11 +112,11 @@ def _volumes(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", "d", "h", "w", 2))],
         {
-            "same": lambda x: nn.conv3d(x, kernel(tf, 2, 3, 2, 2, 3), (1, 2, 2, 2, 1), "SAME"),
-            "valid": lambda x: nn.conv3d(x, kernel(tf, 2, 2, 1, 2, 3), (1, 1, 1, 1, 1), "VALID"),
+            "Conv3D_same": lambda x: nn.conv3d(x, kernel(tf, 2, 3, 2, 2, 3), (1, 2, 2, 2, 1), "SAME"),
+            "Conv3D_valid": lambda x: nn.conv3d(x, kernel(tf, 2, 2, 1, 2, 3), (1, 1, 1, 1, 1), "VALID"),
             "max": lambda x: nn.max_pool3d(x, 2, 2, "SAME"),
-            "mean": lambda x: nn.avg_pool3d(x, 2, 2, "SAME"),
-            "transposed": lambda x: nn.conv3d_transpose(
+            "AvgPool3D_mean": lambda x: nn.avg_pool3d(x, 2, 2, "SAME"),
+            "Conv3DBackpropInputV2_transposed": lambda x: nn.conv3d_transpose(
                 x, kernel(tf, 2, 2, 2, 3, 2), tf.shape(x) * [1, 2, 2, 2, 1] + [0, 0, 0, 0, 1], 2, "SAME"
             ),
         },
@@ -126,13 +128,13 @@ def _gradients_of_windows(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", "h", "w", 4))],
         {
-            "same": _transposed(tf, 3, 2, "SAME"),
-            "same_wide": _transposed(tf, 5, 2, "SAME"),
-            "small": _transposed(tf, 2, 3, "SAME"),
-            "valid": _transposed(tf, 3, 2, "VALID"),
-            "small_valid": _transposed(tf, 2, 3, "VALID"),
-            "plain": _transposed(tf, 3, 1, "SAME"),
-            "explicit": lambda x: raw.Conv2DBackpropInput(
+            "Conv2DBackpropInput_same": _transposed(tf, 3, 2, "SAME"),
+            "Conv2DBackpropInput_same_wide": _transposed(tf, 5, 2, "SAME"),
+            "Conv2DBackpropInput_small": _transposed(tf, 2, 3, "SAME"),
+            "Conv2DBackpropInput_valid": _transposed(tf, 3, 2, "VALID"),
+            "Conv2DBackpropInput_small_valid": _transposed(tf, 2, 3, "VALID"),
+            "Conv2DBackpropInput_plain": _transposed(tf, 3, 1, "SAME"),
+            "Conv2DBackpropInput_explicit": lambda x: raw.Conv2DBackpropInput(
                 input_sizes=tf.shape(x) * [1, 2, 2, 1] + [0, -1, 0, 1],
                 filter=kernel(tf, 3, 3, 5, 4),
                 out_backprop=x,
@@ -140,14 +142,14 @@ def _gradients_of_windows(tf: ModuleType) -> Group:
                 padding="EXPLICIT",
                 explicit_paddings=[0, 0, 1, 1, 0, 1, 0, 0],
             ),
-            "rows_and_columns": lambda x: raw.Conv2DBackpropInput(
+            "Conv2DBackpropInput_rows_and_columns": lambda x: raw.Conv2DBackpropInput(
                 input_sizes=tf.shape(x)[1:3] * 2 - 1,
                 filter=kernel(tf, 3, 2, 5, 4),
                 out_backprop=x,
                 strides=[1, 2, 2, 1],
                 padding="SAME",
             ),
-            "odd": lambda x: nn.conv2d_transpose(
+            "Conv2DBackpropInput_odd": lambda x: nn.conv2d_transpose(
                 x, kernel(tf, 3, 3, 5, 4), tf.concat([tf.shape(x)[:1], tf.shape(x)[1:3] * 2 - 1, [5]], 0), 2, "SAME"
             ),
         },
@@ -160,30 +162,36 @@ def _blocks(tf: ModuleType) -> Group:
         [Input("float32", ("n", 6, "h", 4)), Input("float32", ("n", "h", 8, "d", 2))],
         {
             "to_batch": lambda x, v: tf.space_to_batch(x, [2, 1], [[1, 1], [0, 0]]),
-            "to_batch_3d": lambda x, v: tf.space_to_batch(v, [1, 2], [[0, 0], [1, 3]]),
-            "from_batch": lambda x, v: tf.batch_to_space(tf.tile(x, [4, 1, 1, 1]), [2, 2], [[1, 2], [0, 1]]),
-            "old_to_batch": lambda x, v: raw.SpaceToBatch(input=x[:, :, :6], paddings=[[1, 1], [0, 0]], block_size=2),
-            "old_from_batch": lambda x, v: raw.BatchToSpace(
+            "SpaceToBatchND_to_batch_3d": lambda x, v: tf.space_to_batch(v, [1, 2], [[0, 0], [1, 3]]),
+            "BatchToSpaceND_from_batch": lambda x, v: tf.batch_to_space(
+                tf.tile(x, [4, 1, 1, 1]), [2, 2], [[1, 2], [0, 1]]
+            ),
+            "SpaceToBatch_old_to_batch": lambda x, v: raw.SpaceToBatch(
+                input=x[:, :, :6], paddings=[[1, 1], [0, 0]], block_size=2
+            ),
+            "BatchToSpace_old_from_batch": lambda x, v: raw.BatchToSpace(
                 input=tf.tile(x, [4, 1, 1, 1]), crops=[[1, 1], [0, 0]], block_size=2
             ),
             "to_depth": lambda x, v: tf.nn.space_to_depth(tf.tile(x, [1, 1, 2, 1]), 2),
-            "from_depth": lambda x, v: tf.nn.depth_to_space(x, 2),
-            "to_depth_first": _compiled(
+            "DepthToSpace_from_depth": lambda x, v: tf.nn.depth_to_space(x, 2),
+            "SpaceToDepth_to_depth_first": _compiled(
                 tf, lambda x, v: tf.nn.space_to_depth(tf.transpose(tf.tile(x, [1, 1, 2, 1]), [0, 3, 1, 2]), 2, "NCHW")
             ),
-            "from_depth_first": _compiled(
+            "DepthToSpace_from_depth_first": _compiled(
                 tf, lambda x, v: tf.nn.depth_to_space(tf.transpose(x, [0, 3, 1, 2]), 2, "NCHW")
             ),
             "patches": lambda x, v: tf.image.extract_patches(x, [1, 3, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "SAME"),
-            "patches_valid": lambda x, v: tf.image.extract_patches(
+            "ExtractImagePatches_patches_valid": lambda x, v: tf.image.extract_patches(
                 x, [1, 2, 3, 1], [1, 1, 2, 1], [1, 2, 1, 1], "VALID"
             ),
             "volume_patches": lambda x, v: tf.extract_volume_patches(v, [1, 2, 2, 1, 1], [1, 2, 3, 1, 1], "SAME"),
             "pad": lambda x, v: tf.pad(x, [[0, 0], [1, tf.shape(x)[0]], [1, 0], [0, 0]], constant_values=2.0),
             "pad_to": lambda x, v: tf.pad(x, [[0, 0], [0, 0], [0, 10 - tf.shape(x)[2]], [0, 0]]),
-            "reflect": lambda x, v: tf.pad(x, [[0, 0], [2, 1], [1, 2], [0, 0]], "REFLECT"),
-            "symmetric": lambda x, v: tf.pad(x, [[0, 0], [0, 0], [2, 3], [0, 1]], "SYMMETRIC"),
-            "symmetric_by": lambda x, v: tf.pad(x, [[0, 0], [1, tf.shape(x)[2] // 3], [2, 0], [0, 0]], "SYMMETRIC"),
+            "MirrorPad_reflect": lambda x, v: tf.pad(x, [[0, 0], [2, 1], [1, 2], [0, 0]], "REFLECT"),
+            "MirrorPad_symmetric": lambda x, v: tf.pad(x, [[0, 0], [0, 0], [2, 3], [0, 1]], "SYMMETRIC"),
+            "MirrorPad_symmetric_by": lambda x, v: tf.pad(
+                x, [[0, 0], [1, tf.shape(x)[2] // 3], [2, 0], [0, 0]], "SYMMETRIC"
+            ),
         },
     )
 
@@ -199,10 +207,10 @@ def _resized_images(tf: ModuleType) -> Group:
                 for index, size in enumerate((lambda x: [9, 4], lambda x: tf.shape(x)[1:3] * 2 - 3))
             },
             "area": _resized(tf, "ResizeArea", (False, None), lambda x: [3, 11]),
-            "area_by": _resized(tf, "ResizeArea", (False, None), lambda x: tf.shape(x)[1:3] * 2 - 3),
-            "bytes": lambda x, y: tf.image.resize(y, [8, 3]),
-            "near_bytes": lambda x, y: tf.image.resize(y, tf.shape(y)[1:3] * 2, "nearest"),
-            "as_another": lambda x, y: tf.image.resize(tf.cast(y, tf.float32), tf.shape(x)[1:3]),
+            "ResizeArea_area_by": _resized(tf, "ResizeArea", (False, None), lambda x: tf.shape(x)[1:3] * 2 - 3),
+            "ResizeBilinear_bytes": lambda x, y: tf.image.resize(y, [8, 3]),
+            "ResizeNearestNeighbor_near_bytes": lambda x, y: tf.image.resize(y, tf.shape(y)[1:3] * 2, "nearest"),
+            "ResizeBilinear_as_another": lambda x, y: tf.image.resize(tf.cast(y, tf.float32), tf.shape(x)[1:3]),
         },
         on_buffers=False,
     )
@@ -228,16 +236,20 @@ def _fake_quantization(tf: ModuleType) -> Group:
         {
             "args": lambda x: tf.quantization.fake_quant_with_min_max_args(x, -1.3, 2.9, 6),
             "vars": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, -3.1, 2.2, narrow_range=True),
-            "empty": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, 0.0, 0.0),
-            "channels": lambda x: tf.quantization.fake_quant_with_min_max_vars_per_channel(
-                x, [-1.0, 0.0, -2.5], [1.5, 3.0, 2.0], 5
+            "FakeQuantWithMinMaxVars_empty": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, 0.0, 0.0),
+            "FakeQuantWithMinMaxVarsPerChannel_channels": lambda x: (
+                tf.quantization.fake_quant_with_min_max_vars_per_channel(x, [-1.0, 0.0, -2.5], [1.5, 3.0, 2.0], 5)
             ),
-            "given": lambda x: tf.quantization.quantize_and_dequantize_v2(x, -2.5, 3.0, num_bits=6, range_given=True),
-            "own_of_each": lambda x: raw.QuantizeAndDequantizeV2(
+            "QuantizeAndDequantizeV4_given": lambda x: tf.quantization.quantize_and_dequantize_v2(
+                x, -2.5, 3.0, num_bits=6, range_given=True
+            ),
+            "QuantizeAndDequantizeV2_own_of_each": lambda x: raw.QuantizeAndDequantizeV2(
                 input=x, input_min=[0.0] * 3, input_max=[0.0] * 3, range_given=False, axis=2
             ),
-            "own": lambda x: tf.quantization.quantize_and_dequantize_v2(x, 0.0, 0.0, num_bits=5, round_mode="HALF_UP"),
-            "unsigned": lambda x: raw.QuantizeAndDequantizeV3(
+            "QuantizeAndDequantizeV4_own": lambda x: tf.quantization.quantize_and_dequantize_v2(
+                x, 0.0, 0.0, num_bits=5, round_mode="HALF_UP"
+            ),
+            "QuantizeAndDequantizeV3_unsigned": lambda x: raw.QuantizeAndDequantizeV3(
                 input=x, input_min=0.0, input_max=3.5, num_bits=4, signed_input=False, range_given=True
             ),
         },
@@ -255,11 +267,13 @@ def _narrow_images(tf: ModuleType) -> Group:
         ],
         {
             **{
-                f"conv_{index}": _of(index, lambda x: nn.conv2d(x, tf.cast(kernel(tf, 3, 3, 4, 5), x.dtype), 2, "SAME"))
+                f"Conv2D_conv_{index}": _of(
+                    index, lambda x: nn.conv2d(x, tf.cast(kernel(tf, 3, 3, 4, 5), x.dtype), 2, "SAME")
+                )
                 for index in range(3)
             },
-            **{f"mean_{index}": _of(index, lambda x: nn.avg_pool2d(x, 3, 2, "SAME")) for index in range(3)},
-            **{f"max_{index}": _of(index, lambda x: nn.max_pool2d(x, 3, 2, "SAME")) for index in range(3)},
+            **{f"AvgPool_mean_{index}": _of(index, lambda x: nn.avg_pool2d(x, 3, 2, "SAME")) for index in range(3)},
+            **{f"MaxPool_max_{index}": _of(index, lambda x: nn.max_pool2d(x, 3, 2, "SAME")) for index in range(3)},
             "norm": lambda x, y, z: (
                 raw.FusedBatchNormV3(
                     x=x, **numbers, mean=[0.1, 0.2, 0.3, 0.4], variance=[1.0, 2.0, 3.0, 4.0], is_training=False

@@ -54,38 +54,40 @@ def _raw_numbers(tf: ModuleType) -> Group:
             Input("int32", ("n", 4), 1, 5),
         ],
         {
-            "sum": lambda x, y, i, k: raw.AccumulateNV2(inputs=[x, y, x], shape=x.shape),
+            "AccumulateNV2_sum": lambda x, y, i, k: raw.AccumulateNV2(inputs=[x, y, x], shape=x.shape),
             "add": lambda x, y, i, k: raw.Add(x=x, y=y),
             "div": lambda x, y, i, k: raw.Div(x=x, y=y),
             "div_whole": lambda x, y, i, k: raw.Div(x=i, y=k),
             "inv": lambda x, y, i, k: raw.Inv(x=y),
             "mod": lambda x, y, i, k: raw.Mod(x=i, y=-k),
             "mod_floats": lambda x, y, i, k: raw.Mod(x=x, y=y),
-            "nearly": lambda x, y, i, k: raw.ApproximateEqual(x=x, y=x + 0.01 * y, tolerance=0.02),
-            "nearest": lambda x, y, i, k: raw.ApproximateEqual(x=x, y=x + 1e-6),
+            "ApproximateEqual_nearly": lambda x, y, i, k: raw.ApproximateEqual(x=x, y=x + 0.01 * y, tolerance=0.02),
+            "ApproximateEqual_nearest": lambda x, y, i, k: raw.ApproximateEqual(x=x, y=x + 1e-6),
             "clip": lambda x, y, i, k: raw.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=1.0),
-            "clip_each": lambda x, y, i, k: raw.ClipByValue(t=2 * x, clip_value_min=-y, clip_value_max=y),
-            "clip_whole": lambda x, y, i, k: raw.ClipByValue(t=i, clip_value_min=-k, clip_value_max=k),
-            "clip_swapped": lambda x, y, i, k: raw.ClipByValue(t=x, clip_value_min=1.0, clip_value_max=-0.5),
-            "clip_swapped_later": lambda x, y, i, k: raw.ClipByValue(
+            "ClipByValue_clip_each": lambda x, y, i, k: raw.ClipByValue(t=2 * x, clip_value_min=-y, clip_value_max=y),
+            "ClipByValue_clip_whole": lambda x, y, i, k: raw.ClipByValue(t=i, clip_value_min=-k, clip_value_max=k),
+            "ClipByValue_clip_swapped": lambda x, y, i, k: raw.ClipByValue(
+                t=x, clip_value_min=1.0, clip_value_max=-0.5
+            ),
+            "ClipByValue_clip_swapped_later": lambda x, y, i, k: raw.ClipByValue(
                 t=x, clip_value_min=y[0, 0], clip_value_max=-y[0, 0]
             ),
             "norm": lambda x, y, i, k: tf.norm(x, axis=1),
-            "norms": lambda x, y, i, k: raw.EuclideanNorm(input=x, axis=[0], keep_dims=True),
-            "norm_of_all": lambda x, y, i, k: math.reduce_euclidean_norm(x),
-            "whole_norm": lambda x, y, i, k: math.reduce_euclidean_norm(i, 1),
-            "complex_norm": lambda x, y, i, k: math.abs(math.reduce_euclidean_norm(tf.complex(x, y), 1)),
+            "EuclideanNorm_norms": lambda x, y, i, k: raw.EuclideanNorm(input=x, axis=[0], keep_dims=True),
+            "EuclideanNorm_norm_of_all": lambda x, y, i, k: math.reduce_euclidean_norm(x),
+            "EuclideanNorm_whole_norm": lambda x, y, i, k: math.reduce_euclidean_norm(i, 1),
+            "ComplexAbs_complex_norm": lambda x, y, i, k: math.abs(math.reduce_euclidean_norm(tf.complex(x, y), 1)),
             "gather": lambda x, y, i, k: raw.Gather(params=tf.transpose(x), indices=k[0, :2] - 1),
-            "added": lambda x, y, i, k: raw.ScatterNdNonAliasingAdd(
+            "ScatterNdNonAliasingAdd_added": lambda x, y, i, k: raw.ScatterNdNonAliasingAdd(
                 input=x * 1.5, indices=[[0], [0]], updates=[[1.0] * 4, [2.0] * 4]
             ),
             "stitch": lambda x, y, i, k: raw.ParallelDynamicStitch(indices=[[0, 2], [1, 3]], data=[x[0, :2], x[0, 2:]]),
             "in_top": lambda x, y, i, k: raw.InTopK(predictions=x, targets=k[:, 0] - 1, k=2),
-            "batches": lambda x, y, i, k: raw.BatchMatMul(x=x[:, tf.newaxis], y=y[:, :, tf.newaxis]),
-            "batches_of": lambda x, y, i, k: raw.BatchMatMulV3(
+            "BatchMatMul_batches": lambda x, y, i, k: raw.BatchMatMul(x=x[:, tf.newaxis], y=y[:, :, tf.newaxis]),
+            "BatchMatMulV3_batches_of": lambda x, y, i, k: raw.BatchMatMulV3(
                 x=x[:, tf.newaxis], y=y[:, :, tf.newaxis], Tout=tf.float32
             ),
-            "written": lambda x, y, i, k: _updated(x, y[:1, :2], tf.stack([0, k[0, 0]])),
+            "XlaDynamicUpdateSlice_written": lambda x, y, i, k: _updated(x, y[:1, :2], tf.stack([0, k[0, 0]])),
         },
     )
 
@@ -100,14 +102,16 @@ def _raw_arrays(tf: ModuleType) -> Group:
             ),
             "part": lambda x, i, y: raw.MatrixDiagPartV2(input=x, k=[-1, 1], padding_value=3.0),
             "set": lambda x, i, y: raw.MatrixSetDiagV2(input=x, diagonal=x[:, 1:, 0], k=-1),
-            "counted": lambda x, i, y: raw.UniqueWithCountsV2(x=i, axis=tf.constant([], tf.int64)).count,
-            "counts_along": lambda x, i, y: raw.UniqueWithCountsV2(x=i, axis=[0]).count,
+            "UniqueWithCountsV2_counted": lambda x, i, y: (
+                raw.UniqueWithCountsV2(x=i, axis=tf.constant([], tf.int64)).count
+            ),
+            "UniqueWithCountsV2_counts_along": lambda x, i, y: raw.UniqueWithCountsV2(x=i, axis=[0]).count,
             **{
-                f"segments_{name}": _segments(tf, getattr(raw, f"Segment{name}V2"))
+                f"UnsortedSegment_segments_{name}": _segments(tf, getattr(raw, f"Segment{name}V2"))
                 for name in ("Sum", "Prod", "Max", "Min")
             },
             **{
-                f"sparse_{name}": _sparse_segments(getattr(raw, f"SparseSegment{name}WithNumSegments"))
+                f"SparseSegment_{name}": _sparse_segments(getattr(raw, f"SparseSegment{name}WithNumSegments"))
                 for name in ("Sum", "Mean", "SqrtN")
             },
             "norm": lambda x, i, y: (
@@ -120,7 +124,7 @@ def _raw_arrays(tf: ModuleType) -> Group:
                     is_training=False,
                 ).y
             ),
-            "norm_v2": lambda x, i, y: (
+            "FusedBatchNormV2_norm_v2": lambda x, i, y: (
                 raw.FusedBatchNormV2(
                     x=x[:, tf.newaxis],
                     scale=[1.0, 2.0, 3.0],
@@ -130,10 +134,10 @@ def _raw_arrays(tf: ModuleType) -> Group:
                     is_training=False,
                 ).y
             ),
-            "whole": lambda x, i, y: raw.StatelessRandomUniformInt(
+            "StatelessRandomUniformInt_whole": lambda x, i, y: raw.StatelessRandomUniformInt(
                 shape=tf.shape(x)[:2], seed=[3, 5], minval=-3, maxval=9
             ),
-            "algorithm": lambda x, i, y: raw.StatelessRandomGetAlg() + i,
+            "StatelessRandomGetAlg_algorithm": lambda x, i, y: raw.StatelessRandomGetAlg() + i,
         },
         in_xla=False,
     )
@@ -143,8 +147,8 @@ def _numbers_between_limits(tf: ModuleType) -> Group:
     return Group(
         [Input("float32", ("n", 3, "m"))],
         {
-            "of_all": lambda x: _limited(tf, tf.shape(x), [1.0], [0.5], [0.5], [2.0]),
-            "of_rows": lambda x: _limited(
+            "ParameterizedTruncatedNormal_of_all": lambda x: _limited(tf, tf.shape(x), [1.0], [0.5], [0.5], [2.0]),
+            "ParameterizedTruncatedNormal_of_rows": lambda x: _limited(
                 tf,
                 tf.stack([3, tf.shape(x)[2]]),
                 [0.0, 9.0, -9.0],

@@ -31,7 +31,7 @@ class Group(NamedTuple):
     Attributes:
         inputs: The inputs.
         cases: The cases, which take the inputs.
-        is_open: Whether the group also runs with dynamic sizes.
+        is_open: Whether IREE takes the group with dynamic sizes, too.
         in_xla: Whether XLA can run it: it has no `chlo` and no data-dependent sizes.
         in_executor: Whether our executor can be one: it makes no random numbers of its own.
         on_buffers: Whether it also runs on buffers, with dynamic sizes: programs of thousands of ops take long.

@@ -28,7 +28,7 @@ def _run(case: Case, run_tflite: RunTFLite, folder: Path) -> Array:
     return result
 
 
-def test_uniform(run_tflite: RunTFLite, tmp_path: Path) -> None:
+def test_random_uniform(run_tflite: RunTFLite, tmp_path: Path) -> None:
     result = _run(CASES[0], run_tflite, tmp_path)
     assert result.shape == (40, 40)
     assert result.dtype == np.float32
@@ -37,7 +37,7 @@ def test_uniform(run_tflite: RunTFLite, tmp_path: Path) -> None:
     assert result.mean() == pytest.approx(0.5, abs=0.05)
 
 
-def test_normal(run_tflite: RunTFLite, tmp_path: Path) -> None:
+def test_random_standard_normal(run_tflite: RunTFLite, tmp_path: Path) -> None:
     result = _run(CASES[1], run_tflite, tmp_path)
     assert result.mean() == pytest.approx(0, abs=0.1)
     assert result.std() == pytest.approx(1, abs=0.1)

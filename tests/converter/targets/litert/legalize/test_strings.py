@@ -27,19 +27,19 @@ Results = Sequence[Any]
 MOVES: dict[str, Callable[[Any, Any], Results]] = {
     "transpose": lambda tf, x: [tf.transpose(x)],
     "reverse": lambda tf, x: [tf.reverse(x, [1])],
-    "broadcast": lambda tf, x: [tf.broadcast_to(x, [2, 2, 3])],
+    "broadcast-to": lambda tf, x: [tf.broadcast_to(x, [2, 2, 3])],
     "unstack": lambda tf, x: tf.unstack(x, 3, axis=1),
     "split": lambda tf, x: tf.split(x, 3, axis=1),
     "split-sizes": lambda tf, x: tf.split(x, [1, 2], axis=1),
     "roll": lambda tf, x: [tf.roll(x, 1, 1)],
-    "mirror": lambda tf, x: [tf.pad(x, [[0, 0], [1, 1]], "REFLECT")],
+    "mirror-pad": lambda tf, x: [tf.pad(x, [[0, 0], [1, 1]], "REFLECT")],
     "reverse-sequence": lambda tf, x: [tf.reverse_sequence(x, [2, 3], 1, 0)],
     "gather": lambda tf, x: [tf.gather(x, [[1, 0]]), tf.gather(x, [2], axis=1), tf.gather(x, 0)],
     "gather-vector": lambda tf, x: [tf.gather(x[0], [[2], [0]]), tf.gather_nd(x, [[1, 2]])],
-    "cut": lambda tf, x: [x[:, 1:], x[0], x[..., None], x[:, ::-2], tf.tile(x, [2, 1]), tf.reshape(x, [-1])],
-    "compare": lambda tf, x: [x == "a", x != "bb", x[:, :, None] == tf.constant(["a", "d"])],
-    "measure": lambda tf, x: [tf.size(x), tf.shape(x), tf.fill([2], x[0, 1])],
-    "hash": lambda tf, x: [
+    "strided-slice": lambda tf, x: [x[:, 1:], x[0], x[..., None], x[:, ::-2], tf.tile(x, [2, 1]), tf.reshape(x, [-1])],
+    "equal": lambda tf, x: [x == "a", x != "bb", x[:, :, None] == tf.constant(["a", "d"])],
+    "size-shape-fill": lambda tf, x: [tf.size(x), tf.shape(x), tf.fill([2], x[0, 1])],
+    "string-to-hash-bucket": lambda tf, x: [
         tf.strings.to_hash_bucket_fast(x, 1),
         tf.strings.to_hash_bucket(x, 1),
         tf.strings.to_hash_bucket_strong(x, 1, [1, 2]),
@@ -86,7 +86,7 @@ def test_elements_move_as_their_numbers_do(compare: Compare, name: str, shape: A
     compare(MOVES[name], STRINGS, shape)
 
 
-@pytest.mark.parametrize("name", ["transpose", "reverse", "gather", "unstack", "hash"])
+@pytest.mark.parametrize("name", ["transpose", "reverse", "gather", "unstack", "string-to-hash-bucket"])
 def test_ranks_need_not_be_known(compare: Compare, name: str) -> None:
     compare(MOVES[name], STRINGS, None)
 
