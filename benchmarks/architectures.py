@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 Flavour = Literal["k3", "tfk"]
 
+# `k3`: Keras 3's `model.export`; `tfk`: tf_keras' `model.save(..., save_format="tf")`.
 FLAVOURS: Final[tuple[Flavour, ...]] = ("k3", "tfk")
-"""`k3`: Keras 3's `model.export`; `tfk`: tf_keras' `model.save(..., save_format="tf")`."""
 
 PIXELS: Final = (0.0, 255.0)
 SYMMETRIC: Final = (-1.0, 1.0)
@@ -57,6 +57,7 @@ ARCHITECTURES: Final[dict[str, Architecture]] = {
     )
 }
 
+# One net of each family, measured by `make bench`.
 BENCH_SET: Final = (
     "MobileNetV2",
     "ResNet50",
@@ -68,4 +69,3 @@ BENCH_SET: Final = (
     "NASNetMobile",
     "ConvNeXtTiny",
 )
-"""One net of each family, measured by `make bench`."""

@@ -12,8 +12,8 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _MAGIC = bytes.fromhex("57fb808b247547db")
 
+# Shape of a tensor of `float32`, and its elements.
 Pieces = tuple[tuple[int, ...], Iterable[np.ndarray]]
-"""Shape of a tensor of `float32`, and its elements."""
 
 
 def write_checkpoint(prefix: Path, tensors: Mapping[str, Pieces]) -> None:

@@ -35,8 +35,8 @@ class Outcome:
     Attributes:
         entry: The model.
         seconds: Wall time of the conversion.
-        problems: The problems; empty if there are none.
-        ours: The figures of our result; `None` if there is none that runs.
+        problems: The problems.
+        ours: The figures of our result, or `None` if none runs.
         official_operators: The official result's operators, `None` if there is no such result.
         official_size: Its bytes.
         official_error: Its relative error; 0 if not measured.

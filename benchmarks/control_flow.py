@@ -19,8 +19,8 @@ from benchmarks.litert import last_line
 from benchmarks.scaling import stage_seconds
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# The limit of the growth of time relative to nodes.
 SLACK = 1.15
-"""The limit of the growth of time relative to nodes."""
 
 INPUT, OUTPUT = "input", "output"
 
@@ -127,7 +127,7 @@ def loops(count: int) -> pb.GraphDef:
 
 
 def body(count: int) -> pb.GraphDef:
-    """Returns one loop of so many nodes."""
+    """Returns one loop with the given number of nodes."""
     graph = Graph()
 
     def chain(value: str) -> str:
@@ -138,6 +138,7 @@ def body(count: int) -> pb.GraphDef:
     return graph.done(graph.loop(INPUT, chain, "loop"))
 
 
+# Name -> the graph of a size, and the sizes.
 SHAPES: Mapping[str, tuple[Callable[[int], pb.GraphDef], Sequence[int]]] = {
     "sequential": (sequential, (100, 200, 400)),
     "shared": (shared, (100, 200, 400)),
@@ -145,7 +146,6 @@ SHAPES: Mapping[str, tuple[Callable[[int], pb.GraphDef], Sequence[int]]] = {
     "loops": (loops, (25, 50, 100)),
     "body": (body, (5000, 10000, 20000)),
 }
-"""Name -> the graph of a size, and the sizes."""
 
 
 def measured(shape: str, size: int, folder: Path, runs: int) -> tuple[int, dict[str, float]]:

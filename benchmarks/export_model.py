@@ -22,22 +22,22 @@ from benchmarks.samples import Sample, images, save_samples
 
 SEED = 20
 USUAL_SHAPE = (224, 224, 3)
+# With few, deep batch norms fit these images alone, and signals burst on any other.
 CALIBRATION_IMAGES = 32
-"""With few, deep batch norms fit these images alone, and signals burst on any other."""
 
 SHARPENING_IMAGES = 8
+# More would turn rounding errors of the features into differences that are worth talking about.
 MAX_SHARPENING = 4.0
-"""More would turn rounding errors of the features into differences that are worth talking about."""
 
+# Standard deviation of a logit over inputs; a larger one magnifies rounding as it magnifies answers.
 SPREAD = 0.4
-"""Standard deviation of a logit over inputs; a larger one magnifies rounding as it magnifies answers."""
 
+# The factor of the last norm of a residual branch.
 DAMPING = 0.2
-"""The factor of the last norm of a residual branch."""
 
 FAINT = 1e-3
+# Between the answers to two inputs, relative to the largest: a hundred times the error that a check tolerates.
 LEAST_DIFFERENCE = 0.01
-"""Between the answers to two inputs, relative to the largest: a hundred times the error that a check tolerates."""
 
 
 def load_library(flavour: Flavour) -> Any:

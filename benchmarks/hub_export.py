@@ -20,8 +20,8 @@ from benchmarks.hub_table import VOCABULARY, Dim, Input, Network
 from benchmarks.hub_table_keras import NETWORKS
 from benchmarks.samples import Arrays, Sample, save_samples
 
+# Standard deviation of what is added to every weight: fresh biases are zero, and a lost one would not show.
 SPREAD = 0.1
-"""Standard deviation of what is added to every weight: fresh biases are zero, and a lost one would not show."""
 
 
 def array(wanted: Input, sizes: Mapping[str, int], random: np.random.Generator) -> np.ndarray:

@@ -35,7 +35,7 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a network in one converter.
+    """The outcome of converting a network with one converter.
 
     Attributes:
         failure: Why there is no result; empty if there is one.

@@ -32,6 +32,7 @@ _CLIP: Final = {"hidden_size": WIDTH, "intermediate_size": 40, "num_hidden_layer
 _POSITIONS: Final = {"pad_token_id": 1}
 _PATCHES: Final = {**VIT, "patch_size": 16}
 
+# The networks.
 FURTHER: Final = (
     text("albert", "TFAlbertModel:AlbertConfig", {**BERT, "embedding_size": 16}),
     text("electra", "TFElectraModel:ElectraConfig", {**BERT, "embedding_size": 16}),
@@ -165,4 +166,3 @@ FURTHER: Final = (
         inputs={"input_ids": IDS, "attention_mask": MASK},
     ),
 )
-"""The networks."""

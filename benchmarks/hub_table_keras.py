@@ -92,5 +92,5 @@ KERAS_HUB: Final = (
     ),
 )
 
+# All networks.
 NETWORKS: Final = (*TRANSFORMERS, *FURTHER, *KERAS_HUB)
-"""All networks."""

@@ -3,9 +3,9 @@
     python -m benchmarks.iree_probe
     python -m benchmarks.iree_probe --write
 
-The forms are programs in iree_probe.mlir. Each is compiled as it is by the installed IREE and run, in processes of
-their own, and its results are compared with the reference executor's. A form that is taken and computed right needs
-its rewrite no longer. With `--write` the table iree_probe.tsv is written anew, with which tests compare.
+The forms are programs in iree_probe.mlir. The installed IREE compiles and runs each in a separate process, and the
+results are compared with the reference executor's. A form that IREE accepts and computes correctly no longer needs its
+rewrite. `--write` rewrites the table iree_probe.tsv, with which tests compare.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from tfconvert.settings.targets import Iree
 
 FORMS = Path(__file__).with_suffix(".mlir")
 TABLE = Path(__file__).with_suffix(".tsv")
+# How long a program may be compiled, and how long it may run.
 SECONDS = 60.0
-"""How long a program may be compiled, and how long it may run."""
 
+# The outcome of a form that is compiled, and computes what it should.
 TAKEN = "taken"
-"""The outcome of a form that is compiled, and computes what it should."""
 
 _DTYPES = {"f32": "float32", "i32": "int32"}
 _INPUT = re.compile(r"(f32|i32)(?:\[([\d,]*)\]|=(\S+))")
@@ -149,7 +149,7 @@ def table() -> dict[tuple[str, str], str]:
 def main() -> None:
     """Probes IREE and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the table anew")
+    parser.add_argument("--write", action="store_true", help="rewrite the table")
     parser.add_argument("--run", nargs=3, type=Path, metavar=("PROGRAM", "INPUTS", "RESULTS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.run:

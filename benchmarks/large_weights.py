@@ -27,8 +27,8 @@ from benchmarks.zoo import REPOSITORY
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.settings.quantization import WEIGHT_MODES
 
+# Bytes of memory that a conversion may take, whatever the size of the weights.
 LIMIT = 200e6
-"""Bytes of memory that a conversion may take, whatever the size of the weights."""
 
 _PIECE = 1 << 22
 

@@ -35,8 +35,8 @@ from benchmarks.zoo import default_cache, make, select
 
 _MODEL = "MobileNetV3Small"
 _START = 60.0
+# How many times as many models the service should convert as a process per job does.
 _GOALS = {"own": 3.0, "official": 10.0}
-"""How many times as many models the service should convert as a process per job does."""
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def tree_processor(process: int) -> float:
 
 
 class Rate(NamedTuple):
-    """What a process per job achieves.
+    """The rate that a process per job achieves.
 
     Attributes:
         per_second: Models converted in a second.

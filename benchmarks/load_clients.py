@@ -24,7 +24,7 @@ _PIECE = 1 << 18
 
 
 class Outcome:
-    """What clients have seen.
+    """The responses that clients received.
 
     Attributes:
         seconds: For how long.

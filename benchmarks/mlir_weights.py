@@ -28,15 +28,18 @@ from tfconvert.settings.targets import StableHLO
 FORMS = settings_of(StableHLO)["weights"].schema["enum"]
 """Where texts may have their weights."""
 
+# Bytes of memory that writing a text may take.
 TEXTS = 150e6
-"""Bytes of memory that writing a text may take."""
 
+# Bytes of memory that our process may take while a program is made.
 PROGRAMS = 200e6
-"""Bytes of memory that our process may take while a program is made."""
 
+# Maximum processor seconds for writing 100 MB of weights as text; the time grows with the weights.
 SECONDS = 1.5
-"""Seconds of a processor that writing a text of 100 MB of weights may take; it grows with the weights."""
 
+# Runs the command, whose last argument is the output, and writes the process's own peak beside it, in kilobytes.
+#
+# What the kernel tells a parent is the largest of the process and of those that it has awaited.
 _CHILD = """
 import sys
 from pathlib import Path
@@ -47,13 +50,10 @@ finally:
     lines = Path("/proc/self/status").read_text().splitlines()
     Path(sys.argv[-1] + ".peak").write_text(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 """
-"""Runs the command, whose last argument is the output, and writes the process's own peak beside it, in kilobytes.
-
-What the kernel tells a parent is the largest of the process and of those that it has awaited."""
 
 
 class Cost(NamedTuple):
-    """What a conversion costs.
+    """The cost of a conversion.
 
     Attributes:
         seconds: Wall time.

@@ -1,4 +1,4 @@
-"""Models with open batches, lengths and image sizes, each with the inputs of five sizes that it is tried with."""
+"""Models with dynamic batches, lengths and image sizes, each with inputs of five sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OpenModel(NamedTuple):
 
     Attributes:
         build: Returns a module whose function `serve` is the model.
-        shapes: The shapes of its input that it is tried with.
+        shapes: The shapes of its input that the benchmark runs.
         dtype: The input's element type: floats, or integers below 50.
     """
 
@@ -170,6 +170,7 @@ def _remembering(tf: ModuleType) -> Any:
 _LENGTHS = ((1, 1, 6), (2, 7, 6), (3, 4, 6), (1, 20, 6), (5, 3, 6))
 _BATCHES = (1, 2, 3, 5, 8)
 
+# The models, by what they are.
 MODELS: Mapping[str, OpenModel] = {
     "MobileNetV2, dynamic batch": OpenModel(
         _network(_mobile_net, (None, 96, 96, 3)), [(size, 96, 96, 3) for size in _BATCHES]
@@ -191,4 +192,3 @@ MODELS: Mapping[str, OpenModel] = {
     ),
     "attention over a cache, dynamic length": OpenModel(_remembering, ((3, 8), (1, 8), (8, 8), (2, 8), (20, 8))),
 }
-"""The models, by what they are."""

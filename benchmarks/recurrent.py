@@ -41,8 +41,8 @@ from benchmarks.zoo import QUIET_TENSORFLOW
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.settings.targets import RECURRENT
 
+# The number of runs of each input.
 RUNS = 2
-"""The number of runs of each input."""
 
 Result = TypeVar("Result")
 
@@ -125,7 +125,7 @@ class File:
     """One converter's file of a network.
 
     Attributes:
-        problem: Why there is none, or none that runs; empty otherwise.
+        problem: Why the file is missing or doesn't run; empty otherwise.
         operators: How often it has each operator, over all subgraphs.
         errors: Its relative error at each run.
     """
@@ -274,7 +274,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def _difference(outcome: Outcome) -> float:
-    """Returns how many more operators we have than a file that is right; NaN if there is none."""
+    """Returns how many more operators we have than a correct file; NaN without one."""
     official = outcome.official
     return float("nan") if official is None or official.problem else outcome.ours.count - official.count
 

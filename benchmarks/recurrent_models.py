@@ -87,6 +87,7 @@ def _stack(tf: Any, library: Any, case: Case) -> list[Any]:
     return stack
 
 
+# The constructor arguments of each option.
 SWITCHES = {
     "states": ("return_state", True),
     "back": ("go_backwards", True),
@@ -101,7 +102,6 @@ SWITCHES = {
     "dropout": ("dropout", 0.5),
     "same": ("padding", "same"),
 }
-"""The constructor arguments of each option."""
 
 
 def _recurrent(tf: Any, library: Any, case: Case, **settings: Any) -> Any:

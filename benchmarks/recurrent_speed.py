@@ -30,8 +30,8 @@ UNITS = (8, 32, 64, 128, 256, 512)
 BATCHES = (1, 4, 32)
 STEPS = (5, 50)
 
+# How long each pair of files is timed.
 SECONDS = 0.4
-"""How long each pair of files is timed."""
 FEWEST_RUNS = 5
 
 

@@ -15,20 +15,21 @@ import numpy as np
 from benchmarks.samples import Arrays
 
 FEATURES, UNITS, TIME, LONG = 5, 4, 8, 200
+# The size of an embedding's vocabulary; word 0 is padding.
 WORDS = 9
-"""The size of an embedding's vocabulary; word 0 is padding."""
 BATCH = 2
+# Height and width of images in a sequence.
 SIDE = 5
-"""Height and width of images in a sequence."""
 
+# The batches and times that a network is run with in turn, by the open dimensions of its shape.
 SHAPES = {
     "static": ((BATCH, TIME),),
     "batch": ((1, TIME), (3, TIME), (2, TIME)),
     "time": ((BATCH, TIME), (BATCH, TIME + 5), (BATCH, 1)),
     "dynamic": ((1, TIME), (3, TIME + 5), (2, 1)),
 }
-"""The batches and times that a network is run with in turn, by the open dimensions of its shape."""
 
+# Library, cell and options; and those of `SHAPES` that each is built with.
 TABLE = """
 k3/lstm   last                      static batch time dynamic
 k3/lstm   seq                       static batch time dynamic
@@ -177,7 +178,6 @@ tf/foldl        last                static batch
 tf/autograph    seq                 static dynamic
 tf/decoder     seq                 static batch
 """
-"""Library, cell and options; and those of `SHAPES` that each is built with."""
 
 
 @dataclass(frozen=True, slots=True)

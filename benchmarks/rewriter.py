@@ -33,14 +33,14 @@ from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
 
 COUNTS = (1, 20, 200, 2000)
+# The budget of an op, in microseconds.
 LIMIT = 4.0
-"""The budget of an op, in microseconds."""
 
 Patterns = list[Pattern[Any]]
 
 X, Y = value("x"), value("y")
+# The ops of the graph, with the number of operands.
 KINDS = (("add", 2), ("add", 2), ("mul", 2), ("relu", 1), ("exp", 1), ("leaky_relu", 1))
-"""The ops of the graph, with the number of operands."""
 
 
 def _unary() -> list[str]:
@@ -115,6 +115,7 @@ def _nothing(op: Operation, match: None, rewriter: Any) -> None:
     """Is never called."""
 
 
+# Families whose cost must not depend on their size.
 FAMILIES: Mapping[str, Callable[[int], Patterns]] = {
     "different roots": roots,
     "one root, different producers": producers,
@@ -123,7 +124,6 @@ FAMILIES: Mapping[str, Callable[[int], Patterns]] = {
     "one root, different attributes": attributes,
     "functions with producers": filtered,
 }
-"""Families whose cost must not depend on their size."""
 
 
 def graph(ops: int) -> Region:

@@ -10,8 +10,8 @@ import numpy as np
 
 Arrays = dict[str, np.ndarray]
 
+# Cells a side of the patterns that an image is the sum of; the last pattern is noise in every pixel.
 GRIDS = (1, 3, 8, 28)
-"""Cells a side of the patterns that an image is the sum of; the last pattern is noise in every pixel."""
 
 
 def images(seed: int, count: int, shape: tuple[int, int, int], numbers: tuple[float, float]) -> np.ndarray:

@@ -25,8 +25,8 @@ from benchmarks.synthetic import INPUT, OUTPUT, SHAPES, write
 from benchmarks.zoo import REPOSITORY
 
 NODES = "1000,10000,100000"
+# The limit of the growth of time relative to nodes.
 SLACK = 1.1
-"""The limit of the growth of time relative to nodes."""
 
 
 @dataclass(frozen=True, slots=True)

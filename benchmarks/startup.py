@@ -68,7 +68,7 @@ def module_times(model: str, runs: int) -> Mapping[str, int]:
     """
     script = "import sys, tfconvert; tfconvert.convert(sys.argv[1])"
     command = [sys.executable, "-X", "importtime", "-c", script, str(Path(model).resolve())]
-    least: dict[str, int] = {}
+    minimum: dict[str, int] = {}
     for _ in range(runs):
         done = subprocess.run(
             command, cwd=REPOSITORY, env=child_environment(), capture_output=True, text=True, check=False
@@ -76,17 +76,17 @@ def module_times(model: str, runs: int) -> Mapping[str, int]:
         if done.returncode:
             raise RuntimeError(last_line(done.stderr))
         for taken, name in _IMPORT_TIME.findall(done.stderr):
-            least[name] = min(int(taken), least.get(name, int(taken)))
-    return least
+            minimum[name] = min(int(taken), minimum.get(name, int(taken)))
+    return minimum
 
 
 def module_table(times: Mapping[str, int]) -> list[str]:
-    """Returns a table of packages, ours by room, with their modules, milliseconds and slowest modules."""
+    """Returns a table of packages, ours by subpackage, with their modules, milliseconds and slowest modules."""
     groups: dict[str, list[tuple[int, str]]] = {}
     for name, taken in times.items():
         top, *inner = name.split(".")
-        room = ".".join([top, *inner[:2]]) if top == "tfconvert" and len(inner) > 2 else ".".join([top, *inner[:1]])
-        groups.setdefault(room if top == "tfconvert" else top, []).append((taken, name))
+        part = ".".join([top, *inner[:2]]) if top == "tfconvert" and len(inner) > 2 else ".".join([top, *inner[:1]])
+        groups.setdefault(part if top == "tfconvert" else top, []).append((taken, name))
     total = {group: sum(taken for taken, _ in members) for group, members in groups.items()}
     lines = ["| what | modules | time | the slowest |", "| --- | ---: | ---: | --- |"]
     shown = [group for group in sorted(total, key=lambda group: -total[group]) if total[group] >= _SHOWN]
@@ -102,8 +102,8 @@ def module_table(times: Mapping[str, int]) -> list[str]:
     return lines
 
 
+# Packages that take at least this many microseconds have a line of their own.
 _SHOWN = 1000
-"""Microseconds from which on a package or room has a line of its own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -126,9 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         median = statistics.median(run.seconds for run in runs)
         peak = max(run.peak for run in runs)
-        least = min(run.seconds for run in runs)
+        minimum = min(run.seconds for run in runs)
         budget = f"{case.budget:.2f} s" if case.budget else ""
-        print(f"| {case.name} | {median:.3f} s | {least:.3f} s | {peak / 1e6:.0f} MB | {budget} |", flush=True)
+        print(f"| {case.name} | {median:.3f} s | {minimum:.3f} s | {peak / 1e6:.0f} MB | {budget} |", flush=True)
         over |= bool(case.budget) and median > case.budget
     return 1 if over else 0
 

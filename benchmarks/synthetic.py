@@ -1,6 +1,6 @@
 """Frozen graphs of any number of nodes, written without TensorFlow.
 
-`deep` is one chain of small residual blocks; `wide` is as many branches off one input as there is room for, all joined
+`deep` is one chain of small residual blocks; `wide` is as many branches off one input as fit, all joined
 by one concatenation, whose operands then number in the thousands.
 """
 

@@ -33,7 +33,7 @@ from tensorflow.compiler.mlir.tensorflow_to_stablehlo.python import pywrap_tenso
 open(sys.argv[3], "wb").write(way.savedmodel_to_stablehlo(sys.argv[1], [sys.argv[2]]))
 """
 
-_LONGEST = 130
+_MAX_LENGTH = 130
 
 
 def _reason(said: str) -> str:
@@ -42,7 +42,7 @@ def _reason(said: str) -> str:
     text = re.sub(r"^.*?(error|Error|ERROR):\s*", "", lines[0] if lines else "with a stack trace, and no reason")
     text = re.sub(r"^loc\(.*\): ", "", text)
     text = re.sub(r"/\S+", "", text.partition(": %")[0].partition(" but got")[0]).replace("|", "\\|").strip()
-    return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " ..."
+    return text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH].rsplit(" ", 1)[0] + " ..."
 
 
 def _run(command: list[str]) -> str:
@@ -131,12 +131,12 @@ def _theirs(program: Path) -> Callable[[Any], Any]:
     return lambda x: loaded[name](x).to_host()
 
 
+# The ways, by what they are; each returns what went wrong.
 WAYS: Mapping[str, Callable[[ModuleType, Any, OpenModel, Path], str]] = {
     "tfconvert": _converted,
     "TensorFlow's export of SavedModels": _exported,
     "`experimental_get_compiler_ir`": _traced,
 }
-"""The ways, by what they are; each returns what went wrong."""
 
 
 def table(tf: ModuleType) -> str:

@@ -31,8 +31,8 @@ from pathlib import Path
 
 from benchmarks.architectures import ARCHITECTURES, BENCH_SET, FLAVOURS, Architecture, Flavour
 
+# The version of `export_model`'s models, incremented so that old ones are created again.
 RECIPE = 2
-"""The version of `export_model`'s models, incremented so that old ones are created anew."""
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 QUIET_TENSORFLOW = {

@@ -1,13 +1,13 @@
-"""Draws docs/architecture.svg from the code: packages as bands, rooms as boxes on their floors, imports as arrows.
+"""Draws docs/architecture.svg from the code: packages as bands, subpackages as boxes in layers, imports as arrows.
 
 It also writes the lists at the end of docs/architecture.md.
 
     python docs/draw_architecture.py
 
-A room is a package or a module inside a package. The floors come from `ROOMS` in tests/house/test_layers.py, read from
-its syntax tree so that nothing needs to be installed. If a package is not listed there, a room is one floor above the
-highest room that it imports. Arrows that others imply are omitted: if a imports b and both import c, there is no arrow
-from a to c.
+A box is a package or a module inside a package. The layers come from `SUBPACKAGES` in tests/repository/test_layers.py,
+read from its syntax tree so that nothing needs to be installed. If a package is not listed there, a box is one layer
+above the highest box that it imports. Arrows that others imply are omitted: if a imports b and both import c, there is
+no arrow from a to c.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MARGIN = 16
 PAD = 14
 HEADER = 26
 BOX_HEIGHT = 38
-GAP = 18  # Between boxes of one floor.
-FLOOR_GAP = 26  # Between floors, where the arrows are visible.
+GAP = 18  # Between boxes of one layer.
+LAYER_GAP = 26  # Between layers, where the arrows are visible.
 BAND_GAP = 30
-CROWD = 3  # More rooms than this are spread over the width of a floor.
-WIDEST = 9  # At most this many rooms are drawn side by side.
+CROWD = 3  # If a layer has more boxes than this, they are spread over its width.
+WIDEST = 9  # At most this many boxes are drawn side by side.
 LETTER = 7.4  # The assumed width of a letter in names; fonts differ.
 SMALL_LETTER = 6.2
 
@@ -43,8 +43,8 @@ STYLE = """
     svg { background: #ffffff; font-family: system-ui, "DejaVu Sans", Helvetica, Arial, sans-serif; }
     .paper { fill: #ffffff; }
     .band { fill: #f3f5f8; stroke: #c3cad4; }
-    .room { fill: #ffffff; stroke: #7f8ea3; }
-    .house { fill: #e8eef7; stroke: #7f8ea3; }
+    .box { fill: #ffffff; stroke: #7f8ea3; }
+    .group { fill: #e8eef7; stroke: #7f8ea3; }
     .name { fill: #1b2430; font-size: 12px; font-weight: 600; }
     .count { fill: #566273; font-size: 10px; }
     .arrow { fill: none; stroke: #4d7fb8; stroke-width: 0.9; }
@@ -54,8 +54,8 @@ STYLE = """
       svg { background: #12161c; }
       .paper { fill: #12161c; }
       .band { fill: #1a2029; stroke: #3a4553; }
-      .room { fill: #232c38; stroke: #66758a; }
-      .house { fill: #1f2a3a; stroke: #66758a; }
+      .box { fill: #232c38; stroke: #66758a; }
+      .group { fill: #1f2a3a; stroke: #66758a; }
       .name { fill: #e8edf4; }
       .count { fill: #a5b1c1; }
       .arrow, .between { stroke: #76a9e0; }
@@ -64,20 +64,20 @@ STYLE = """
 """
 
 
-class Room(NamedTuple):
+class Box(NamedTuple):
     """A package or a module inside a package.
 
     Attributes:
         module: Its full name.
         sentence: The first sentence of its docstring.
         lines: The number of lines in its files, rounded to two digits.
-        floors: The rooms inside it, from the bottom up; empty if it is drawn as one box.
+        layers: The boxes inside it, from the bottom up; empty if it is drawn as one box.
     """
 
     module: str
     sentence: str
     lines: int
-    floors: Sequence[Sequence[Room]] = ()
+    layers: Sequence[Sequence[Box]] = ()
 
     @property
     def name(self) -> str:
@@ -137,16 +137,16 @@ class Code:
                 yield from (name if name in self.trees else node.module for name in names)
 
     def within(self, module: str) -> list[str]:
-        """Returns a room and the modules in it."""
+        """Returns a box and the modules in it."""
         return [name for name in self.trees if name == module or name.startswith(f"{module}.")]
 
     def children(self, module: str) -> list[str]:
-        """Returns the rooms directly inside a package."""
+        """Returns the boxes directly inside a package."""
         depth = module.count(".") + 1
         return [name for name in self.within(module) if name.count(".") == depth]
 
     def imports(self, modules: Sequence[str]) -> dict[str, set[str]]:
-        """Returns for each of some rooms those that it imports."""
+        """Returns the modules among `modules` that each of them imports."""
         home = {name: module for module in modules for name in self.within(module)}
         found: dict[str, set[str]] = {module: set() for module in modules}
         for name, module in home.items():
@@ -155,16 +155,16 @@ class Code:
 
 
 def _literal(root: Path, name: str) -> Any:
-    """Returns the value of a table in tests/house/test_layers.py."""
-    for statement in ast.parse((root / "tests" / "house" / "test_layers.py").read_text("utf-8")).body:
+    """Returns the value of a table in tests/repository/test_layers.py."""
+    for statement in ast.parse((root / "tests" / "repository" / "test_layers.py").read_text("utf-8")).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
             return ast.literal_eval(statement.value)
-    raise LookupError(f"tests/house/test_layers.py has no table {name}")
+    raise LookupError(f"tests/repository/test_layers.py has no table {name}")
 
 
-def rooms_table(root: Path) -> Mapping[str, Sequence[Sequence[str]]]:
-    """Returns `ROOMS`: the layers of packages, from the lowest up."""
-    table: Mapping[str, Sequence[Sequence[str]]] = _literal(root, "ROOMS")
+def subpackages(root: Path) -> Mapping[str, Sequence[Sequence[str]]]:
+    """Returns `SUBPACKAGES`: the layers of packages, from the lowest up."""
+    table: Mapping[str, Sequence[Sequence[str]]] = _literal(root, "SUBPACKAGES")
     return table
 
 
@@ -175,20 +175,20 @@ def bands(code: Code) -> Sequence[Sequence[str]]:
     return [row for row in rows if row]
 
 
-def house(code: Code, table: Mapping[str, Sequence[Sequence[str]]], module: str) -> Room:
-    """Returns a room with its floors, from the table or, for a package, from its imports."""
+def box_of(code: Code, table: Mapping[str, Sequence[Sequence[str]]], module: str) -> Box:
+    """Returns a box with its layers, from the table or, for a package, from its imports."""
     names = code.children(module)
     if module in table:
-        floors = [[f"{module}.{name}" for name in floor if f"{module}.{name}" in names] for floor in table[module]]
+        layers = [[f"{module}.{name}" for name in layer if f"{module}.{name}" in names] for layer in table[module]]
     elif module.count(".") == 1:
-        floors = _floors(code.imports(names))
+        layers = _layers(code.imports(names))
     else:
-        floors = []
+        layers = []
     docstring = ast.get_docstring(code.trees[module]) or ""
     sentence = " ".join(docstring.partition("\n\n")[0].split())
     lines = sum(code.lines[name] for name in code.within(module))
-    inner = [[house(code, table, name) for name in floor] for floor in floors if floor]
-    return Room(module, sentence, _two_digits(lines), inner)
+    inner = [[box_of(code, table, name) for name in layer] for layer in layers if layer]
+    return Box(module, sentence, _two_digits(lines), inner)
 
 
 def _two_digits(number: int) -> int:
@@ -196,15 +196,15 @@ def _two_digits(number: int) -> int:
     return round(number, 2 - len(str(number))) if number > 99 else number
 
 
-def _floors(imports: Mapping[str, set[str]]) -> list[list[str]]:
-    """Puts each room one floor above the highest that it imports; rooms in a cycle share a floor."""
-    floors: list[list[str]] = []
+def _layers(imports: Mapping[str, set[str]]) -> list[list[str]]:
+    """Puts each box one layer above the highest that it imports; boxes in a cycle share a layer."""
+    layers: list[list[str]] = []
     built: set[str] = set()
     while len(built) < len(imports):
-        waiting = [room for room in imports if room not in built]
-        floors.append([room for room in waiting if imports[room] <= built] or waiting)
-        built.update(floors[-1])
-    return [floor[start : start + WIDEST] for floor in floors for start in range(0, len(floor), WIDEST)]
+        waiting = [box for box in imports if box not in built]
+        layers.append([box for box in waiting if imports[box] <= built] or waiting)
+        built.update(layers[-1])
+    return [layer[start : start + WIDEST] for layer in layers for start in range(0, len(layer), WIDEST)]
 
 
 def direct(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
@@ -224,16 +224,16 @@ def direct(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
     ]
 
 
-def needed(room: Room) -> tuple[float, float]:
-    """Returns the minimum width and the height of a room's box."""
-    title = len(room.name) * LETTER
-    if not room.floors:
-        return max(title, len(room.size) * SMALL_LETTER) + 2 * PAD, BOX_HEIGHT
-    sizes = [[needed(inner) for inner in floor] for floor in room.floors]
-    widths = [sum(width for width, _ in floor) + GAP * (len(floor) - 1) for floor in sizes]
-    heights = [max(height for _, height in floor) for floor in sizes]
-    title += len(room.size) * SMALL_LETTER + 3 * PAD
-    return max(*widths, title) + 2 * PAD, HEADER + sum(heights) + FLOOR_GAP * (len(heights) - 1) + PAD
+def needed(box: Box) -> tuple[float, float]:
+    """Returns the minimum width and the height of a box."""
+    title = len(box.name) * LETTER
+    if not box.layers:
+        return max(title, len(box.size) * SMALL_LETTER) + 2 * PAD, BOX_HEIGHT
+    sizes = [[needed(inner) for inner in layer] for layer in box.layers]
+    widths = [sum(width for width, _ in layer) + GAP * (len(layer) - 1) for layer in sizes]
+    heights = [max(height for _, height in layer) for layer in sizes]
+    title += len(box.size) * SMALL_LETTER + 3 * PAD
+    return max(*widths, title) + 2 * PAD, HEADER + sum(heights) + LAYER_GAP * (len(heights) - 1) + PAD
 
 
 class Drawing:
@@ -248,52 +248,52 @@ class Drawing:
         self._places: dict[str, Place] = {}
         self._lines: list[str] = []
 
-    def room(self, room: Room, place: Place, kind: str) -> None:
-        """Draws a room and its contents, as a `band`, a `house` of rooms or a `room`."""
-        self._places[room.module] = place
-        self._rectangle(kind, room, place)
-        if not room.floors:
+    def draw(self, box: Box, place: Place, kind: str) -> None:
+        """Draws a box and its contents, as a `band`, a `group` of boxes or a `box`."""
+        self._places[box.module] = place
+        self._rectangle(kind, box, place)
+        if not box.layers:
             middle = place.x + place.width / 2
-            self._text("name", room.name, middle, place.y + 16, "middle")
-            self._text("count", room.size, middle, place.y + 30, "middle")
+            self._text("name", box.name, middle, place.y + 16, "middle")
+            self._text("count", box.size, middle, place.y + 30, "middle")
             return
-        self._text("name", room.name, place.x + PAD, place.y + 18, "start")
-        self._text("count", room.size, place.x + 2 * PAD + len(room.name) * LETTER, place.y + 18, "start")
-        edges = direct(self._imports_down(room))
+        self._text("name", box.name, place.x + PAD, place.y + 18, "start")
+        self._text("count", box.size, place.x + 2 * PAD + len(box.name) * LETTER, place.y + 18, "start")
+        edges = direct(self._imports_down(box))
         bottom = place.y + place.height - PAD
-        for floor in room.floors:
-            bottom = self._floor(floor, place, bottom, edges) - FLOOR_GAP
+        for layer in box.layers:
+            bottom = self._layer(layer, place, bottom, edges) - LAYER_GAP
         for source, target in edges:
             self._arrow("arrow", source, target)
-        for inner in (inner for floor in room.floors for inner in floor):
-            self.room(inner, self._places[inner.module], "house" if inner.floors else "room")
+        for inner in (inner for layer in box.layers for inner in layer):
+            self.draw(inner, self._places[inner.module], "group" if inner.layers else "box")
 
-    def _imports_down(self, room: Room) -> dict[str, set[str]]:
-        """Returns for each room inside another those on lower floors that it imports."""
-        floor_of = {inner.module: number for number, floor in enumerate(room.floors) for inner in floor}
-        edges = self._code.imports(list(floor_of))
-        return {name: {each for each in edges[name] if floor_of[each] < floor_of[name]} for name in floor_of}
+    def _imports_down(self, box: Box) -> dict[str, set[str]]:
+        """Returns the boxes on lower layers that each box inside this one imports."""
+        layer_of = {inner.module: number for number, layer in enumerate(box.layers) for inner in layer}
+        edges = self._code.imports(list(layer_of))
+        return {name: {each for each in edges[name] if layer_of[each] < layer_of[name]} for name in layer_of}
 
-    def _floor(self, floor: Sequence[Room], place: Place, bottom: float, edges: Sequence[tuple[str, str]]) -> float:
-        """Places the rooms of a floor near their imports, and returns the top of the floor."""
-        rooms = sorted(floor, key=lambda room: self._above(room, place, edges))
-        sizes = [needed(room) for room in rooms]
-        is_spread = len(rooms) > CROWD or not {room.module for room in rooms} & {source for source, _ in edges}
-        space = (place.width - sum(width for width, _ in sizes)) / (len(rooms) + 1)
+    def _layer(self, layer: Sequence[Box], place: Place, bottom: float, edges: Sequence[tuple[str, str]]) -> float:
+        """Places the boxes of a layer near their imports, and returns the top of the layer."""
+        boxes = sorted(layer, key=lambda box: self._above(box, place, edges))
+        sizes = [needed(box) for box in boxes]
+        is_spread = len(boxes) > CROWD or not {box.module for box in boxes} & {source for source, _ in edges}
+        space = (place.width - sum(width for width, _ in sizes)) / (len(boxes) + 1)
         x = place.x + (space if is_spread else PAD)
         behind = sum(width + GAP for width, _ in sizes)
-        for room, (width, height) in zip(rooms, sizes, strict=True):
+        for box, (width, height) in zip(boxes, sizes, strict=True):
             if not is_spread:
                 behind -= width + GAP
-                wanted = self._above(room, place, edges) - width / 2
+                wanted = self._above(box, place, edges) - width / 2
                 x = max(x, min(wanted, place.x + place.width - PAD - behind - width))
-            self._places[room.module] = Place(x, bottom - height, width, height)
+            self._places[box.module] = Place(x, bottom - height, width, height)
             x += width + (space if is_spread else GAP)
         return bottom - max(height for _, height in sizes)
 
-    def _above(self, room: Room, place: Place, edges: Sequence[tuple[str, str]]) -> float:
-        """Returns the middle of a room's imports, or the middle of the surrounding room if it has no imports."""
-        targets = [self._places[target] for source, target in edges if source == room.module]
+    def _above(self, box: Box, place: Place, edges: Sequence[tuple[str, str]]) -> float:
+        """Returns the middle of a box's imports, or the middle of the surrounding box if it has no imports."""
+        targets = [self._places[target] for source, target in edges if source == box.module]
         middles = [target.x + target.width / 2 for target in targets] or [place.x + place.width / 2]
         return sum(middles) / len(middles)
 
@@ -303,11 +303,11 @@ class Drawing:
         for source, target in direct(self._code.imports(packages)):
             self._arrow("between", source, target)
 
-    def _rectangle(self, kind: str, room: Room, place: Place) -> None:
+    def _rectangle(self, kind: str, box: Box, place: Place) -> None:
         x, y, width, height = (f"{number:.1f}" for number in place)
         self._lines += [
             f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="5">',
-            f"  <title>{escape(f'{room.module}: {room.sentence}')}</title>",
+            f"  <title>{escape(f'{box.module}: {box.sentence}')}</title>",
             "</rect>",
         ]
 
@@ -320,7 +320,7 @@ class Drawing:
         start = _nearest(above, below.x + below.width / 2)
         end = _nearest(below, start)
         top, bottom = above.y + above.height, below.y
-        bend = min((bottom - top) / 2, 2 * FLOOR_GAP)
+        bend = min((bottom - top) / 2, 2 * LAYER_GAP)
         self._lines.append(
             f'<path class="{kind}" marker-end="url(#{kind}-head)" d="M{start:.1f} {top:.1f} '
             f'C{start:.1f} {top + bend:.1f} {end:.1f} {bottom - bend:.1f} {end:.1f} {bottom:.1f}"/>'
@@ -359,48 +359,48 @@ def _marker(name: str, size: int) -> str:
 
 def draw(code: Code) -> str:
     """Returns the picture of the code."""
-    table = rooms_table(code.root)
-    packages = {name: house(code, table, f"{PACKAGE}.{name}") for row in bands(code) for name in row}
-    inside = {room.module for room in packages.values()}
+    table = subpackages(code.root)
+    packages = {name: box_of(code, table, f"{PACKAGE}.{name}") for row in bands(code) for name in row}
+    inside = {box.module for box in packages.values()}
     files = [module for module in code.children(PACKAGE) if module not in inside]
     sentence = (ast.get_docstring(code.trees[PACKAGE]) or "").partition("\n")[0]
-    rooms = [house(code, {}, module)._replace(floors=()) for module in files]
+    boxes = [box_of(code, {}, module)._replace(layers=()) for module in files]
     lines = code.lines[PACKAGE] + sum(code.lines[module] for module in files)
     drawing = Drawing(code)
     y: float = MARGIN
-    door = Room(PACKAGE, sentence, _two_digits(lines), [rooms])
-    for row in ([door], *([packages[name] for name in names] for names in bands(code))):
-        sizes = [needed(room) for room in row]
+    package = Box(PACKAGE, sentence, _two_digits(lines), [boxes])
+    for row in ([package], *([packages[name] for name in names] for names in bands(code))):
+        sizes = [needed(box) for box in row]
         height = max(height for _, height in sizes)
         # Distribute the remaining width equally.
         spare = (WIDTH - 2 * MARGIN - sum(width for width, _ in sizes) - BAND_GAP * (len(row) - 1)) / len(row)
         x: float = MARGIN
-        for room, (width, _) in zip(row, sizes, strict=True):
-            drawing.room(room, Place(x, y, width + spare, height), "band")
+        for box, (width, _) in zip(row, sizes, strict=True):
+            drawing.draw(box, Place(x, y, width + spare, height), "band")
             x += width + spare + BAND_GAP
         y += height + BAND_GAP
     drawing.between(sorted(inside))
     return drawing.text(y - BAND_GAP + MARGIN)
 
 
-def rooms_of(package: str, code: Code) -> Iterator[Room]:
-    """Yields the rooms of a package from the top down, each before those inside it."""
-    pending = [house(code, rooms_table(code.root), f"{PACKAGE}.{package}")]
+def boxes_of(package: str, code: Code) -> Iterator[Box]:
+    """Yields the boxes of a package from the top down, each before those inside it."""
+    pending = [box_of(code, subpackages(code.root), f"{PACKAGE}.{package}")]
     while pending:
-        room = pending.pop()
-        if room.module != f"{PACKAGE}.{package}":
-            yield room
-        pending += [inner for floor in room.floors for inner in reversed(floor)]
+        box = pending.pop()
+        if box.module != f"{PACKAGE}.{package}":
+            yield box
+        pending += [inner for layer in box.layers for inner in reversed(layer)]
 
 
 def lists(code: Code) -> str:
-    """Returns the list of rooms: a table for each package, each room with its first sentence."""
+    """Returns the list of boxes: a table for each package, each box with its first sentence."""
     parts = [LISTS, "Packages and modules with the first sentence of their docstrings, from the highest layer down.\n"]
     for package in (name for names in bands(code) for name in names):
         parts.append(f"\n| in `{package}/` | |\n|---|---|\n")
-        for room in rooms_of(package, code):
-            name = room.module.removeprefix(f"{PACKAGE}.{package}.").replace(".", "/")
-            parts.append(f"| `{name}` | {room.sentence} |\n")
+        for box in boxes_of(package, code):
+            name = box.module.removeprefix(f"{PACKAGE}.{package}.").replace(".", "/")
+            parts.append(f"| `{name}` | {box.sentence} |\n")
     return "\n".join(parts[:2]) + "".join(parts[2:])
 
 

@@ -27,7 +27,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # What oneDNN computes, and which ops it knows, depends on the processor.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-# XLA compiles most of what it is asked for to run it once: what makes programs faster takes longer than they run.
+# Most XLA programs run once here, so optimizing them takes longer than running them.
 os.environ.setdefault(
     "XLA_FLAGS",
     " ".join(

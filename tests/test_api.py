@@ -83,7 +83,7 @@ def test_saving_changes_nothing(digits_model: Path, tmp_path: Path) -> None:
         model.report.size = 0  # type: ignore[misc]
 
 
-def test_a_model_tells_what_it_is(digits_model: Path) -> None:
+def test_a_model_describes_itself(digits_model: Path) -> None:
     model = tfconvert.convert(digits_model)
     assert repr(model) == f"<tfconvert.Model of {digits_model}: {len(model)} bytes>"
     json.dumps(model.report.to_dict())

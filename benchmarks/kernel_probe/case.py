@@ -21,8 +21,8 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.versions import Call
 
+# Operators whose result represents the same numbers as their operand: floats have no such operators.
 COPIES = ("QUANTIZE", "DEQUANTIZE")
-"""Operators whose result represents the same numbers as their operand: floats have no such operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Case:
         results: The results.
         options: Fields of the options table.
         intermediates: The tensors that the kernel has for itself.
-        more: Operands that the twin has in addition: kernels for floats don't take all that others do.
-        is_special: Whether there are infinite numbers among the operands, and such that are none.
+        more: Operands that only the twin has: kernels for floats don't accept all that others do.
+        is_special: Whether the operands contain infinities and NaN.
     """
 
     operator: str
@@ -74,7 +74,7 @@ class Case:
 
     @property
     def inputs(self) -> list[Array]:
-        """What the file is to be fed with."""
+        """The inputs of the file."""
         return [each.stored for each in self.operands if _is_input(each)] or [*map(np.zeros_like, self._addends)]
 
     @property

@@ -41,11 +41,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a job.
+    """The outcome of a job.
 
     Attributes:
         results: The results.
-        problem: Why there are none; `CRASH` if the process ended.
+        problem: Why there are no results; `CRASH` if the process ended.
     """
 
     results: Sequence[Array] = field(default_factory=list)

@@ -61,8 +61,8 @@ class Draw:
 
         Args:
             shape: Its shape, by default that of the rank.
-            low: Its least number; without it the type's own, where the type has a least one.
-            high: Its greatest number.
+            low: Its minimum number; without it the type's own, where the type has a minimum.
+            high: Its maximum number.
         """
         return self.of(self.type, self.shape if shape is None else shape, low, high)
 
@@ -87,9 +87,9 @@ class Draw:
 
     def _integers(self, dtype: np.dtype[Any], shape: tuple[int, ...], low: float | None, high: float | None) -> Array:
         info = np.iinfo(dtype)
-        least = max(info.min, -100 if low is None else int(low))
-        most = min(info.max, 100 if high is None else int(high))
-        values = np.array(self.rng.integers(least, most, shape, endpoint=True)).astype(dtype)
+        minimum = max(info.min, -100 if low is None else int(low))
+        maximum = min(info.max, 100 if high is None else int(high))
+        values = np.array(self.rng.integers(minimum, maximum, shape, endpoint=True)).astype(dtype)
         if low is None and values.size >= 6:
             # Extremes, and numbers that a float of 32 or of 64 bits rounds, or that fit into a narrower type only cut.
             wide = [info.max, info.min, info.max // 3, info.max - 6, info.min // 7, info.max // 2 + 1]

@@ -18,8 +18,8 @@ NO_OPTIONS: Mapping[str, Any] = {}
 NO_ACTIVATION = {"fused_activation_function": "NONE"}
 
 
+# Which of two operands are constants.
 CONSTANTS: Sequence[Collection[int]] = ((), (1,), (0,))
-"""Which of two operands are constants."""
 
 
 class Unary(NamedTuple):
@@ -27,18 +27,18 @@ class Unary(NamedTuple):
 
     Attributes:
         name: Its name.
-        low: The least operand.
-        high: The greatest operand.
-        least: The least result.
-        greatest: The greatest result.
+        low: The minimum operand.
+        high: The maximum operand.
+        minimum: The minimum result.
+        maximum: The maximum result.
         options: Its options.
     """
 
     name: str
     low: float
     high: float
-    least: float
-    greatest: float
+    minimum: float
+    maximum: float
     options: Mapping[str, Any] = NO_OPTIONS
 
 
@@ -76,17 +76,17 @@ _WIDTHS = {"i8": "INT8", "u8": "UINT8", "i16": "INT16"}
 
 
 def _unary() -> Iterator[Case]:
-    for seed, (name, low, high, least, greatest, options) in enumerate(_UNARY):
+    for seed, (name, low, high, minimum, maximum, options) in enumerate(_UNARY):
         value = random(seed).uniform(low, high, SHAPE)
         if low < 0:
-            # The least and the greatest integer: the negative of the former is none of the type's.
+            # The minimum and the maximum integer: the type cannot represent the negative of the former.
             value[0, 0, 0, :2] = 10 * low, 10 * high
         for kind in KINDS:
             x = within(kind, value, low, high)
             # Some kernels ignore the result's scale: a range of another size shows it.
-            yield Case(name, [x], [within(kind, like(SHAPE), least * 1.3, greatest * 1.3)], options)
+            yield Case(name, [x], [within(kind, like(SHAPE), minimum * 1.3, maximum * 1.3)], options)
             # Lopsided, so that 0 is not stored as 0 either.
-            all_low, all_high = min(low, least), 1.25 * max(high, greatest, 1)
+            all_low, all_high = min(low, minimum), 1.25 * max(high, maximum, 1)
             wide = within(kind, value, all_low, all_high)
             yield Case(name, [wide], [within(kind, like(SHAPE), all_low, all_high)], options)
             if kind == "i8":
@@ -101,16 +101,16 @@ class Binary(NamedTuple):
 
     Attributes:
         name: Its name.
-        low: The least operand; the second one is never 0 in the operators that divide.
-        least: The least result.
-        greatest: The greatest result.
+        low: The minimum operand; the second one is never 0 in the operators that divide.
+        minimum: The minimum result.
+        maximum: The maximum result.
         options: Its options.
     """
 
     name: str
     low: float
-    least: float
-    greatest: float
+    minimum: float
+    maximum: float
     options: Mapping[str, Any] = NO_OPTIONS
 
 
@@ -135,18 +135,18 @@ _BINARY = (
 
 
 def _binary() -> Iterator[Case]:
-    for seed, (name, low, least, greatest, options) in enumerate(_BINARY):
+    for seed, (name, low, minimum, maximum, options) in enumerate(_BINARY):
         draw = random(100 + seed)
         x, y, row = (draw.uniform(low, 1, shape) for shape in (SHAPE, SHAPE, SHAPE[-1:]))
         for kind in KINDS:
             one, other = within(kind, x, -1.2, 1), within(kind, y, -1.5, 1)
-            result = within(kind, like(SHAPE), least, greatest)
+            result = within(kind, like(SHAPE), minimum, maximum)
             yield Case(name, [one, other], [result], options)
             yield Case(name, [one, within(kind, row, -1.5, 1)], [result], options)
             constants = [within(kind, y, -1.5, 1, is_constant=True), weights(kind, row)]
             yield from (Case(name, [one, constant], [result], options) for constant in constants)
             yield Case(name, [constants[0], one], [result], options)
-            low_all, high_all = min(-1, least), 1.2 * max(1, greatest)
+            low_all, high_all = min(-1, minimum), 1.2 * max(1, maximum)
             for constants_at in CONSTANTS:
                 same = [
                     within(kind, value, low_all, high_all, is_constant=index in constants_at)

@@ -12,31 +12,31 @@ from benchmarks.kernel_probe.child import CRASH, Answer, Job, run
 from benchmarks.kernel_probe.tensors import LIMITS, Array, Tensor
 from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG
 
+# By how many of its steps a quantized result may be off; a narrow one has too few for that.
 STEPS = 4
-"""By how many of its steps a quantized result may be off; a narrow one has too few for that."""
 NARROW_STEPS = 0.4
 _NARROW = frozenset(("i4", "i2"))
 
+# By which part of the maximum number a float result may be off.
 PART = 0.06
-"""By which part of the greatest number a float result may be off."""
 
+# Which part of other results may differ: a comparison of two close numbers may go either way.
 DIFFERENT = 0.02
-"""Which part of other results may differ: a comparison of two close numbers may go either way."""
 
 
+# Returns how far a case's answer is from the expected one, in units of what is allowed.
 Measure = Callable[[Case, Answer, Answer], float]
-"""Returns how far a case's answer is from the expected one, in units of what is allowed."""
 
 
 class Found:
-    """What became of a case.
+    """The outcome of a case.
 
     Attributes:
         case: The case.
         builtin: Its outcome with the builtin kernels, one of `kernels.OUTCOMES`.
         xnnpack: Its outcome with XNNPACK.
-        errors: How far the results are off, in units of what is allowed; NaN where there are none.
-        problems: Why there are none.
+        errors: How far the results are off, in units of what is allowed; NaN without results.
+        problems: Why there are no results.
     """
 
     __slots__ = ("builtin", "case", "errors", "problems", "xnnpack")
@@ -71,9 +71,9 @@ def error_of(case: Case, answer: Answer, expected: Answer) -> float:
 def _error(result: Tensor, found: Array, wanted: Array) -> float:
     if result.scales:
         low, high = LIMITS.get(result.type, (-(2**31), 2**31 - 1))
-        real, least, greatest = (result.to_real(np.array(each)) for each in (found, low, high))
+        real, minimum, maximum = (result.to_real(np.array(each)) for each in (found, low, high))
         # Numbers that the result can't express saturate, which is not an error.
-        error = np.abs(real - np.clip(wanted, least, greatest)).max(initial=0) / result.scales[0]
+        error = np.abs(real - np.clip(wanted, minimum, maximum)).max(initial=0) / result.scales[0]
         return float(error / (NARROW_STEPS if result.type in _NARROW else STEPS))
     if result.type in ("f32", "f16"):
         error = np.abs(found.astype(np.float64) - wanted).max(initial=0)

@@ -40,7 +40,7 @@ class Move(NamedTuple):
         others: The operands behind it.
         options: The options.
         before: The operands before it.
-        most: The greatest number of a result, if the operand's is 1.
+        most: The maximum number of a result, if the operand's is 1.
     """
 
     name: str
@@ -94,8 +94,8 @@ _MOVES = (
 )
 
 
+# The shapes of results that are not real numbers.
 _INDICES: Mapping[str, Sequence[int]] = {"TOPK_V2": (4, 3), "SHAPE": (2,)}
-"""The shapes of results that are not real numbers."""
 
 
 def _spread(kind: str, value: Array, most: float = 1, *, is_constant: bool = False) -> Tensor:

@@ -21,6 +21,7 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.kernels import OK, WRONG
 
+# By which part of the maximum number, or of one, a result may be off.
 TOLERANCE: Mapping[str, float] = {
     "f32": 3e-5,
     "f16": 6e-3,
@@ -29,10 +30,9 @@ TOLERANCE: Mapping[str, float] = {
     "complex64": 3e-5,
     "complex128": 1e-9,
 }
-"""By which part of the greatest number, or of one, a result may be off."""
 
+# How many calls one process runs at most.
 BATCH = 400
-"""How many calls one process runs at most."""
 
 
 def families() -> Iterator[Family]:
@@ -65,7 +65,7 @@ def cases(family: Family, kind: str, rank: int) -> Iterator[Case]:
 
 
 def _special(plan: Plan) -> Plan:
-    """Returns a call with infinite numbers among its operands, and such that are none."""
+    """Returns a call with infinities and NaN among its operands."""
     draw, operands = random(1), list[Tensor | None]()
     for operand in plan.operands:
         if operand is not None and operand.type == "f32":

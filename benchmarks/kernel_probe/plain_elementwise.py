@@ -106,7 +106,7 @@ def _second(name: str, d: Draw, shape: tuple[int, ...]) -> Tensor:
     if name in _DIVIDE:
         y = d.x(shape)
         y.value[y.value == 0] = 1
-        # No -1, since the least integer divided by it is none of the type, which ends the process in TensorFlow too.
+        # No -1: dividing the minimum integer by it overflows, which ends the process in TensorFlow too.
         if not d.type.startswith("u"):
             y.value[y.value == -1] = 3
         return y
@@ -185,6 +185,7 @@ _PARTS = {"complex64": "f32", "complex128": "f64"}
 
 Plans = Callable[[Draw], Iterator[Plan]]
 
+# The operators.
 FAMILIES: tuple[Family, ...] = (
     *(
         Family(name, partial(_unary, name, options), (*NUMBERS, *_COMPLEX.get(name, ())), range(name in _ALONG_ROWS, 9))
@@ -207,4 +208,3 @@ FAMILIES: tuple[Family, ...] = (
         for target in targets.split()
     ),
 )
-"""The operators."""

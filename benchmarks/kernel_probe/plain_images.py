@@ -103,6 +103,7 @@ def _transform(d: Draw) -> Iterator[Plan]:
     yield Plan([d.x(shape), fixed((4, 8))], ["complex64"])
 
 
+# The operators.
 FAMILIES: tuple[Family, ...] = (
     Family("CONV_2D", _convolution, _TYPES, (4,)),
     Family("DEPTHWISE_CONV_2D", _depthwise, _TYPES, (4,)),
@@ -117,4 +118,3 @@ FAMILIES: tuple[Family, ...] = (
     Family("LOCAL_RESPONSE_NORMALIZATION", _local_response, FLOATS, (4,)),
     Family("RFFT2D", _transform, ("f32",), range(2, 9)),
 )
-"""The operators."""

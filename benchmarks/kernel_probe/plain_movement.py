@@ -269,6 +269,7 @@ def _broadcast_args(d: Draw) -> Iterator[Plan]:
 
 _ANY_INDEX = ("i32", "i64", "u8", "i8", "i16")
 
+# The operators.
 FAMILIES: tuple[Family, ...] = (
     Family("RESHAPE", _reshape, ALL[:-1]),
     Family("RESHAPE", _reshape, ("string",), _FROM_1),
@@ -310,4 +311,3 @@ FAMILIES: tuple[Family, ...] = (
     *(Family(name, partial(_depth, name), ALL[:-1], (4,)) for name in ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE")),
     Family("BROADCAST_ARGS", _broadcast_args, ("i32", "i64"), (1,)),
 )
-"""The operators."""

@@ -101,6 +101,7 @@ def _rank(d: Draw) -> Iterator[Plan]:
 
 _FROM_1 = range(1, 9)
 
+# The operators.
 FAMILIES: tuple[Family, ...] = (
     *(Family(name, partial(_reduction, name), (*NUMBERS, "complex64", "bool")) for name in _REDUCTIONS),
     *(Family(name, partial(_reduction, name), ("bool",)) for name in _OF_BOOLEANS),
@@ -116,4 +117,3 @@ FAMILIES: tuple[Family, ...] = (
     Family("SHAPE", partial(_description, "i64")),
     Family("RANK", _rank),
 )
-"""The operators."""

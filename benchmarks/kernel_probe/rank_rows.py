@@ -10,11 +10,11 @@ from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.kernels import ANY_RANK, OUTCOMES, Outcome
 
 Words = frozenset[str]
+# The outcomes with the builtin kernels and with XNNPACK.
 Pair = tuple[str, str]
-"""The outcomes with the builtin kernels and with XNNPACK."""
 
+# The outcomes of one signature by the conditions that held, and by rank.
 Seen = Mapping[tuple[Words, int], Pair]
-"""The outcomes of one signature by the conditions that held, and by rank."""
 
 
 def rows_of(seen: Seen) -> list[Outcome]:

@@ -20,8 +20,8 @@ _LSTM: Mapping[str, Any] = {
 }
 _RNN = {"fused_activation_function": "TANH", "time_major": False}
 
+# The scale of an LSTM's cell state, which must be a power of two.
 CELL_SCALE = 2.0**-11
-"""The scale of an LSTM's cell state, which must be a power of two."""
 
 
 def _state(kind: str, like_result: Tensor | None = None) -> Tensor:

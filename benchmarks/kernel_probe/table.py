@@ -18,8 +18,8 @@ HEADER = (
     "# Operators, conditions, outcome with the builtin kernels, outcome with XNNPACK, signatures.\n"
 )
 
+# Conditions that make a call simpler.
 RESTRICTIONS = frozenset(("same", "centred", "fixed"))
-"""Conditions that make a call simpler."""
 
 
 def all_cases() -> Iterator[Case]:
@@ -99,8 +99,8 @@ def gather_plain(found: Sequence[Found]) -> dict[tuple[str, str], dict[tuple[Wor
     return {key: {at: worst(pairs) for at, pairs in seen.items()} for key, seen in all_pairs.items()}
 
 
+# The signatures by operator and outcome.
 Rows = dict[tuple[str, Outcome], list[str]]
-"""The signatures by operator and outcome."""
 
 
 def rows(quantized: Sequence[Found], plain: Sequence[Found]) -> Rows:

@@ -41,8 +41,8 @@ ELEMENTS = {
     **{short: types.from_dtype(np.dtype(getattr(ml_dtypes, name, name))).mlir for short, name in _NAMES.items()},
 }
 
+# The minimum and maximum integer of a type.
 LIMITS = {"i2": (-2, 1), "i4": (-8, 7), "i8": (-128, 127), "u8": (0, 255), "i16": (-32768, 32767)}
-"""The least and the greatest integer of a type."""
 
 _WIDE = {"i32": 2**31, "i64": 2**62}
 
@@ -146,11 +146,11 @@ def within(kind: str, value: Array, low: float, high: float, *, is_constant: boo
     """Returns a tensor whose integers span a range, of 16 bits symmetrically; floats are left alone."""
     if kind == "f32":
         return Tensor(kind, value.astype(np.float32), is_constant=is_constant)
-    least, greatest = LIMITS[kind]
+    minimum, maximum = LIMITS[kind]
     if kind == "i16":
-        return Tensor(kind, value, (_f32(max(-low, high) / greatest),), (0,), is_constant=is_constant)
-    scale = _f32((high - low) / (greatest - least))
-    return Tensor(kind, value, (scale,), (round(least - low / scale),), is_constant=is_constant)
+        return Tensor(kind, value, (_f32(max(-low, high) / maximum),), (0,), is_constant=is_constant)
+    scale = _f32((high - low) / (maximum - minimum))
+    return Tensor(kind, value, (scale,), (round(minimum - low / scale),), is_constant=is_constant)
 
 
 def scaled(kind: str, value: Array, scale: float, zero_point: int = 0) -> Tensor:
@@ -163,14 +163,14 @@ def weights(kind: str, value: Array, axis: int | None = None, block: int = 0) ->
     if kind in ("f32", "f16"):
         return Tensor(kind, value.astype(np.float32), is_constant=True)
     # 8-bit integers without a sign have their zero in the middle.
-    greatest, zero_point = (127, 128) if kind == "u8" else (LIMITS[kind][1], 0)
+    maximum, zero_point = (127, 128) if kind == "u8" else (LIMITS[kind][1], 0)
     if block:
         most = np.abs(value).reshape(value.shape[0], -1, block).max(2)
-        scales = (most / greatest).astype(np.float16).ravel()
+        scales = (most / maximum).astype(np.float16).ravel()
     elif axis is None:
-        scales = np.abs(value).max(keepdims=True).ravel() / greatest
+        scales = np.abs(value).max(keepdims=True).ravel() / maximum
     else:
-        scales = np.abs(value).max(tuple(at for at in range(value.ndim) if at != axis)) / greatest
+        scales = np.abs(value).max(tuple(at for at in range(value.ndim) if at != axis)) / maximum
     own = tuple(map(_f32, scales))
     zero_points = () if block else (zero_point,) * len(own)
     return Tensor(kind, value, own, zero_points, axis, block, True)

@@ -46,6 +46,7 @@ class Mode:
         return self.quantize in ("int8", "int16")
 
 
+# The modes by name. `-io`: inputs and outputs are quantized, too.
 MODES: Final[dict[str, Mode]] = {
     mode.name: mode
     for mode in (
@@ -61,7 +62,6 @@ MODES: Final[dict[str, Mode]] = {
         Mode("qat-io", "int8", "int8"),
     )
 }
-"""The modes by name. `-io`: inputs and outputs are quantized, too."""
 
 
 def samples(calibration: Path) -> Iterator[dict[str, np.ndarray]]:

@@ -32,16 +32,16 @@ from benchmarks import zoo
 from benchmarks.architectures import ARCHITECTURES
 from benchmarks.samples import images, load_samples
 
+# The version of the models and samples, incremented so that old ones are created again.
 RECIPE: Final = 1
-"""The version of the models and samples, incremented so that old ones are created anew."""
 
+# The shape of the large networks' inputs.
 IMAGE: Final = (224, 224, 3)
-"""The shape of the large networks' inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a model is made from.
+    """The recipe of a model.
 
     Attributes:
         name: Its name.
@@ -56,6 +56,7 @@ class Recipe:
     is_trained: bool = True
 
 
+# The models by name. Those of the zoo end in a SOFTMAX over a thousand classes.
 RECIPES: Final[dict[str, Recipe]] = {
     recipe.name: recipe
     for recipe in (
@@ -66,7 +67,6 @@ RECIPES: Final[dict[str, Recipe]] = {
         Recipe("ResNet50", 20, 8, is_trained=False),
     )
 }
-"""The models by name. Those of the zoo end in a SOFTMAX over a thousand classes."""
 
 
 @dataclass(frozen=True, slots=True)

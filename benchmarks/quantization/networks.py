@@ -20,8 +20,8 @@ import tf_keras
 
 SEED: Final = 7
 CLASSES: Final = 10
+# How many of the digits the networks learn from; the others are for comparing.
 TRAINED_ON: Final = 1297
-"""How many of the digits the networks learn from; the others are for comparing."""
 
 BATCH: Final = 64
 RATE: Final = 2e-3
@@ -30,7 +30,7 @@ LABELS: Final = "sparse_categorical_crossentropy"
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What a network learns from, and what it has not seen."""
+    """The training data of a network, and data that it has not seen."""
 
     inputs: np.ndarray
     answers: np.ndarray

@@ -19,11 +19,11 @@ from benchmarks.quantization.models import Reference
 from benchmarks.quantization.run import KERNELS, Kernels, answers, operators_on_constants, reduced_tensors, times
 from benchmarks.zoo import REPOSITORY
 
+# The version of the figures, incremented so that kept ones are measured again.
 RECIPE: Final = 1
-"""The version of the figures, incremented so that kept ones are measured anew."""
 
+# The ratio that answers without any error are said to have, in dB.
 MAX_SNR: Final = 200.0
-"""The ratio that answers without any error are said to have, in dB."""
 
 
 def signal_to_noise(answer: np.ndarray, expected: np.ndarray) -> float:

@@ -29,8 +29,8 @@ from tfconvert.schema.tflite.reader import read_model
 
 Kernels = Literal["xnnpack", "builtin"]
 
+# `xnnpack`: the default, in which a delegate takes what it can; `builtin`: LiteRT's own kernels only.
 KERNELS: Final[tuple[Kernels, ...]] = ("xnnpack", "builtin")
-"""`xnnpack`: the default, in which a delegate takes what it can; `builtin`: LiteRT's own kernels only."""
 
 
 def show_logits(file: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What a quantized file has to be to be good enough, and the table of all of them."""
+"""Criteria that a quantized file has to meet, and the table of all files."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from benchmarks.quantization.models import Recipe
 from benchmarks.quantization.results import Figures
 from benchmarks.quantization.run import KERNELS
 
+# dB by which a file may be further from the float one than the official converter's.
 SNR_SLACK: Final = 1.0
-"""dB by which a file may be further from the float one than the official converter's."""
 
+# How much less often it may be right, in networks that have learned something; others choose by a hair's breadth.
 AGREEMENT_SLACK: Final = 0.01
-"""How much less often it may be right, in networks that have learned something; others choose by a hair's breadth."""
 
+# How many times as large as the official file ours may be in the mode `dynamic`: small filters stay floats.
 DYNAMIC_BYTES: Final = 1.125
-"""How many times as large as the official file ours may be in the mode `dynamic`: small filters stay floats."""
 
+# The ratio in dB that two converters' float files have to have.
 EXACT: Final = 80.0
-"""The ratio in dB that two converters' float files have to have."""
 
+# Ratios in dB to reach where the official converter's file can't be the bar: it writes none, or none that runs.
+#
+# The float file of `qat` has roundings inside, which the least difference flips.
 AIMS: Final[dict[tuple[str, str], float]] = {
     ("qat", "float"): 50.0,
     ("gru", "int8"): 40.0,
@@ -32,10 +35,6 @@ AIMS: Final[dict[tuple[str, str], float]] = {
     ("transformer", "int16"): 45.0,
     ("embed", "int16"): 43.0,
 }
-"""Ratios in dB to reach where the official converter's file can't be the bar: it writes none, or none that runs.
-
-The float file of `qat` has roundings inside, which the least difference flips.
-"""
 
 PLAIN_MODES: Final = ("float", "dynamic", "float16", "int8", "int16")
 QAT_MODES: Final = ("float", "int8", "qat")
@@ -86,11 +85,11 @@ class Row:
         return self.official.snr.get(kernels, aim)
 
     def _counted(self, figures: Figures) -> int:
-        """Returns the operators that count: weights that are turned to floats once are none that run."""
+        """Returns the number of operators that run with every call; weights are dequantized only once."""
         return figures.operators - (figures.folded if self.mode.quantize == "dynamic" else 0)
 
     def shortcomings(self) -> list[str]:
-        """Returns in what our result is not good enough."""
+        """Returns the criteria that our result misses."""
         ours, official = self.ours, self.official
         if ours.problem:
             return ["no file"]

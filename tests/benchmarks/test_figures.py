@@ -80,7 +80,7 @@ def test_an_outcome_that_is_no_worse_is_fine() -> None:
         (1e-4, Counter({"ADD": 4}), 999, ["more operators", "more bytes"]),
     ],
 )
-def test_what_is_worse_is_reported(tolerance: float, official: Counter[str], size: int, problems: list[str]) -> None:
+def test_worse_figures_are_reported(tolerance: float, official: Counter[str], size: int, problems: list[str]) -> None:
     outcome = _outcome()
     outcome.official_operators, outcome.official_size = official, size
     outcome.compare(tolerance)

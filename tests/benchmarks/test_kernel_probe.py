@@ -38,8 +38,8 @@ def _sample(cases: list[Case]) -> list[Case]:
     return [chosen[index] for index in rng.permutation(len(chosen))[:SAMPLE]]
 
 
-def test_litert_does_what_the_table_says(cases: list[Case]) -> None:
-    """Where this fails, LiteRT has changed: `python -m benchmarks.kernel_probe` writes the table anew."""
+def test_litert_matches_the_table(cases: list[Case]) -> None:
+    """Where this fails, LiteRT has changed: `python -m benchmarks.kernel_probe` rewrites the table."""
     found = judge.probe(_sample(cases))
     assert len(found) == SAMPLE
     wrong = []
@@ -58,7 +58,7 @@ def _is_worse(found: tuple[str, str], known: tuple[str, str]) -> bool:
     return any(rank(one) > rank(other) for one, other in zip(found, known, strict=True))
 
 
-def test_litert_does_what_the_table_says_of_plain_numbers() -> None:
+def test_litert_matches_the_table_on_plain_numbers() -> None:
     """A call of each operator with floats or integers, of a rank that nobody would choose."""
     rng, sample = np.random.default_rng(11), list[Case]()
     for family in plain.families():
@@ -185,12 +185,12 @@ def test_conditions_that_do_not_matter_are_left_out() -> None:
     }
 
 
-def test_what_was_right_under_restrictions_is_not_taken_to_be_right_without() -> None:
+def test_results_under_restrictions_are_not_generalized() -> None:
     both = WORDS["same"] | WORDS["centred"]
     assert table.rows_of({both: RIGHT, WORDS["same"]: BAD, frozenset[str](): BAD}) == {both: RIGHT, frozenset(): BAD}
 
 
-def test_rows_decide_every_call_that_they_were_made_of() -> None:
+def test_rows_decide_every_call_they_were_made_from() -> None:
     seen = {
         WORDS["centred"]: RIGHT,
         WORDS["centred"] | WORDS["a"]: BAD,

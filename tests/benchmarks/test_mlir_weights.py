@@ -1,4 +1,4 @@
-"""What texts and programs cost is measured in the process that makes them."""
+"""The cost of texts and programs is measured in the process that makes them."""
 
 from __future__ import annotations
 

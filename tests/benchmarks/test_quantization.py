@@ -36,8 +36,8 @@ from benchmarks.samples import Sample, save_samples
 from benchmarks.zoo import Entry
 
 CACHE = Path("cache")
+# The input of the example's network.
 INPUT = "pixels"
-"""The input of the example's network."""
 
 GOOD = Figures(
     size=900,
@@ -120,7 +120,7 @@ def test_an_official_file_that_runs_nowhere_is_no_bar() -> None:
     assert made.shortcomings() == ["builtin 43.0 dB < 45.0"]
 
 
-def test_the_table_tells_figures_aims_and_faults() -> None:
+def test_the_table_shows_figures_aims_and_faults() -> None:
     setup = dict.fromkeys(("processor", "cores", *PACKAGES), "1")
     mixed = replace(GOOD, size=12345, folded=2, is_mixed=True, latency=0.0015)
     text = markdown([row(GOOD, mixed), row(GOOD, CRASHED, model="gru")], setup)
@@ -201,7 +201,7 @@ def test_inputs_and_outputs_are_quantized() -> None:
     assert quantized(np.array([7]), plain).tolist() == dequantized(np.array([7]), plain).tolist() == [7]
 
 
-def test_the_error_is_told_and_not_the_hint() -> None:
+def test_the_error_is_shown_without_its_hint() -> None:
     output = "Traceback\ntfconvert.ConversionError: quantize: no\n  hint: perhaps\n"
     assert said(output) == "tfconvert.ConversionError: quantize: no"
     assert said("converter failed:\ndied of signal 11\n") == "died of signal 11"

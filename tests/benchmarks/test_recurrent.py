@@ -29,7 +29,7 @@ def test_a_name_is_one_networks() -> None:
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_inputs_fit_what_is_open(case: Case) -> None:
+def test_inputs_fit_the_dynamic_dimensions(case: Case) -> None:
     specs = case.specs()
     for inputs in case.inputs():
         assert inputs.keys() == specs.keys()
@@ -85,5 +85,5 @@ def test_only_an_official_file_that_is_right_is_a_bar(official: File | None, is_
         ({}, ""),
     ],
 )
-def test_operators_tell_what_became_of_a_network(operators: dict[str, int], form: str) -> None:
+def test_operators_show_the_form_of_a_network(operators: dict[str, int], form: str) -> None:
     assert Outcome(CASE, file(operators), None).form == form

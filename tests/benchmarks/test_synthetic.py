@@ -13,7 +13,7 @@ from tests.support.litert import RunTFLite
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_sizes_are_what_was_asked_for(shape: str, tmp_path: Path) -> None:
+def test_sizes_are_as_requested(shape: str, tmp_path: Path) -> None:
     for nodes in (50, 500):
         assert abs(write(shape, nodes, tmp_path / "graph.pb") - nodes) <= 8
 

@@ -1,4 +1,4 @@
-"""What the fixture `filecheck` takes, and the comparison of what a text computes before and after a pass."""
+"""Inputs of the fixture `filecheck`, and the comparison of a module's results before and after a pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorFlow can compute on some processors only."""
+"""Operations that TensorFlow can compute only on some processors."""
 
 from __future__ import annotations
 

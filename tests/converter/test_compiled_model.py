@@ -50,8 +50,8 @@ def _int8(steps: int) -> tfconvert.Quantize:
 
 
 ZEROS = '%z = "tf.Const"() <{value = dense<0.0> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>'
+# An LSTM whose states begin with zeros, as the kernel of integers needs it.
 FROM_ZEROS = lstm_loop().replace("%0:6 =", f"{ZEROS}\n%0:6 =").replace("%x, %s0, %s1) <{cond", "%x, %z, %z) <{cond")
-"""An LSTM whose states begin with zeros, as the kernel of integers needs it."""
 
 CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "lstm": (lstm_loop(), {"recurrent": "fused"}, ["variable tensors", "UNIDIRECTIONAL_SEQUENCE_LSTM"]),
@@ -140,7 +140,7 @@ def _used_by_nothing(subgraph: dict[str, Any]) -> None:
         "unused",
     ],
 )
-def test_what_is_refused(change: Callable[[dict[str, Any]], None], words: str, tmp_path: Path) -> None:
+def test_invalid_models_are_rejected(change: Callable[[dict[str, Any]], None], words: str, tmp_path: Path) -> None:
     tables: dict[str, Any] = copy.deepcopy(PLAIN)
     change(tables["subgraphs"][0])
     content = TFLiteFile(tables, []).to_bytes()

@@ -56,7 +56,7 @@ def test_a_conversion_needs_the_bodies(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", _TEXTS)
-def test_every_pass_takes_them_or_says_why_not(name: str) -> None:
+def test_every_pass_accepts_them_or_gives_a_reason(name: str) -> None:
     for each in pass_names():
         with suppress(ConversionError):
             pass_class(each)().apply(import_mlir(_TEXTS[name]))

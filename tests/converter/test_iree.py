@@ -33,7 +33,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def _no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
-        raise error("iree-missing", "there is none", hint="pip install 'tfconvert[iree]'")
+        raise error("iree-missing", "not installed", hint="pip install 'tfconvert[iree]'")
 
     monkeypatch.setattr(compiler, "find", missing)
 
@@ -68,13 +68,13 @@ def test_without_the_compiler_the_text_is_written_if_it_is_to_be_kept(model: Pat
 @pytest.mark.parametrize(
     ("script", "told", "hint"),
     [
-        ("kill -SEGV $$", "has crashed (signal 11)", "pin open sizes (--batch"),
+        ("kill -SEGV $$", "has crashed (signal 11)", "fix dynamic sizes (--batch"),
         ("echo 'x.mlir:1:2: error: no type' >&2; kill -ABRT $$", "(signal 6):\n  x.mlir:1:2: error", "--keep-mlir"),
         ("echo 'x.mlir:1:2: error: no such type' >&2; exit 1", "has failed with status 1:", "--keep-mlir"),
         ("echo 'iree-compile: for the --opt option' >&2; exit 1", "for the --opt option", "correct the flag"),
     ],
 )
-def test_failures_of_the_compiler_are_told(
+def test_failures_of_the_compiler_are_reported(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str, hint: str
 ) -> None:
     backtrace = "echo 'Please report issues to ... and include the crash backtrace.\nStack dump:\n #0 0x07f error' >&2"
@@ -160,14 +160,14 @@ def test_weights_with_odd_sizes_have_no_gaps_between_them(model: Path, tmp_path:
         {"target": tfconvert.Iree(flags="--x")},
     ],
 )
-def test_settings_that_are_wrong_are_refused(model: Path, settings: dict[str, Any]) -> None:
+def test_invalid_settings_are_rejected(model: Path, settings: dict[str, Any]) -> None:
     with pytest.raises(tfconvert.ConversionError) as refused:
         tfconvert.convert(model, **settings)
     assert refused.value.code == "wrong-option"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"inputs": [{"shape": null}]}', "[" * 100_000, '{"inputs": 1}'])
-def test_what_is_no_description_is_none(text: str) -> None:
+def test_invalid_descriptions_are_ignored(text: str) -> None:
     assert description_in({"tfconvert.interface": text}) is None
 
 

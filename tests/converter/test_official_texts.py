@@ -81,7 +81,7 @@ BODIES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("body", "expected"), BODIES)
-def test_what_ops_of_other_dialects_compute(
+def test_results_of_ops_of_other_dialects(
     tmp_path: Path, run_tflite: RunTFLite, body: str, expected: Sequence[float]
 ) -> None:
     (got,) = run_tflite(convert(tmp_path, body), [X])
@@ -103,6 +103,7 @@ def test_logic(tmp_path: Path, run_tflite: RunTFLite, kind: str, name: str, func
     np.testing.assert_array_equal(got, function(*inputs))
 
 
+# A loop that adds its input thrice, and a conditional that makes the sum positive.
 LOOP = """
   %n = arith.constant dense<3> : tensor<i32>
   %z = arith.constant dense<0> : tensor<i32>
@@ -129,7 +130,6 @@ LOOP = """
     "tfl.yield"(%8) : (tensor<2xf32>) -> ()
   }) : (tensor<i1>) -> tensor<2xf32>
 """
-"""A loop that adds its input thrice, and a conditional that makes the sum positive."""
 
 
 @pytest.mark.parametrize(("rest", "last"), [(", %y: tensor<2xf32>", "y"), ("", "a")], ids=["inside", "outlined"])

@@ -34,8 +34,8 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# Output (`node:index`) -> the values it had, sorted; an output that was never alive is not there.
 Seen = dict[str, list[int]]
-"""Output (`node:index`) -> the values it had, sorted; an output that was never alive is not there."""
 
 _OUTPUTS = {"Switch": 2, "NoOp": 0, "ControlTrigger": 0}
 _BATCH = 20

@@ -13,8 +13,8 @@ from random import Random
 
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# The element types of all values; all values are scalars.
 INT, BOOL = pb.DT_INT32, pb.DT_BOOL
-"""The element types of all values; all values are scalars."""
 
 _MAX_LOOP_DEPTH = 2
 
@@ -129,7 +129,7 @@ class _Builder:
         return [self.random.choice(newest) for _ in range(count)]
 
     def operands(self, scope: _Scope, element: pb.DataType, count: int) -> list[Value]:
-        """Draws operands of a type; adds one if there is none."""
+        """Draws operands of a type; adds one if it is missing."""
         if all(value.type != element for value in scope.values):
             self.constant(scope, element)
         return self._choose([value for value in scope.values if value.type == element], count)

@@ -111,7 +111,7 @@ class Builder:
             self.random.choices(methods, weights)[0](scope)
 
     def pick(self, scope: Scope, kind: str) -> Any:
-        """Returns a value of a kind, newer ones more often; a constant if there is none."""
+        """Returns a value of a kind, newer ones more often; a constant if no value is of that kind."""
         fitting = [value.tensor for value in scope.values if value.kind == kind]
         if not fitting or self.random.random() < 0.1:
             return self.constant(kind)

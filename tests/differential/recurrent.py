@@ -26,8 +26,8 @@ from tests.differential.recurrent_programs import Program, random_program
 from tests.differential.summary import Totals, print_summary
 from tfconvert.settings.targets import RECURRENT
 
+# The tolerance, relative to the largest number.
 TOLERANCE = 1e-5
-"""The tolerance, relative to the largest number."""
 
 Feeds = Sequence[dict[str, Array]]
 

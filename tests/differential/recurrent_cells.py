@@ -10,8 +10,8 @@ from tests.differential.recurrent_draws import Draws
 
 Tensor = Any
 
+# The number of states of each kind of cell; the first is its output.
 STATES = {"lstm": 2, "rnn": 1, "gru": 1}
-"""The number of states of each kind of cell; the first is its output."""
 
 
 class Cell:

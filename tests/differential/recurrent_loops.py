@@ -11,8 +11,8 @@ from tests.differential.recurrent_draws import Draws
 
 Tensor = Any
 
+# Of a row of each sequence, the states and the number of the step: the new states.
 Step = Callable[[list[Tensor], list[Tensor], Tensor], list[Tensor]]
-"""Of a row of each sequence, the states and the number of the step: the new states."""
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Layer:
         is_known = self.time > 0 and draws.happens("count is known")
         count = tf.constant(self.time) if is_known else tf.shape(self.sequences[0])[self.axis]
         if draws.mutates("one step less"):
-            count = tf.maximum(count - 1, 1)  # LiteRT's loops allocate rows for a first step, even if there is none.
+            count = tf.maximum(count - 1, 1)  # LiteRT's loops allocate rows for a first step, even without steps.
         if draws.mutates("few steps"):
             count = tf.minimum(count, draws.pick("few", 2, 100))
         return count

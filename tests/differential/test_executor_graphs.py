@@ -65,7 +65,7 @@ def half_dead(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("fetch", ["switch:0", "exit:0"])
-def test_fetching_what_is_dead_is_an_error_in_both(tf: ModuleType, half_dead: Path, fetch: str) -> None:
+def test_fetching_a_dead_value_is_an_error_in_both(tf: ModuleType, half_dead: Path, fetch: str) -> None:
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(tf.compat.v1.GraphDef.FromString(half_dead.read_bytes()), name="")
     with tf.compat.v1.Session(graph=graph) as running, pytest.raises(tf.errors.InvalidArgumentError):
@@ -75,5 +75,5 @@ def test_fetching_what_is_dead_is_an_error_in_both(tf: ModuleType, half_dead: Pa
     assert caught.value.code == "dead-fetch"
 
 
-def test_fetching_what_is_alive_is_not(half_dead: Path) -> None:
+def test_fetching_a_live_value_is_no_error(half_dead: Path) -> None:
     assert executor.run(import_graph_def(half_dead, Selection(outputs=["switch:1"])), "main", []) == [1]

@@ -75,7 +75,7 @@ def test_differences(want: np.ndarray, got: np.ndarray, found: str) -> None:
     assert difference(want, got) == found
 
 
-def test_what_rounding_decides_is_not_judged(tf: ModuleType) -> None:
+def test_rounding_differences_are_ignored(tf: ModuleType) -> None:
     build = Builder(tf, Random(0))
     (ten,) = build.op("Exp", x=build.leaf(np.array([0.5, 3.25], np.float32), 0))
     (scaled,) = build.op("Mul", x=ten, y=build.leaf(np.array([1e7, 1e7], np.float32), 1))

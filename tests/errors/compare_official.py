@@ -27,15 +27,15 @@ from tfconvert.schema.diagnostics import ConversionError
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors_compared.md"
 
+# The size of a terminal on which a message should fit, in columns and lines.
 _WIDTH, _SCREEN = 100, 24
-"""The size of a terminal on which a message should fit, in columns and lines."""
 
 _NEXT = re.compile(
     r"hint: |TF Select|[Ff]lex|custom op|did you mean|[Pp]lease |Valid key|available|[Ss]pecify|[Tt]ry |must be|"
     r"should be|has to be|consider "
 )
+# Lines with an advice that is the same for every op.
 _GENERAL = re.compile(r"^.*(TF Select|[Ff]lex|custom op|if the model can't do without it).*$", re.MULTILINE)
-"""Lines with an advice that is the same for every op."""
 
 # What has to be named where no op is to blame.
 _WHAT: Mapping[str, str] = {
@@ -67,7 +67,7 @@ class Rated(NamedTuple):
     Attributes:
         text: The message; empty if the model is converted.
         what: Whether it names what is to blame: the op, or the file, node or name.
-        where: Whether it names the node; `None` if there is none.
+        where: Whether it names the node, or `None` without a node.
         line: Whether it names the line of source; `None` if the model doesn't hold it.
         types: Whether it tells the types of the op's operands; `None` if no op is to blame.
         step: Whether it tells a next step.

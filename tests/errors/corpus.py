@@ -20,8 +20,8 @@ from tfconvert.schema.diagnostics import ConversionError
 
 GOLDENS = Path(__file__).parent / "goldens"
 
+# From TensorFlow and a folder that isn't there yet to what is converted, and with which options.
 Make = Callable[[ModuleType, Path], tuple[Path, Mapping[str, Any]]]
-"""From TensorFlow and a folder that isn't there yet to what is converted, and with which options."""
 
 
 def traced(function: Function, tf: ModuleType, folder: Path) -> Path:

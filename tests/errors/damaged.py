@@ -8,8 +8,8 @@ from typing import Any
 
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# From a SavedModel of `y = relu(x @ w + b)` to what is converted, and with which options.
 Damage = Callable[[Path], tuple[Path, Mapping[str, Any]]]
-"""From a SavedModel of `y = relu(x @ w + b)` to what is converted, and with which options."""
 
 _FLOAT = pb.AttrValue(type=pb.DT_FLOAT)
 
@@ -81,6 +81,7 @@ _RELU: tuple[tuple[str, str, list[str]], ...] = (
     ("scores", "Softmax", ["hidden"]),
 )
 
+# By the name of the file that holds the text of the error.
 DAMAGED: Mapping[str, Damage] = {
     "no-such-path": _nothing,
     "empty-folder": _empty,
@@ -103,4 +104,3 @@ DAMAGED: Mapping[str, Damage] = {
     "unknown-op": _graph(*_RELU[:2], ("scores", "MyCompanysSoftmax", ["hidden"])),
     "cycle": _graph(("x", "Placeholder", []), ("a", "Add", ["x", "b"]), ("b", "Relu", ["a"]), outputs=["b"]),
 }
-"""By the name of the file that holds the text of the error."""

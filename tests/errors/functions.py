@@ -171,6 +171,7 @@ def _weights(*shape: int, dtype: str = "float32") -> Callable[[ModuleType], Any]
     return lambda tf: tf.Variable(tf.ones(shape, dtype))
 
 
+# By the name of the file that holds the text of the error.
 FUNCTIONS: Mapping[str, Function] = {
     "hashing": Function(_WORDS, _hashing),
     "strings": Function(_WORDS, _cleaning),
@@ -202,4 +203,3 @@ FUNCTIONS: Mapping[str, Function] = {
     "complex": Function({"x": ([4, 4], "float32")}, _complex),
     "serialize": Function(_ROW, _serialize),
 }
-"""By the name of the file that holds the text of the error."""

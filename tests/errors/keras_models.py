@@ -72,6 +72,7 @@ def _variables(tf: Any, folder: Path) -> Path:
     return file
 
 
+# By the name of the file that holds the text of the error: functions that make a model in or beside a folder.
 MODELS: Mapping[str, Callable[[Any, Path], Path]] = {
     "keras-augmentation": _fresh(_augmentation),
     "keras-text": _fresh(_text),
@@ -79,4 +80,3 @@ MODELS: Mapping[str, Callable[[Any, Path], Path]] = {
     "queue": _queue,
     "not-frozen": _variables,
 }
-"""By the name of the file that holds the text of the error: functions that make a model in or beside a folder."""

@@ -40,7 +40,7 @@ _FILES: Mapping[str, bytes] = {
         ("unknown-tags", [*_CONVERT, "--tags", "train"]),
     ],
 )
-def test_an_example_is_what_is_said(
+def test_examples_raise_the_documented_errors(
     code: str, arguments: Sequence[str], digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, content in _FILES.items():

@@ -1,4 +1,4 @@
-"""The text of every error of the corpus; `TFCONVERT_UPDATE_GOLDENS=1 pytest tests/errors` writes them anew."""
+"""The text of every error of the corpus; `TFCONVERT_UPDATE_GOLDENS=1 pytest tests/errors` writes them again."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_a_model_fails_with_this_text(
     assert text == golden.read_text("utf-8")
 
 
+# The keyword arguments with which texts say that a model converts.
 ADVISED = {
     name: found[1]
     for name in CORPUS
     if (found := re.search(r"or cut it off: --.* \((\w+=\[.*\])\)", (GOLDENS / f"{name}.txt").read_text("utf-8")))
 }
-"""The keyword arguments with which texts say that a model converts."""
 
 
 @pytest.mark.parametrize("name", ADVISED)
@@ -76,7 +76,7 @@ def test_texts_are_short_and_name_no_rules(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CORPUS.keys() - {"damaged-mlir"}))
-def test_every_text_tells_a_next_step(name: str) -> None:
+def test_every_text_names_a_next_step(name: str) -> None:
     assert "  hint: " in (GOLDENS / f"{name}.txt").read_text("utf-8")
 
 

@@ -92,7 +92,7 @@ def test_the_command_writes_both_files_and_the_same_again(digits_model: Path, tm
 
 
 @pytest.mark.parametrize("name", ["", "2nd", "a-b", "a b", "ä"])
-def test_a_name_that_c_does_not_take_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_invalid_c_name_is_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConversionError, match="can't be the name of a C array"):
         c_array(tmp_path / "model.cc", name)
 
@@ -104,7 +104,7 @@ def test_an_array_name_is_for_arrays(digits_model: Path, tmp_path: Path) -> None
     assert "--array-name is for C arrays" in run.stderr
 
 
-def test_what_no_array_holds_is_refused(tmp_path: Path) -> None:
+def test_files_that_no_array_holds_are_rejected(tmp_path: Path) -> None:
     def write(stream: BinaryIO) -> None:
         raise AssertionError(stream)
 

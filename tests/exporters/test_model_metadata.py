@@ -173,16 +173,16 @@ def test_each_output_has_its_own(two: Path, labels: Path) -> None:
         ({"outputs": {"sum": 3}}, "outputs.sum must be a table"),
         ({"outputs": []}, "outputs must be a table"),
         ({"inputs": {"a": {"mean": 1}}}, "both mean and std"),
-        ({"inputs": {"a": {"mean": 1, "std": 0}}}, "no std may be 0"),
+        ({"inputs": {"a": {"mean": 1, "std": 0}}}, "std must not be 0"),
         ({"inputs": {"a": {"min": "low"}}}, "must be a number"),
         ({"inputs": {"a": {"min": float("nan")}}}, "must be a number"),
         ({"inputs": {"a": {"content": "sound"}}}, "can't be 'sound'"),
         ({"inputs": {"a": {"colour": "red"}}}, "no key 'colour'"),
         ({"title": "x"}, "no key 'title'"),
-        ({"name": 1}, "name must be a text"),
+        ({"name": 1}, "name must be a string"),
     ],
 )
-def test_what_is_wrong_is_told(two: Path, metadata: Any, message: str) -> None:
+def test_invalid_metadata_is_reported(two: Path, metadata: Any, message: str) -> None:
     with pytest.raises(ConversionError, match=message) as caught:
         tfconvert.convert(two, target=tfconvert.LiteRT(metadata=metadata))
     assert caught.value.code == "bad-metadata"

@@ -30,7 +30,7 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_version_that_is_too_new_is_told_once_with_a_node(model: Path) -> None:
+def test_every_version_that_is_too_new_is_reported_once_with_a_node(model: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(model, target=tfconvert.LiteRT(target_runtime="2.5"))
     found = {(each.op, each.node): each.message for each in caught.value.diagnostics}
@@ -63,7 +63,7 @@ def test_a_file_that_was_read_is_checked_too(model: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("target", ["2", "new", "2.x", "2.14-rc1", "-1.2", "2.14.0.0", " 2.14"])
-def test_what_is_not_a_release_is_refused(model: Path, target: str) -> None:
+def test_invalid_releases_are_rejected(model: Path, target: str) -> None:
     with pytest.raises(ConversionError, match="target_runtime can't be") as caught:
         tfconvert.convert(model, target=tfconvert.LiteRT(target_runtime=target))
     assert caught.value.code == "wrong-option"

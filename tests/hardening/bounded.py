@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+# Bytes of address space, the interpreter's own included.
 MEMORY = 2 << 30
-"""Bytes of address space, the interpreter's own included."""
+# Of processor time; a process that waits is given twice as much.
 SECONDS = 20
-"""Of processor time; a process that waits is given twice as much."""
 
 
 class Outcome(NamedTuple):

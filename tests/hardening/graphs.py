@@ -8,8 +8,8 @@ import numpy as np
 
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# TensorFlow's numbers of element types.
 FLOAT, INT, STRING, INT64, BOOL = 1, 3, 7, 9, 10
-"""TensorFlow's numbers of element types."""
 
 _TYPES = {np.dtype(np.float32): FLOAT, np.dtype(np.int32): INT, np.dtype(np.int64): INT64}
 _VALUES = {FLOAT: "float_val", INT: "int_val", STRING: "string_val", BOOL: "bool_val"}

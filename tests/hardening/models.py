@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# The number of the type of floats.
 FLOAT = 1
-"""The number of the type of floats."""
 
 
 def node(name: str, op: str, inputs: Sequence[str] = (), **types: int) -> pb.NodeDef:
@@ -47,8 +47,8 @@ def graph(*nodes: pb.NodeDef) -> pb.GraphDef:
     return made
 
 
+# A graph that negates two numbers.
 NEGATION = graph(placeholder(), node("y", "Neg", ["x"], T=FLOAT))
-"""A graph that negates two numbers."""
 
 
 def saved(given: str = "x", result: str = "y", nodes: pb.GraphDef = NEGATION) -> pb.SavedModel:

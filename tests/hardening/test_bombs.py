@@ -194,6 +194,7 @@ def _mlir(*counts: int) -> str:
 
 GIB = 1 << 30
 
+# Case -> the model, and the code of the error or the warning that it ends with.
 CASES: Mapping[str, tuple[Callable[[], Any], str]] = {
     "bomb_inline_laughs": (lambda: _laughs(30), "too-many-copies"),
     "bomb_if_laughs": (lambda: _laughs_through_if(30), "too-many-copies"),
@@ -213,7 +214,6 @@ CASES: Mapping[str, tuple[Callable[[], Any], str]] = {
     "mlir_splat_1g": (lambda: _mlir(GIB // 4, GIB // 4), "too-large-constants"),
     "mlir_splat": (lambda: _mlir(GIB // 16), ""),
 }
-"""Case -> the model, and the code of the error or the warning that it ends with."""
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +289,7 @@ UNFOLDED: Mapping[str, tuple[Callable[[], pb.GraphDef], Limits]] = {
 
 
 @pytest.mark.parametrize("case", UNFOLDED)
-def test_what_may_not_be_folded_stays_in_the_model(case: str) -> None:
+def test_large_constants_are_not_folded(case: str) -> None:
     build, limits = UNFOLDED[case]
     model = tfconvert.convert(build(), limits=limits)
     (note,) = (note for note in model.report.notes if note.code == "not-folded")
@@ -394,6 +394,6 @@ def test_limits_on_the_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["constant-bytes", "constant-bytes=", "constant-bytes=-1", "nothing=1", "=1"])
-def test_limits_that_are_none(value: str) -> None:
+def test_invalid_limits(value: str) -> None:
     with pytest.raises(click.BadParameter, match="is not"):
         LimitOption().convert(value, None, None)

@@ -1,4 +1,4 @@
-"""What files, texts and settings get wrong is an error that says so, and never an exception of Python's own."""
+"""Invalid files, texts and settings raise a tfconvert error, never another Python exception."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tfconvert.schema.tflite import operators
 
 
 def _code(model: Any, **settings: Any) -> str:
-    """Returns the code of the error that a conversion ends in; empty if there is none."""
+    """Returns the code of the error that a conversion ends in; empty otherwise."""
     try:
         converted(model, **settings)
     except ConversionError as problem:
@@ -178,7 +178,7 @@ def test_a_condition_that_is_a_vector(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", ["12", 3, [1.5, 4], [None, "a"], {"x": 1}])
-def test_shapes_that_are_none(shape: object) -> None:
+def test_invalid_shapes(shape: object) -> None:
     assert _code(models.NEGATION, input_shapes={"x": shape}) == "wrong-option"
     assert _code(models.NEGATION, input_shapes=[shape]) == "wrong-option"
 
@@ -256,7 +256,7 @@ def test_circles_of_links(digits_model: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "seteuid") or os.geteuid() != 0, reason="only the superuser can become another")
 @pytest.mark.parametrize("name", ["model", "model/saved_model.pb", "graph.pb", "graph.meta", "graph.mlir", "graph.h5"])
-def test_what_may_not_be_looked_at(digits_model: Path, tmp_path: Path, name: str) -> None:
+def test_unreadable_files(digits_model: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(digits_model, tmp_path / "model")
     (tmp_path / name).parent.mkdir(exist_ok=True)
     tmp_path.chmod(0o700)
@@ -328,8 +328,8 @@ def test_the_table_knows_the_operands_of_all_operators() -> None:
     for name in operators.names():
         operator = operators.lookup(name)
         assert operator is not None
-        for least, most in (operator.operand_range, operator.result_range):
-            assert 0 <= least <= most
+        for minimum, maximum in (operator.operand_range, operator.result_range):
+            assert 0 <= minimum <= maximum
 
 
 def test_a_model_can_not_define_tensorflow_s_ops_anew() -> None:
@@ -347,8 +347,8 @@ def test_a_model_can_not_define_tensorflow_s_ops_anew() -> None:
     assert op_defs.lookup("MyOwn") is None
 
 
-def test_handles_are_compared_by_what_they_are() -> None:
-    """What they refer to may be arrays, which have no single truth."""
+def test_handles_are_compared_by_value() -> None:
+    """They may refer to arrays, which have no single truth value."""
     one, other = (np.array([np.arange(2), b"x"], object) for _ in range(2))
     assert not compare(one, other).what
     other[1] = b"y"
@@ -368,7 +368,7 @@ def _much() -> None:
 
 
 @pytest.mark.parametrize(("work", "code"), [(_nested, "too-deep"), (_much, "out-of-memory")])
-def test_what_is_used_up_is_told(work: Callable[[], None], code: str) -> None:
+def test_exhausted_resources_are_reported(work: Callable[[], None], code: str) -> None:
     with pytest.raises(ConversionError) as caught:
         guard.diagnosed(work)
     assert caught.value.code == code
@@ -376,7 +376,7 @@ def test_what_is_used_up_is_told(work: Callable[[], None], code: str) -> None:
 
 
 @pytest.mark.parametrize(("problem", "code"), [(MemoryError(), "out-of-memory"), (RecursionError(), "too-deep")])
-def test_every_entry_point_reports_what_is_used_up(
+def test_every_entry_point_reports_exhausted_resources(
     problem: Exception, code: str, digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -444,7 +444,7 @@ def test_a_full_standard_output(arguments: Sequence[str], tmp_path: Path) -> Non
         ("a\u2028b", "a\\u2028b"),
     ],
 )
-def test_what_moves_a_cursor_or_forges_a_line_is_escaped(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
     assert str(error("code", text, hint=text)) == f"{shown}\n  hint: {shown}"
     line = Diagnostic("code", "told", "tf.Op", text, text, signature=text, layer=text)

@@ -1,4 +1,4 @@
-"""What a model may read is a file in its own folder: nothing of another's comes out in a result or an error."""
+"""A model may read only files in its own directory: no other file's contents appear in a result or an error."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tfconvert.importers.keras import check_config, check_hdf5
 from tfconvert.schema import files
 from tfconvert.schema.diagnostics import ConversionError
 
+# Names of functions that read a file, or return one.
 _OPENING = frozenset(
     {
         "File",
@@ -47,14 +48,14 @@ _OPENING = frozenset(
         "unpack_archive",
     }
 )
-"""Names of functions that read a file, or return one."""
 
+# The only functions that open a model's files, all in `tfconvert.schema.files`: regular ones only, of bounded size.
 _OPENERS = frozenset({"InputFile", "files.open_file", "files.read_file", "open_file", "read_file"})
-"""The only functions that open a model's files, all in `tfconvert.schema.files`: regular ones only, of bounded size."""
 
 _NAMED_BY_THE_USER = "the path is the user's own, not the model's"
 _OURS = "the file is the package's own"
 _OPENS_NO_FILE = "what is called so opens no file here"
+# All other calls that may open a file, with the reason why each may.
 _ALLOWED = {
     ("importers.containment", "self.open"): "the method of `Folder` that calls `open_file`",
     ("importers.keras", "archive.open"): "a part of an archive, of bounded size",
@@ -122,7 +123,6 @@ _ALLOWED = {
     ("converter.pipeline.runner", "source.open"): _OPENS_NO_FILE,
     ("converter.validation.quantization_check", "source.open"): _OPENS_NO_FILE,
 }
-"""All other calls that may open a file, with the reason why each may."""
 
 
 def _calls(file: SourceFile) -> Iterator[tuple[str, str]]:
@@ -202,7 +202,7 @@ def test_a_checkpoint_of_its_own_has_its_own_folder(model: Path) -> None:
 @pytest.mark.parametrize("kind", ["fifo", "zero", "socket", "folder", "circle"])
 @pytest.mark.parametrize("part", [*_PARTS[:1], *_PARTS[2:]])
 def test_only_files_are_read(model: Path, part: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe would wait for ever, a device never end."""
+    """Reading a pipe would block indefinitely, and a device has no end."""
     _replace(model / part, kind, monkeypatch)
     assert _code(model) in ("unreadable-file", "not-a-saved-model", "outside-model")
     assert _code(model, follow_links=True) in ("unreadable-file", "not-a-saved-model")
@@ -242,7 +242,7 @@ def _replace(place: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         place.symlink_to(place.name)
 
 
-def test_what_takes_a_file_s_place_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replaced_files_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look at a path and its opening there may be time."""
     place = tmp_path / "file"
     place.write_bytes(b"content")
@@ -254,7 +254,7 @@ def test_what_takes_a_file_s_place_is_seen(tmp_path: Path, monkeypatch: pytest.M
         files.open_file(place)
 
 
-def test_files_are_not_read_beyond_what_is_bearable(tmp_path: Path) -> None:
+def test_files_are_read_only_up_to_a_limit(tmp_path: Path) -> None:
     large = tmp_path / "large.pb"
     with large.open("wb") as file:
         file.truncate(files.LARGEST + 1)

@@ -16,8 +16,8 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 SHORT, TIMES = 50, 4
 
+# How much more than `TIMES` the work may grow.
 _SLACK = 1.2
-"""How much more than `TIMES` the work may grow."""
 
 Chain = Callable[[int], pb.GraphDef]
 

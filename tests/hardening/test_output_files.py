@@ -61,7 +61,7 @@ def test_whoever_writes_a_file_last_has_written_it_whole(tmp_path: Path) -> None
     assert [each.name for each in tmp_path.iterdir()] == ["model.tflite"]
 
 
-def test_a_name_that_is_taken_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_name_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even if somebody guesses the name of the file that will be moved into place, and puts a link there."""
     monkeypatch.setattr(os, "urandom", bytes)
     victim = tmp_path / "victim"
@@ -73,7 +73,7 @@ def test_a_name_that_is_taken_is_not_written_to(tmp_path: Path, monkeypatch: pyt
     assert victim.read_text() == "mine"
 
 
-def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "model.tflite"
     target.write_text("old")
 
@@ -172,7 +172,7 @@ _PARTS = ("saved_model.pb", "variables/variables.index", "variables/variables.da
 
 @pytest.mark.parametrize("part", _PARTS)
 @pytest.mark.parametrize("form", ["itself", "link", "hard link", "case"])
-def test_no_output_is_written_over_what_is_read(digits_model: Path, tmp_path: Path, part: str, form: str) -> None:
+def test_no_output_overwrites_an_input(digits_model: Path, tmp_path: Path, part: str, form: str) -> None:
     folder = Path(shutil.copytree(digits_model, tmp_path / "model"))
     before = (folder / part).read_bytes()
     output = folder / part

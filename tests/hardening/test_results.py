@@ -175,7 +175,7 @@ func.func private @body(%i: tensor<i32>, %x: tensor<?xf32>) -> (tensor<i32>, ten
     ],
     ids=["one less", "other types", "takes nothing", "two", "two, never run", "integers, never run", "never run"],
 )
-def test_functions_must_fit_what_runs_them(tmp_path: Path, text: str, expected: str) -> None:
+def test_functions_must_fit_the_runtime(tmp_path: Path, text: str, expected: str) -> None:
     model = tmp_path / "model.mlir"
     model.write_text(text)
     with pytest.raises(ConversionError) as caught:
@@ -199,7 +199,7 @@ def _first_forms(operator: str, position: int) -> set[str]:
     return {forms[position] for forms in inputs if len(forms) > position}
 
 
-def test_legalization_emits_what_the_table_has() -> None:
+def test_legalization_emits_only_operators_of_the_table() -> None:
     """Each type that an entry lists is one that LiteRT computes right."""
     elements = {str(row.mlir): row.tflite for row in types.ELEMENT_TYPES}
     modules = [

@@ -5,5 +5,5 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+# Returns our temporary folders that are still there; TensorFlow has files of its own.
 LeftFolders = Callable[[], list[Path]]
-"""Returns our temporary folders that are still there; TensorFlow has files of its own."""

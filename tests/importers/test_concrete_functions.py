@@ -114,7 +114,7 @@ def test_results_in_a_structure_are_a_list(tf: ModuleType, run_tflite: RunTFLite
     assert bytes(tfconvert.convert(call)) == content
 
 
-def test_signatures_of_what_was_loaded_stay_and_may_be_chosen(tf: ModuleType, scaled: Any, tmp_path: Path) -> None:
+def test_signatures_of_loaded_models_stay_and_may_be_chosen(tf: ModuleType, scaled: Any, tmp_path: Path) -> None:
     tf.saved_model.save(scaled, str(tmp_path / "saved"), signatures={"a": scaled.call, "b": scaled.call})
     loaded = tf.saved_model.load(str(tmp_path / "saved"))
     assert {name for each in tfconvert.convert(loaded).report.interfaces for name in each.keys} == {"a", "b"}
@@ -172,7 +172,7 @@ def test_the_report_names_the_model_and_the_time_to_save_it(scaled: Any) -> None
     assert report.stages[0].name == "save"
 
 
-def test_what_is_no_model_is_told(tf: ModuleType) -> None:
+def test_invalid_models_are_reported(tf: ModuleType) -> None:
     assert _code(tf.function(lambda x: x)) == "no-signature"
     assert _code(tf.Module()) == "no-signature"
     things: tuple[Any, ...] = (tf.constant(1.0), tf.Variable(1.0), tf.TensorSpec([2]), [], [7], {}, print)

@@ -56,7 +56,7 @@ def test_text_and_binary_are_the_same(tmp_path: Path) -> None:
     assert str(import_graph_def(textual)) == str(import_graph_def(write(tmp_path, GRAPH)))
 
 
-def test_files_may_be_called_what_they_are_not(tmp_path: Path) -> None:
+def test_files_may_have_misleading_names(tmp_path: Path) -> None:
     textual, binary = tmp_path / "text.pb", tmp_path / "binary.pbtxt"
     textual.write_text(GRAPH)
     binary.write_bytes(write(tmp_path, GRAPH).read_bytes())
@@ -80,7 +80,7 @@ def test_text_that_nests_without_end_is_reported(tmp_path: Path) -> None:
         ("bad_consumers: 12", False),
     ],
 )
-def test_graphs_say_who_can_read_them(tmp_path: Path, versions: str, is_newer: bool) -> None:
+def test_graphs_declare_who_can_read_them(tmp_path: Path, versions: str, is_newer: bool) -> None:
     path = write(tmp_path, f"{GRAPH} versions {{ {versions} }}")
     if is_newer:
         assert failure(path).code == "newer-graph"
@@ -88,7 +88,7 @@ def test_graphs_say_who_can_read_them(tmp_path: Path, versions: str, is_newer: b
         assert str(import_graph_def(path))
 
 
-def test_inputs_are_what_outputs_need_unless_they_are_named(tmp_path: Path) -> None:
+def test_inputs_are_those_that_outputs_need_unless_named(tmp_path: Path) -> None:
     label = 'node { name: "label" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }'
     path = write(tmp_path, GRAPH + label)
     assert 'inputs = "x"' in str(import_graph_def(path))
@@ -128,7 +128,7 @@ def test_controls_order_islands(tmp_path: Path) -> None:
     assert text.index("tf.Relu") < text.index("tf.AddV2")
 
 
-def test_any_tensor_can_be_fed_and_what_is_behind_it_goes(tmp_path: Path) -> None:
+def test_any_tensor_can_be_fed_and_its_producers_are_removed(tmp_path: Path) -> None:
     text = str(import_graph_def(write(tmp_path, GRAPH), Selection(inputs=["parts:1"], outputs=["relu"])))
     assert "tf.Split" not in text
     assert "tf.Relu" in text

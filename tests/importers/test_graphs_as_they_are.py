@@ -62,7 +62,7 @@ def _code(path: str) -> str:
         (_GRADIENT, "missing-function", ("tf.SymbolicGradient",)),
     ],
 )
-def test_opt_shows_what_no_conversion_takes(tmp_path: Path, graph: str, code: str, ops: tuple[str, ...]) -> None:
+def test_opt_shows_unconvertible_graphs(tmp_path: Path, graph: str, code: str, ops: tuple[str, ...]) -> None:
     path = _write(tmp_path, graph)
     assert _code(path) == code
     shown = CliRunner().invoke(main, ["opt", path, "--verify-each"])

@@ -99,7 +99,7 @@ def test_a_model_of_a_class_converts_once_it_was_called(keras: ModuleType, run_t
     _check(bytes(model), {name: _X}, [wanted], run_tflite)
 
 
-def test_a_model_without_input_shapes_is_told(keras: ModuleType) -> None:
+def test_a_model_without_input_shapes_is_reported(keras: ModuleType) -> None:
     problem = _error(keras.Sequential([keras.layers.Dense(2)]))
     assert problem.code == "not-built"
     assert "keras.Input" in problem.diagnostics[0].hint
@@ -138,7 +138,7 @@ def test_a_model_of_a_class_has_the_keys_of_its_inputs(tf: ModuleType, run_tflit
     _check(bytes(model), {"zeta": _X, "alpha": _X * 3}, [wanted], run_tflite)
 
 
-def test_a_layer_is_no_model(keras: ModuleType) -> None:
+def test_a_layer_is_rejected(keras: ModuleType) -> None:
     assert _error(keras.layers.Dense(2)).code == "unknown-format"
 
 
@@ -175,7 +175,7 @@ def test_code_in_files_is_not_run(
     assert left_folders() == []
 
 
-def test_files_without_a_model_are_told(keras: ModuleType, tmp_path: Path) -> None:
+def test_files_without_a_model_are_reported(keras: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "only.weights.h5"
     _network(keras).save_weights(path)
     assert "weights only" in str(_error(path))
@@ -202,7 +202,7 @@ def test_files_without_a_model_are_told(keras: ModuleType, tmp_path: Path) -> No
         ("tf_keras", "h5", "tf_keras"),
     ],
 )
-def test_what_must_be_installed_is_told(
+def test_missing_packages_are_reported(
     missing: str, ending: str, pip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / f"network.{ending}"
@@ -214,7 +214,7 @@ def test_what_must_be_installed_is_told(
     assert f"pip install '{pip}'" in problem.diagnostics[0].hint or f"pip install {pip}" == problem.diagnostics[0].hint
 
 
-def test_other_backends_are_told(tf: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_backends_are_reported(tf: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     keras = importlib.import_module("keras")
     network = _network(keras)
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
@@ -223,7 +223,7 @@ def test_other_backends_are_told(tf: ModuleType, monkeypatch: pytest.MonkeyPatch
     assert "KERAS_BACKEND=tensorflow" in problem.diagnostics[0].hint
 
 
-def test_what_keras_can_not_export_is_told(tf: ModuleType, left_folders: LeftFolders) -> None:
+def test_models_that_keras_cannot_export_are_reported(tf: ModuleType, left_folders: LeftFolders) -> None:
     keras = importlib.import_module("keras")
     network = _network(keras)
 

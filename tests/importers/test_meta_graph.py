@@ -156,7 +156,7 @@ def test_the_output_is_clear_where_nothing_else_is_unused(tf: ModuleType, tmp_pa
     assert 'outputs = "y"' in str(import_meta_graph(meta(saved)))
 
 
-def test_without_its_checkpoint_a_graph_says_which_variables_it_lacks(dense: Saved, tmp_path: Path) -> None:
+def test_without_its_checkpoint_a_graph_reports_the_missing_variables(dense: Saved, tmp_path: Path) -> None:
     path = shutil.copy(meta(dense), tmp_path / "alone.meta")
     with pytest.raises(ConversionError) as caught:
         import_meta_graph(path, Selection(outputs=["scores"]))
@@ -178,7 +178,7 @@ def test_damaged_bytes_never_crash(dense: Saved, position: int, value: int) -> N
 @pytest.mark.parametrize(
     "content", [b"", b"\0\1\2", b"graph_def {", b"graph_def { node { attr { key: 'a' value { " * 999]
 )
-def test_what_is_not_a_meta_graph_is_reported(tmp_path: Path, content: bytes) -> None:
+def test_invalid_meta_graphs_are_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.meta"
     path.write_bytes(content)
     with pytest.raises(ConversionError) as caught:

@@ -53,7 +53,7 @@ def test_a_graph_with_custom_ops_needs_their_definitions(graph: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"node { name: 'x' }", b"op { }"])
-def test_what_is_not_a_list_of_ops_is_refused(graph: Path, tmp_path: Path, data: bytes) -> None:
+def test_invalid_lists_of_ops_are_rejected(graph: Path, tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "ops.pbtxt"
     path.write_bytes(data)
     assert _code(lambda: Source(graph, op_defs=path).open()) == "bad-op-list"

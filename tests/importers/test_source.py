@@ -133,7 +133,7 @@ def test_a_folder_has_its_own_checkpoint(digits_model: Path) -> None:
 
 
 @pytest.mark.parametrize("model", [None, 7, b"model.pb", np.zeros(3), pb.NodeDef(name="x")])
-def test_what_is_neither_a_path_nor_a_message_is_reported(model: Any) -> None:
+def test_invalid_model_arguments_are_reported(model: Any) -> None:
     assert _code(Source(model)) == "unknown-format"
 
 

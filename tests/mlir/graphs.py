@@ -13,8 +13,8 @@ import numpy as np
 from tests.support.control_flow import control_flow_v1
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# Builds nodes in the default graph and returns the fetches; its argument is TensorFlow.
 Build = Callable[[Any], Sequence[Any]]
-"""Builds nodes in the default graph and returns the fetches; its argument is TensorFlow."""
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ for line in sys.stdin:
     print("RESULT" + json.dumps([printed, problems]), flush=True)
 """
 
+# Seconds that it may take.
 _TIME_LIMIT = 120
-"""Seconds that it may take."""
 
 
 def whole_text(module: ModuleOp) -> str:

@@ -15,7 +15,7 @@ Not compared, and why:
 - `_read_only_resource_inputs`, `tf._construction_context`, ...: hints for TensorFlow's runtime.
 - `tf_saved_model.*`: we export signatures, TensorFlow's importer of SavedModels the functions that they call.
 - handles of bound constants in such functions: ours have the constants themselves.
-- functions' names: TensorFlow makes them unique anew; each must correspond to one function in the other module.
+- functions' names: TensorFlow makes them unique again; each must correspond to one function in the other module.
 - shapes that one side does not know: TensorFlow infers while it imports, we in a pass.
 """
 
@@ -58,8 +58,8 @@ _REGISTRY = OpRegistry()
 
 BOUND = "tf_saved_model.bound_input"
 
+# A node and the kind of its op: a NextIteration is two ops.
 Key = tuple[str, str]
-"""A node and the kind of its op: a NextIteration is two ops."""
 
 
 class DifferenceError(Exception):

@@ -1,4 +1,4 @@
-"""What TensorFlow's own converter prints between its passes is read here, and gives files that compute the same.
+"""The IR that TensorFlow's own converter prints between its passes can be read, and gives files that compute the same.
 
     python -m tests.mlir.test_official_dumps FOLDER...
 

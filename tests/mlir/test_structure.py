@@ -1,4 +1,4 @@
-"""The comparer must see every kind of difference, and none where there is none."""
+"""The comparer must report every kind of difference, and nothing for equal modules."""
 
 from __future__ import annotations
 

@@ -162,6 +162,7 @@ _SLICES: Mapping[str, tuple[Any, ...]] = {
     "nothing": (np.s_[2:2], 1, 3),
 }
 
+# The operation -> the program.
 PROGRAMS: Mapping[str, Program] = {
     "reads around a write": _reads_around_a_write,
     "swap": _swap,
@@ -182,4 +183,3 @@ PROGRAMS: Mapping[str, Program] = {
     "scatter in batches": _scatter_batch,
     **{f"slice: {name}": _slice(*arguments) for name, arguments in _SLICES.items()},
 }
-"""The operation -> the program."""

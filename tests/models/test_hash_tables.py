@@ -171,7 +171,7 @@ def refusal(folder: Path) -> ConversionError:
     return caught.value
 
 
-def test_what_tables_cannot_do_comes_with_advice(tf: ModuleType, tmp_path: Path) -> None:
+def test_unsupported_table_ops_come_with_advice(tf: ModuleType, tmp_path: Path) -> None:
     table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
     numbers = tf.lookup.KeyValueTensorInitializer(tf.constant(WORDS), tf.constant([0, 1, 2], tf.int64))
     hashed = tf.lookup.StaticVocabularyTable(numbers, 2)

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.recurrent import Worker, check
 from benchmarks.recurrent_table import cases
 
+# Networks, and how many operators each may have: no more than the official converter's file, if that is right.
 MAX_OPERATORS = {
     "k3/lstm/last/dynamic": 8,
     "k3/lstm/seq/static": 2,
@@ -62,8 +63,8 @@ MAX_OPERATORS = {
     "tf/while/seq/dynamic": 7,
     "tf/decoder/seq/batch": 21,
 }
-"""Networks, and how many operators each may have: no more than the official converter's file, if that is right."""
 
+# Networks of at most 64 steps, and how many operators they have without loops.
 UNROLLED = {
     "k3/lstm/seq+mask/static": 121,
     "k3/gru/seq+bidi/static": 213,
@@ -72,7 +73,6 @@ UNROLLED = {
     "tf1/gru/dynamic/static": 96,
     "tf/autograph/seq/static": 33,
 }
-"""Networks of at most 64 steps, and how many operators they have without loops."""
 
 CASES = {case.name: case for case in cases()}
 

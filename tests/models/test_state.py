@@ -14,6 +14,7 @@ from tests.models.state_programs import PROGRAMS, state
 from tests.support.stateful import compare_calls, runners, same
 from tfconvert.schema.diagnostics import ConversionError
 
+# The ops on state that models here have.
 OPS = (
     "AssignVariableOp",
     "HashTableV2",
@@ -23,7 +24,6 @@ OPS = (
     "VarHandleOp",
     "VarIsInitializedOp",
 )
-"""The ops on state that models here have."""
 
 
 def strings(*values: bytes) -> np.ndarray:

@@ -15,8 +15,8 @@ from tests.support.control_flow import control_flow_v1
 from tests.support.stateful import runners, same
 
 Get = Callable[..., Any]
+# A builder: TensorFlow, a variable constructor and the input, to outputs by name.
 Program = Callable[[Any, Get, Any], Mapping[str, Any]]
-"""A builder: TensorFlow, a variable constructor and the input, to outputs by name."""
 
 
 def _after(tf: Any, op: Any, value: Callable[[], Any]) -> Any:

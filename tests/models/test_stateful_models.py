@@ -65,7 +65,7 @@ def test_signatures_see_each_others_writes_whichever_comes_first(
     assert model.report.rewrites["freeze-variables"]["frozen"] == 1
 
 
-def test_what_only_another_signature_writes_is_a_constant(
+def test_variables_that_only_another_signature_writes_are_constants(
     tf: ModuleType, tmp_path: Path, shared: tuple[Any, dict[str, Any]]
 ) -> None:
     module, signatures = shared

@@ -27,7 +27,7 @@ def main() -> None:
         "--seeds",
         type=Path,
         default=Path(tempfile.gettempdir()) / f"tfconvert-seeds-{os.getuid()}",
-        help="the folder of the models to mutate; they are made if there are none",
+        help="the folder of the models to mutate; they are created if missing",
     )
     arguments = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -18,8 +18,8 @@ from tests.mutate.worker import FAILED, Outcome, Workers, write_mutant
 from tests.support.flat_settings import converted
 from tfconvert.schema.diagnostics import ConversionError
 
+# Of how many seeds one is converted with all settings to warm up.
 _OFTEN = 8
-"""Of how many seeds one is converted with all settings to warm up."""
 
 
 @dataclass(slots=True)

@@ -58,7 +58,7 @@ def _mutate_table(random: Random, tree: Tree) -> None:
 
 
 def _changed(random: Random, field: Field, value: Any, tables: list[tuple[str, Tree]]) -> Any:
-    """Returns another value of a field; `None` if there is none."""
+    """Returns another value of a field, or `None`."""
     kind = field.kind
     if kind in SIZES:
         return _scalar(random, kind, field.refers, value or 0)

@@ -18,12 +18,12 @@ _RANGES = {
     FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
 }
-_LONGEST = 1 << 16
-"""Bytes; what is longer is data, and isn't part of the pool."""
+# Bytes; what is longer is data, and isn't part of the pool.
+_MAX_BYTES = 1 << 16
 
 
 class Pool:
-    """What models hold, by type: pieces that may be put into another place or another model.
+    """The parts of models, by type, which may be moved to another position or another model.
 
     Args:
         messages: The models.
@@ -35,7 +35,7 @@ class Pool:
         for whole in messages:
             for message in submessages(whole):
                 name = message.DESCRIPTOR.full_name
-                if len(self.messages[name]) < 5000 and message.ByteSize() < _LONGEST:
+                if len(self.messages[name]) < 5000 and message.ByteSize() < _MAX_BYTES:
                     self.messages[name].append(message)
                 for field, value in message.ListFields():
                     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING and field.type == FieldDescriptor.TYPE_STRING:

@@ -15,6 +15,7 @@ from tests.mutate.checkpoints import Files
 from tests.mutate.seeds import Seed, Seeds
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# How mutants are converted: the weight, and what `convert` is given.
 SETTINGS: Mapping[str, tuple[int, Mapping[str, Any]]] = {
     "plain": (30, {}),
     "custom": (3, {"allow_custom_ops": True}),
@@ -22,7 +23,6 @@ SETTINGS: Mapping[str, tuple[int, Mapping[str, Any]]] = {
     "dynamic": (2, {"quantize": "dynamic"}),
     "batch": (1, {"batch": 2}),
 }
-"""How mutants are converted: the weight, and what `convert` is given."""
 
 
 class Mutant(NamedTuple):
@@ -44,7 +44,7 @@ class Mutant(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What `convert` is given beside the path."""
+        """The keyword arguments of `convert`."""
         return {**SETTINGS[self.settings][1], **({} if self.seed.outputs is None else {"outputs": self.seed.outputs})}
 
 
@@ -184,6 +184,7 @@ def _missing(random: Random, seed: Seed, seeds: Seeds) -> Files:
 
 _WITH_VARIABLES = ("saved_model", "meta_graph")
 
+# The kinds of mutants.
 KINDS: Mapping[str, Kind] = {
     "saved-model": Kind(30, ("saved_model",), "", _saved_model),
     "op-list": Kind(4, ("saved_model",), "", _op_list),
@@ -202,7 +203,6 @@ KINDS: Mapping[str, Kind] = {
     "tflite": Kind(12, ("tflite",), "", _flatbuffer),
     "tflite-bytes": Kind(3, ("tflite",), "", _bytes_of("model.tflite")),
 }
-"""The kinds of mutants."""
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+# Integers at the borders of types and of what memory holds.
 INTEGERS = (
     0,
     1,
@@ -43,11 +44,11 @@ INTEGERS = (
     2**63,
     2**64 - 1,
 )
-"""Integers at the borders of types and of what memory holds."""
 
+# Floats that are special to someone.
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e-8, 1e30, 3.4e38, 1e300, float("inf"), -float("inf"), float("nan"))
-"""Floats that are special to someone."""
 
+# Names that are hard to take, and names that mean something.
 TEXTS = (
     "",
     "^",
@@ -85,7 +86,6 @@ TEXTS = (
     "NoOp",
     "VarHandleOp",
 )
-"""Names that are hard to take, and names that mean something."""
 
 
 def integer(random: Random, lowest: int, highest: int, known: int) -> int:

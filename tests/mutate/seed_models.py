@@ -134,9 +134,9 @@ def _numbers(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
     return module, {"serving_default": call}
 
 
+# Builders of the SavedModels, by name.
 SAVED: dict[str, Build] = {
     **MODELS,
     **UNSUPPORTED,
     **{build.__name__.strip("_"): build for build in (_vision, _indexing, _recurrent, _lists, _vocabulary, _numbers)},
 }
-"""Builders of the SavedModels, by name."""

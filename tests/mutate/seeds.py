@@ -37,18 +37,18 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.settings.options import Options
 
 OFFICIAL = sorted(set(official_models.MODELS) - {"two_signatures"})
+# The folders of the seeds, by format.
 FORMATS = ("saved_model", "graph_def", "meta_graph", "mlir", "tflite")
-"""The folders of the seeds, by format."""
 
+# After which passes the text of a model becomes a seed.
 _STAGES = ("import", "executor-to-functional", "shape-inference", "legalize", "separate-results")
-"""After which passes the text of a model becomes a seed."""
 _PROGRAMS = 6
-_LONGEST = 1 << 16
-"""Bytes of text; longer ones are mostly weights."""
+# Bytes of text; longer ones are mostly weights.
+_MAX_TEXT_BYTES = 1 << 16
 
 
+# The environment in which seeds are made.
 _FIXED = {"PYTHONHASHSEED": "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
-"""The environment in which seeds are made."""
 
 
 class Seed(NamedTuple):
@@ -118,7 +118,7 @@ def _outputs_file(folder: Path) -> Path:
 
 
 def find_seeds(folder: Path, models: Collection[str] = ()) -> Seeds:
-    """Returns the seeds in a folder, and makes them if there are none.
+    """Returns the seeds in a folder, and creates them if the directory has none.
 
     They are made in a process of their own, so that names that TensorFlow counts up are the same each time.
 
@@ -170,7 +170,7 @@ def _make_texts(folder: Path, name: str, model: Path) -> None:
     def write(module: ModuleOp, stage: str) -> None:
         text = StringIO()
         print_module(module, text, elide=None, locations=False)
-        if text.tell() > _LONGEST:
+        if text.tell() > _MAX_TEXT_BYTES:
             return
         place = folder / f"{name}-{stage}"
         place.mkdir(parents=True, exist_ok=True)

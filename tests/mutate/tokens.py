@@ -11,6 +11,7 @@ _TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|tensor<[^<>\n]*>|[%@#!^][\w$.#-]*|0x[0-9A-Fa-f]+|-?\d+(?:\.\d+(?:[eE][-+]?\d+)?)?'
     r"|[A-Za-z_][\w$.]*|->|\S|\s+"
 )
+# Tokens that may stand for any other.
 _ALSO = (
     "tensor<*xf32>",
     "tensor<?xf32>",
@@ -47,7 +48,6 @@ _ALSO = (
     "func.func",
     "func.return",
 )
-"""Tokens that may stand for any other."""
 
 
 def mutate(random: Random, text: str, others: str) -> str:

@@ -26,12 +26,12 @@ from tfconvert.schema.diagnostics import ConversionError
 
 RESULT, REFUSED, FAILED = "result", "refused", "failed"
 
+# Codes of errors that stand for mistakes of our own.
 NOT_EXPLAINED = frozenset({"internal-error"})
-"""Codes of errors that stand for mistakes of our own."""
 
 
 class Outcome(NamedTuple):
-    """What came of a mutant.
+    """The outcome of a mutant.
 
     Attributes:
         number: The mutant.

@@ -137,7 +137,7 @@ def test_counts_of_one_pass_are_added_up() -> None:
     assert "cse:" not in report.to_text()
 
 
-def test_an_empty_report_is_told_too() -> None:
+def test_an_empty_report_is_printed() -> None:
     empty = Report("nothing")
     assert empty.frozen_variables == 0
     assert empty.seconds == 0

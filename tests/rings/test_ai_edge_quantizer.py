@@ -17,8 +17,8 @@ from tfconvert.schema.tflite.tables import TFLITE
 quantizer = pytest.importorskip("ai_edge_quantizer.quantizer")
 recipe = pytest.importorskip("ai_edge_quantizer.recipe")
 
+# Recipes with the signal-to-noise ratios that they leave at least, in dB.
 RECIPES = {"dynamic_wi8_afp32": 30, "weight_only_wi8_afp32": 35, "dynamic_wi4_afp32": 10}
-"""Recipes with the signal-to-noise ratios that they leave at least, in dB."""
 
 
 @pytest.fixture(scope="module")

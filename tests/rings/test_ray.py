@@ -20,8 +20,8 @@ from tfconvert.cli.main import main
 
 MODELS = 12
 
+# Rules that take a while to be read, so that there is time to kill whoever reads them.
 SLOW = "import time\n\ntime.sleep(2)\n"
-"""Rules that take a while to be read, so that there is time to kill whoever reads them."""
 
 
 @pytest.fixture(autouse=True)

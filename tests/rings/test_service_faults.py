@@ -28,19 +28,19 @@ from tfconvert.service.store import JobStore
 
 JOBS = 200
 SENDERS = 4
+# How often a server is killed, and started again.
 KILLS = 8
-"""How often a server is killed, and started again."""
 
+# Codes that jobs may fail with, since their processes are killed.
 OWN_REASONS = {"worker-lost", "server-lost"}
-"""Codes that jobs may fail with, since their processes are killed."""
 
 
 class Clients:
-    """What sends jobs, again and again until they are accepted.
+    """Clients that send jobs, each until it is accepted.
 
     Args:
-        servers: To any of which they are sent.
-        http: What sends them.
+        servers: The servers, any of which may receive a job.
+        http: The HTTP client.
 
     Attributes:
         accepted: Names of models by the IDs of their jobs.
@@ -247,7 +247,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, http: httpx.Client) -> None:
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
-def test_a_damaged_database_is_told_and_left_alone(tmp_path: Path, http: httpx.Client) -> None:
+def test_a_damaged_database_is_reported_and_not_changed(tmp_path: Path, http: httpx.Client) -> None:
     server = Server(tmp_path / "data")
     server.start()
     Clients([server], http).submit(0)
@@ -262,6 +262,7 @@ def test_a_damaged_database_is_told_and_left_alone(tmp_path: Path, http: httpx.C
     assert all(path.exists() for path in kept)
 
 
+# Runs a module with a clock of which one can't rely on anything.
 CLOCK = """
 import random, runpy, sys, time
 real, shift = time.time, [0.0]
@@ -272,7 +273,6 @@ time.time = jumping
 sys.argv = ["tfconvert", *sys.argv[3:]]
 runpy.run_module("tfconvert", run_name="__main__", alter_sys=True)
 """
-"""Runs a module with a clock of which one can't rely on anything."""
 
 
 def test_the_clock_may_be_set_back(tmp_path: Path, http: httpx.Client) -> None:

@@ -21,6 +21,7 @@ axe_core = pytest.importorskip("axe_core_python")
 AXE = (Path(axe_core.__path__[0]) / "axe.min.js").read_text("utf-8")
 HOSTILE = "<img src=x onerror=window.hurt=1>"
 
+# Drops a folder: scripts can't make entries of real folders, so these answer as such entries do, one at a time.
 _DROP = """([name, files]) => {
   const file = (path, text) => ({ isFile: true, isDirectory: false, name: path.split("/").pop(),
     file: (done) => done(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], path.split("/").pop())) });
@@ -40,7 +41,6 @@ _DROP = """([name, files]) => {
   event.dataTransfer = { items: [{ webkitGetAsEntry: () => folder(name, files) }] };
   document.getElementById("drop").dispatchEvent(event);
 }"""
-"""Drops a folder: scripts can't make entries of real folders, so these answer as such entries do, one at a time."""
 
 Open = Callable[..., Any]
 
@@ -159,7 +159,7 @@ def test_options_are_sent(open_page: Open, server: RunningService, digits_model:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_stands_in_anybodys_way(
+def test_accessibility_and_small_screens(
     open_page: Open, server: RunningService, guarded: RunningService, digits_model: Path, tmp_path: Path, scheme: str
 ) -> None:
     page = open_page(scheme=scheme)
@@ -316,7 +316,7 @@ def test_a_token_is_asked_for_and_kept_in_the_tab(open_page: Open, guarded: Runn
         (0, {}, "can't be reached"),
     ],
 )
-def test_refusals_are_told(
+def test_refusals_are_reported(
     open_page: Open, digits_model: Path, status: int, headers: dict[str, str], text: str
 ) -> None:
     page = open_page()

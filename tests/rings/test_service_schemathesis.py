@@ -14,8 +14,8 @@ from tests.service.serving import Serving
 hypothesis = pytest.importorskip("hypothesis")
 schemathesis = pytest.importorskip("schemathesis")
 
+# Requests made up for each operation.
 _EACH = 25
-"""Requests made up for each operation."""
 
 
 @pytest.fixture(scope="module")

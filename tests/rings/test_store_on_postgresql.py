@@ -1,4 +1,4 @@
-"""What the tests say of jobs, tokens and servers in SQLite holds in PostgreSQL, too."""
+"""The tests of jobs, tokens and servers in SQLite also pass in PostgreSQL."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ from tfconvert.schema.ir.types import FunctionType
 
 WRITABLE = [row for row in types.ELEMENT_TYPES if row.name not in ("resource", "variant")]
 
+# Bits of a value that are free, where they don't fill a byte.
 _BITS = {"bool": 1, "int2": 1, "uint2": 2, "int4": 3, "uint4": 4}
-"""Bits of a value that are free, where they don't fill a byte."""
 
 
 def module_of(constant: tensor_data.Constant) -> ModuleOp:

@@ -11,7 +11,7 @@ _PROBLEM = Diagnostic(
 )
 
 
-def test_all_that_is_known_is_told_in_order() -> None:
+def test_all_known_details_are_reported_in_order() -> None:
     assert _PROBLEM.to_text(with_code=True).splitlines() == [
         'tf.X, node "dense/X", model.py:7: it is unknown [unsupported-op]',
         "  types: (f32) -> f32",
@@ -19,7 +19,7 @@ def test_all_that_is_known_is_told_in_order() -> None:
     ]
 
 
-def test_a_layer_is_told_where_the_node_s_name_does_not_tell_it() -> None:
+def test_a_layer_is_reported_if_the_nodes_name_lacks_it() -> None:
     assert "layer" not in _PROBLEM._replace(layer="dense").to_text()
     assert "  layer: model/dense" in _PROBLEM._replace(layer="model/dense").to_text()
 
@@ -30,12 +30,12 @@ def test_the_layer_of_a_node_in_a_called_function_is_that_of_the_call() -> None:
     assert (place.node, place.layer) == ("dense/MatMul", "model/block/dense")
 
 
-def test_a_repeated_hint_is_told_once() -> None:
+def test_a_repeated_hint_is_reported_once() -> None:
     other = _PROBLEM._replace(op="tf.Y")
-    first, second, third = texts_of([_PROBLEM, other, _PROBLEM._replace(hint="write it anew")])
+    first, second, third = texts_of([_PROBLEM, other, _PROBLEM._replace(hint="write it again")])
     assert "hint" not in first
     assert "hint: leave it out" in second
-    assert "hint: write it anew" in third
+    assert "hint: write it again" in third
 
 
 def test_advice_about_several_follows_them() -> None:

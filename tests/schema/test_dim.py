@@ -49,7 +49,7 @@ def test_texts_are_sums_of_products() -> None:
     assert str(apply("maximum", apply("maximum", N, 3), Symbol("m"))) == "max(m, n[0], 3)"
 
 
-def test_what_is_sure() -> None:
+def test_provable_relations() -> None:
     assert apply("maximum", X, 0) is X
     assert (apply("GE", X, 0), apply("LT", X, 0), apply("EQ", _add(X, 1), 0)) == (1, 0, 0)
     assert is_at_least(_add(X, 2), X)
@@ -104,9 +104,7 @@ def _computed(name: str, *numbers: int) -> int:
     st.integers(1, 5),
 )
 @settings(max_examples=100, deadline=None, derandomize=True)
-def test_simplified_sizes_are_what_plain_ones_are(
-    names: list[str], numbers: list[int], division: str, divisor: int
-) -> None:
+def test_simplified_sizes_equal_plain_ones(names: list[str], numbers: list[int], division: str, divisor: int) -> None:
     size: Dim = N
     plain = numbers[0]
     for name, number in zip(names, numbers[1:], strict=False):

@@ -26,8 +26,8 @@ from tfconvert.schema.ir.types import TensorType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
+# A handle and what its value should be.
 Pair = tuple[TensorData, Array]
-"""A handle and what its value should be."""
 
 DTYPES = [np.dtype(name) for name in ("float32", "float64", "int8", "int32", "float16")] + [
     np.dtype(ml_dtypes.bfloat16)
@@ -336,7 +336,7 @@ def test_blocks_of_few_bytes_are_computed_from_few_floats(
 
 
 def test_a_file_is_read_tile_by_tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read at a time is a tile, and all of the file is read about once."""
+    """The file is read a tile at a time, and each part about once."""
     tile = 1 << 18
     monkeypatch.setattr(expressions, "_TILE", tile)
     matrix, value = _large_file(tmp_path)

@@ -75,7 +75,7 @@ def test_limits_are_errors_and_no_file_is_written(outlier_model: Path, tmp_path:
     assert "[low-fidelity]" in run.stderr
 
 
-def test_what_is_set_decides(outlier_model: Path, quantize: Quantize) -> None:
+def test_explicit_settings_take_precedence(outlier_model: Path, quantize: Quantize) -> None:
     """A limit that is kept is no error, and no warning; the other one has its default."""
     kept = Verify(min_snr=-1, min_agreement=0)
     assert _low(tfconvert.convert(outlier_model, quantize=quantize, verify=kept)) == []
@@ -152,7 +152,7 @@ def test_comparing_layers_changes_no_file(outlier_model: Path, quantize: Quantiz
     )
 
 
-def test_the_error_tells_the_layers_and_the_proposal(outlier_model: Path, tmp_path: Path) -> None:
+def test_the_error_names_the_layers_and_the_proposal(outlier_model: Path, tmp_path: Path) -> None:
     run = _convert(outlier_model, tmp_path / "x.tflite", "--min-snr", 30, "--compare-layers", "-v")
     assert run.stderr.index("tfconvert: verify\n") < run.stderr.index("tfconvert: search-exclusions\n")
     assert (run.exit_code, list(tmp_path.iterdir())) == (1, [])
@@ -180,7 +180,7 @@ def test_a_page_shows_the_verdict(outlier_model: Path, tmp_path: Path) -> None:
     assert 'tile("Fidelity"' in page
 
 
-def test_a_generator_is_verified_on_what_it_gave(outlier_model: Path) -> None:
+def test_a_generator_is_verified_on_its_samples(outlier_model: Path) -> None:
     images = outlier.images(40)
 
     def each() -> Iterator[dict[str, Any]]:
@@ -240,12 +240,12 @@ def test_wrong_settings_are_refused(outlier_model: Path, settings: dict[str, Any
 
 
 @pytest.mark.parametrize("value", ["90", "-1%", "most"])
-def test_what_is_no_share_is_refused(outlier_model: Path, tmp_path: Path, value: str) -> None:
+def test_invalid_shares_are_rejected(outlier_model: Path, tmp_path: Path, value: str) -> None:
     run = _convert(outlier_model, tmp_path / "x.tflite", f"--min-agreement={value}")
     assert (run.exit_code, "is not a share" in run.stderr) == (2, True)
 
 
-def test_jobs_of_batches_and_of_the_service_tell_it(outlier_model: Path, samples: Path, tmp_path: Path) -> None:
+def test_jobs_of_batches_and_of_the_service_report_it(outlier_model: Path, samples: Path, tmp_path: Path) -> None:
     quantize = {"mode": "int8", "samples": [str(samples)]}
     task = Task(str(outlier_model), str(tmp_path / "x.tflite"), {"quantize": quantize, "verify": True})
     fidelity = run_task(task, lambda _: None)["fidelity"]

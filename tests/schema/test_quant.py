@@ -84,7 +84,7 @@ def test_every_type_is_read_as_it_was_written(
         "<i8<3:3>:f32, 0.5>",
     ],
 )
-def test_what_is_not_a_type(text: str) -> None:
+def test_invalid_types(text: str) -> None:
     with pytest.raises(ParseError):
         parse(f"!quant.uniform{text}")
 
@@ -115,6 +115,6 @@ def test_blocks(text: str) -> None:
         "<i4:f32, 32, dense<0.5> : tensor<1xf16>>",
     ],
 )
-def test_what_has_no_blocks(text: str) -> None:
+def test_values_without_blocks(text: str) -> None:
     with pytest.raises(ParseError):
         parse(f"!quant.blockwise{text}")

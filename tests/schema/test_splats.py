@@ -49,7 +49,7 @@ def test_values_come_back(value: Any) -> None:
     assert np.array_equal(joined, expected.reshape(-1), equal_nan=expected.dtype.kind == "f")
 
 
-def test_what_is_small_or_only_partly_repeated_is_kept_as_it_is() -> None:
+def test_small_or_partly_repeated_values_are_kept() -> None:
     assert not _is_splat(_splat(np.float32(1), (64, 64)))
     rows = np.broadcast_to(np.arange(50, dtype=np.float32), SHAPE)
     constant = tensor_data.of_array(rows)
@@ -113,7 +113,7 @@ def test_equal_splats_have_equal_fingerprints() -> None:
     assert one.source.fingerprint() == same.source.fingerprint() != other.source.fingerprint()
 
 
-def test_what_is_computed_at_once_is_paid_for() -> None:
+def test_immediate_computation_counts_against_the_budget() -> None:
     value: Constant = tensor_data.of_array(np.arange(50_000, dtype=np.float32).reshape(SHAPE))
     with limited(Limits(constant_bytes=300_000)) as spent:
         for _ in range(10):

@@ -152,12 +152,12 @@ def test_text_is_read_and_printed_alike(name: str) -> None:
     assert oracle.whole_text(parse(text)) == text
 
 
-def test_tensorflow_reads_and_verifies_what_is_printed() -> None:
+def test_tensorflow_reads_and_verifies_printed_text() -> None:
     assert oracle.problems({name: oracle.whole_text(parse(text)) for name, text in TEXTS.items()}) == {}
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_contradicts_the_table_is_refused(name: str) -> None:
+def test_ops_that_contradict_the_table_are_rejected(name: str) -> None:
     op, message = BROKEN[name]
     with pytest.raises((ParseError, VerifyError)) as refused:
         verify(parse(f"func.func @main(%x: tensor<2xf32>) {{\n{op}\nfunc.return\n}}"))

@@ -52,7 +52,7 @@ def last(body: str, arguments: str = "%x: tensor<f32>") -> Operation:
         ('%0 = "tf.StatefulPartitionedCall"(%x) <{f = @g}> : (tensor<f32>) -> tensor<f32>', True, False),
     ],
 )
-def test_what_may_be_erased_and_merged(op: str, must_run: bool, pure: bool) -> None:
+def test_erasable_and_mergeable_ops(op: str, must_run: bool, pure: bool) -> None:
     found = last(op)
     assert (tf_effects.has_side_effects(found), tf_effects.is_pure(found)) == (must_run, pure)
 
@@ -107,7 +107,7 @@ def test_arguments_are_different_states_and_islands_are_looked_through() -> None
     assert ANY not in (one, other)
 
 
-def test_calls_do_what_their_functions_do() -> None:
+def test_calls_have_the_effects_of_their_functions() -> None:
     module = module_of(f"""
     func.func @main(%p: {V}, %x: tensor<f32>) {{
       {HANDLE}

@@ -285,7 +285,7 @@ def check(text: str) -> None:
 
 
 @pytest.mark.parametrize("rule", _RULES, ids=str)
-def test_what_breaks_a_rule_is_refused(rule: Rule) -> None:
+def test_violations_are_rejected(rule: Rule) -> None:
     with pytest.raises((VerifyError, ParseError)) as refusal:
         check(rule.module)
     assert rule.message in str(refusal.value)

@@ -85,7 +85,7 @@ def _lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("form", [*_FORMS, *_OWN_FORMS])
-def test_text_is_what_was_parsed(form: str) -> None:
+def test_text_round_trips(form: str) -> None:
     text = _module(form)
     assert _lines(str(_parse(text)))[1:-1] == _lines(text)
 
@@ -150,7 +150,7 @@ def graphs(tf: ModuleType) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_tensorflow_reads_what_it_wrote_in_what_we_print(graphs: dict[str, str]) -> None:
+def test_tensorflow_reads_its_own_modules_as_we_print_them(graphs: dict[str, str]) -> None:
     theirs = {**graphs, **{form: _module(form) for form in _FORMS}}
     ours = {name: str(_parse(text)) for name, text in theirs.items()}
     assert all("tf_executor.Switch" in text or "_SwitchN" in text for text in graphs.values())
@@ -160,7 +160,7 @@ def test_tensorflow_reads_what_it_wrote_in_what_we_print(graphs: dict[str, str])
 
 
 @pytest.mark.parametrize("name", _GRAPHS)
-def test_printing_what_tensorflow_wrote_is_stable(graphs: dict[str, str], name: str) -> None:
+def test_printing_tensorflows_modules_is_stable(graphs: dict[str, str], name: str) -> None:
     text = str(_parse(graphs[name]))
     assert str(_parse(text)) == text
 
@@ -221,7 +221,7 @@ def test_locations_survive(form: str) -> None:
         (f"%0:2 = tf_executor.Leave %x : {X}", "Operation tf_executor.Leave is not registered"),
     ],
 )
-def test_errors_tell_the_place_and_what_was_expected(form: str, message: str) -> None:
+def test_errors_report_the_position_and_the_expected_token(form: str, message: str) -> None:
     with pytest.raises(ParseError) as refusal:
         _parse(_module(form))
     assert message in str(refusal.value)

@@ -85,7 +85,7 @@ def check(op: str) -> None:
         ),
     ],
 )
-def test_what_breaks_an_opdef_is_refused(op: str, message: str) -> None:
+def test_violations_of_an_opdef_are_rejected(op: str, message: str) -> None:
     results = op.rpartition("->")[2].count("tensor")
     with pytest.raises(VerifyError, match=message):
         check(op if op.startswith("%") or not results else f"%0:{results} = {op}")
@@ -109,7 +109,7 @@ def test_what_breaks_an_opdef_is_refused(op: str, message: str) -> None:
         "-> (tensor<*xi64>, tensor<*xf32>, tensor<*xi64>)",
     ],
 )
-def test_what_keeps_to_it_passes(op: str) -> None:
+def test_valid_ops_pass(op: str) -> None:
     check(op)
 
 

@@ -43,7 +43,7 @@ def test_every_options_table_belongs_to_an_operator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "union", "least", "most", "variables"),
+    ("name", "union", "minimum", "maximum", "variables"),
     [
         ("conv_2d", "builtin_options", 2, 3, ()),
         ("concatenation", "builtin_options", 0, operators.UNBOUNDED, ()),
@@ -55,10 +55,10 @@ def test_every_options_table_belongs_to_an_operator() -> None:
         ("unidirectional_sequence_rnn", "builtin_options", 5, 5, (4,)),
     ],
 )
-def test_operands(name: str, union: str, least: int, most: int, variables: tuple[int, ...]) -> None:
+def test_operands(name: str, union: str, minimum: int, maximum: int, variables: tuple[int, ...]) -> None:
     operator = operators.lookup(name)
     assert operator is not None
-    assert (operator.union, operator.operand_range, operator.variables) == (union, (least, most), variables)
+    assert (operator.union, operator.operand_range, operator.variables) == (union, (minimum, maximum), variables)
 
 
 def test_properties_are_made_from_python_values() -> None:
@@ -109,7 +109,7 @@ def wrong(op: Operation) -> str:
     return str(caught.value)
 
 
-def test_what_the_verifier_refuses() -> None:
+def test_ops_that_the_verifier_rejects() -> None:
     assert "expects 2 to 3 operands, not 1" in wrong(tfl.build("conv_2d", values(1), [PAIR]))
     assert "expects 1 results, not 2" in wrong(tfl.build("add", values(2), [PAIR, PAIR]))
     for name, value in {

@@ -123,7 +123,7 @@ def test_functions_are_named_by_strings_or_symbols() -> None:
         ('add <{fused_activation_function = "RELU"}> {fused_activation_function = "RELU6"}', ADD, "have one value"),
     ],
 )
-def test_what_is_not_an_option_is_refused(op: str, signature: str, message: str) -> None:
+def test_invalid_options_are_rejected(op: str, signature: str, message: str) -> None:
     with pytest.raises(ConversionError) as caught:
         import_mlir(module_of(op, signature))
     assert message in str(caught.value)

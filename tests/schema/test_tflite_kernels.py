@@ -1,4 +1,4 @@
-"""What is known of LiteRT's kernels: forms, conditions and the lookup in the table."""
+"""The table of LiteRT's kernels: forms, conditions and lookups."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_outcomes(operator: str, call: Call, expected: tuple[str, str] | None) -
     assert (found and (found.builtin, found.xnnpack)) == expected
 
 
-def test_what_a_call_would_need() -> None:
+def test_missing_requirements_of_a_call() -> None:
     wide = integers("INT8", 0.25)
     needs: Mapping[str, frozenset[str]] = {
         "MAXIMUM": kernels.required("MAXIMUM", Call((I8, wide), (I8,))),
@@ -249,7 +249,7 @@ def test_a_row_may_be_for_some_ranks(rank: int, axes: Operand, expected: str) ->
     assert found.xnnpack == expected
 
 
-def test_of_an_unknown_rank_only_rows_for_all_ranks_say_something() -> None:
+def test_for_an_unknown_rank_only_rows_for_all_ranks_apply() -> None:
     table, unknown = kernels.Table(RANKS), Operand("FLOAT32")
     assert kernels.find(table, "MEAN", Call((unknown, AXES), (unknown,))) is None
     of_booleans = kernels.find(table, "SUM", Call((Operand("BOOL"), AXES), (Operand("BOOL"),)))

@@ -190,7 +190,7 @@ def test_a_damaged_file_never_raises_anything_but_our_error(tree: dict[str, Any]
 @pytest.mark.parametrize(
     "content", [b"", b"TFL3", b"\x10\0\0\0TFL3", b"\xff\xff\xff\x7fTFL3" + bytes(40), b"PK\3\4" * 9]
 )
-def test_what_is_not_a_model_is_reported(content: bytes) -> None:
+def test_invalid_models_are_reported(content: bytes) -> None:
     with pytest.raises(ConversionError) as caught:
         read_model(content)
     assert caught.value.code == "malformed-tflite"

@@ -106,7 +106,7 @@ def test_text_is_read_and_printed_alike(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_contradicts_the_table_is_refused(name: str) -> None:
+def test_ops_that_contradict_the_table_are_rejected(name: str) -> None:
     op, message = BROKEN[name]
     with pytest.raises((ParseError, VerifyError)) as refused:
         verify(parse(f"func.func @main(%x: tensor<2xf32>) {{\n{op}\nfunc.return\n}}"))

@@ -12,11 +12,11 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+# A GraphDef of one node.
 GRAPH = b"\x0a\x12\x0a\x01x\x12\x0bPlaceholder\x1a\x00"
-"""A GraphDef of one node."""
 
+# Files that look like a SavedModel.
 MODEL = {"saved_model.pb": b"\x08\x01\x12\x02\x0a\x00", "variables/variables.index": b"index", "assets/words.txt": b"a"}
-"""Files that look like a SavedModel."""
 
 _BOMB = 68_000_000
 
@@ -146,6 +146,7 @@ _NAMES = {
     "long-path": ["/".join(["x" * 200] * 20)],
 }
 
+# By name: the code of the error, and the archive.
 ARCHIVES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     **{f"zip-link-{name}": ("bad-archive", partial(bytes, data)) for name, data in _LINKS.items()},
     **{
@@ -212,4 +213,3 @@ ARCHIVES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     "html": ("unknown-model", lambda: b"<!doctype html><title>404</title>"),
     "cut-message": ("unknown-model", lambda: GRAPH[:-5]),
 }
-"""By name: the code of the error, and the archive."""

@@ -19,8 +19,8 @@ from tfconvert.service.leases import Lease
 from tfconvert.service.storage import Folders
 from tfconvert.service.store import JobStore
 
+# The variable with the URL of a PostgreSQL; without it the tests run on SQLite.
 SERVER = "TFCONVERT_TEST_POSTGRESQL"
-"""The variable with the URL of a PostgreSQL; without it the tests run on SQLite."""
 
 
 @pytest.fixture

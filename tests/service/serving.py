@@ -21,8 +21,8 @@ from tfconvert.service.http.service import Service
 from tfconvert.service.storage import LOG, PAGE, REPORT, result_name
 from tfconvert.service.tokens import Role
 
+# The results that a job is made to have.
 MADE = {result_name({}): b"0123456789" * 10, REPORT: b'{"ok": true}', PAGE: b"<!doctype html>hello", LOG: b"said\n"}
-"""What a job is made to have made."""
 
 
 class Client:

@@ -39,7 +39,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("case", ARCHIVES)
-def test_what_is_hostile_or_damaged_is_refused_and_leaves_nothing(case: str, tmp_path: Path) -> None:
+def test_hostile_and_damaged_archives_are_rejected_and_leave_nothing(case: str, tmp_path: Path) -> None:
     code, make = ARCHIVES[case]
     with pytest.raises(ConversionError) as caught:
         unpacked(tmp_path, make())
@@ -82,7 +82,7 @@ def test_sizes_at_the_limits_pass(tmp_path: Path) -> None:
             assert caught.value.code == "archive-too-large"
 
 
-def test_what_takes_too_long_is_given_up(tmp_path: Path) -> None:
+def test_unpacking_has_a_time_limit(tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         unpacked(tmp_path, zipped(MODEL), limits=LIMITS._replace(seconds=1e-9))
     assert caught.value.code == "archive-too-large"
@@ -114,7 +114,7 @@ def test_work_grows_with_the_entries_and_no_faster(tmp_path: Path) -> None:
         (b"\x0a\x80\xa0\x06" + bytes(102_400), "large.pb", "large.pb"),
     ],
 )
-def test_single_files_are_told_by_their_content(data: bytes, name: str, expected: str, tmp_path: Path) -> None:
+def test_single_files_are_recognized_by_their_content(data: bytes, name: str, expected: str, tmp_path: Path) -> None:
     model = unpacked(tmp_path, data, name)
     file = model / expected if model.is_dir() else model
     assert file.name == expected
@@ -147,7 +147,7 @@ def test_other_models_are_found_in_archives(members: Mapping[str, bytes], expect
     assert unpacked(tmp_path, zipped(members)) == tmp_path / "job" / "model" / expected
 
 
-def test_what_comes_out_converts(digits_model: Path, tmp_path: Path) -> None:
+def test_unpacked_models_can_be_converted(digits_model: Path, tmp_path: Path) -> None:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         archive.add(digits_model, "digits")
@@ -176,7 +176,7 @@ def test_a_full_disk_is_the_servers_fault(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("pack", ["zip", "tar", "tar.gz"])
-def test_mutants_come_out_within_their_folder_or_are_refused(pack: str, tmp_path: Path) -> None:
+def test_mutants_stay_within_their_directory_or_are_rejected(pack: str, tmp_path: Path) -> None:
     data = {"zip": zipped, "tar": tarred, "tar.gz": lambda files: gzip.compress(tarred(files), mtime=0)}[pack](MODEL)
     draw = random.Random(pack)
     ends: set[object] = set()

@@ -10,7 +10,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.service.config import read_config
 
 
-def test_what_comes_later_counts(tmp_path: Path) -> None:
+def test_later_sources_take_precedence(tmp_path: Path) -> None:
     path = tmp_path / "server.toml"
     path.write_text('port = 1\nworkers = 2\nseconds = 3\nroots = ["/a,b", "/c"]\nrequire_token = false\nhost = "::1"\n')
     environment = {
@@ -45,7 +45,7 @@ def test_what_comes_later_counts(tmp_path: Path) -> None:
         "roots = 1",
     ],
 )
-def test_what_is_no_value_is_refused(line: str, tmp_path: Path) -> None:
+def test_invalid_values_are_rejected(line: str, tmp_path: Path) -> None:
     path = tmp_path / "server.toml"
     path.write_text(line)
     with pytest.raises(ConversionError, match=f"'{line.split()[0]}' can't be") as caught:
@@ -54,7 +54,7 @@ def test_what_is_no_value_is_refused(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"port = ", b"\xff"])
-def test_what_is_no_file_of_settings_is_refused(content: bytes | None, tmp_path: Path) -> None:
+def test_invalid_settings_files_are_rejected(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "server.toml"
     if content is not None:
         path.write_bytes(content)

@@ -32,14 +32,14 @@ def test_the_migrations_make_the_tables(database: Database) -> None:
             assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
 
 
-def test_what_is_up_to_date_stays(database: Database) -> None:
+def test_current_tables_are_not_migrated(database: Database) -> None:
     with database.write(is_exclusive=True) as connection:
         connection.execute(text("CREATE TABLE extra (x INTEGER)"))
         migrate(connection)
         assert connection.execute(text("SELECT count(*) FROM extra")).scalar() == 0
 
 
-def test_a_database_of_a_newer_version_is_left_alone(
+def test_a_database_of_a_newer_version_is_not_changed(
     database: Database, config: ServiceConfig, folders: Folders
 ) -> None:
     with database.write() as connection:
@@ -52,7 +52,7 @@ def test_a_database_of_a_newer_version_is_left_alone(
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"x" * 4096 + data[4096:], lambda data: data[:8192] + b"\xff" * 8192])
-def test_a_damaged_database_is_left_alone(
+def test_a_damaged_database_is_not_changed(
     config: ServiceConfig,
     folders: Folders,
     store: JobStore,
@@ -71,7 +71,7 @@ def test_a_damaged_database_is_left_alone(
     assert after == before
 
 
-def test_files_of_another_database_are_not_taken_for_left_over(
+def test_files_of_another_database_are_not_removed(
     config: ServiceConfig, folders: Folders, store: JobStore, submission: Callable[..., Submission]
 ) -> None:
     store.submit(submission())
@@ -102,7 +102,7 @@ def test_an_empty_folder_takes_any_database(config: ServiceConfig, folders: Fold
         ("sqlite:////none/x", "database-away"),
     ],
 )
-def test_urls_that_can_not_be_used_are_told(
+def test_unusable_urls_are_reported(
     url: str, code: str, config: ServiceConfig, folders: Folders, tmp_path: Path
 ) -> None:
     problem = refused(config._replace(database=url), folders)

@@ -41,7 +41,7 @@ def test_lines_that_were_cut_off_are_passed_over(folders: Folders) -> None:
     assert [(event.n, event.name) for event in EventLog(folders).read("a")] == [(1, "queued"), (2, "running")]
 
 
-def test_a_full_disk_stops_nobody(folders: Folders) -> None:
+def test_a_full_disk_stops_no_job(folders: Folders) -> None:
     folders.events.rmdir()
     EventLog(folders).append("a", STATE, "queued")
     assert EventLog(folders).read("a") == []
@@ -57,7 +57,7 @@ def test_following_ends_with_the_job(folders: Folders, after: int) -> None:
 
 
 @pytest.mark.parametrize("is_own", [True, False])
-def test_following_sees_what_happens_later(folders: Folders, is_own: bool) -> None:
+def test_following_sees_later_events(folders: Folders, is_own: bool) -> None:
     # What this server does is told to those who follow it: they wait for longer than this test may take.
     followed_log = EventLog(folders, poll_seconds=1000 if is_own else 0.01)
     log = followed_log if is_own else EventLog(folders)

@@ -26,7 +26,7 @@ def local(tmp_path: Path) -> Serving:
     return Serving(tmp_path / "data")
 
 
-def test_nobody_gets_in_without_a_token(server: Serving) -> None:
+def test_requests_without_a_token_are_rejected(server: Serving) -> None:
     for method, path in (
         ("GET", "/v1/jobs"),
         ("POST", "/v1/jobs"),
@@ -43,7 +43,7 @@ def test_nobody_gets_in_without_a_token(server: Serving) -> None:
     assert server.client.get("/readyz").status_code != 401
 
 
-def test_tokens_that_are_none_are_refused(server: Serving) -> None:
+def test_invalid_tokens_are_rejected(server: Serving) -> None:
     good = server.token("ci")
     assert server.client.get("/v1/jobs", headers=good).status_code == 200
     token = good["Authorization"].partition(" ")[2]
@@ -174,7 +174,7 @@ def test_names_that_are_bound_again_are_refused(shared: Serving, host: str) -> N
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1234", "[::1]:8750", "LOCALHOST:8750"])
-def test_own_names_are_taken(shared: Serving, host: str) -> None:
+def test_own_names_are_accepted(shared: Serving, host: str) -> None:
     assert shared.client.get("/v1/jobs", headers={"Host": host}).status_code == 200
 
 

@@ -99,7 +99,7 @@ def test_bodies_are_bounded(server: Serving) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[" * 20_000, b'{"name": NaN}', b"\xff\xfe", b'{"name": "\\ud800"}', b"1"]
 )
-def test_json_that_is_none_is_refused(server: Serving, body: bytes) -> None:
+def test_invalid_json_is_rejected(server: Serving, body: bytes) -> None:
     headers = {"Content-Type": "application/json", **server.token("admin", "admin")}
     status, code = refusal(server.client.post("/v1/tokens", content=body, headers=headers))
     assert status in (400, 422)

@@ -87,7 +87,7 @@ def test_odd_names_do_no_harm(server: Serving) -> None:
         assert response.json()["model_name"] == kept
 
 
-def test_files_that_are_no_models_are_refused(server: Serving) -> None:
+def test_invalid_models_are_rejected(server: Serving) -> None:
     assert refusal(server.submit(b"\x89HDF\r\n\x1a\n")) == (415, "keras-file")
     assert refusal(server.submit(b"hello world, this is text")) == (415, "unknown-model")
     assert refusal(server.submit(b"")) == (400, "bad-request")
@@ -164,7 +164,7 @@ def test_ids_that_are_none_are_not_found(shared: Serving, id: str) -> None:
     assert (status, code) in ((404, "job-not-found"), (404, "not-found"))
 
 
-def test_what_a_job_has_made_is_downloaded(server: Serving) -> None:
+def test_results_of_a_job_can_be_downloaded(server: Serving) -> None:
     job = server.submitted()
     assert refusal(server.client.get(f"/v1/jobs/{job}/result")) == (404, "no-result")
     server.end(job)
@@ -209,7 +209,7 @@ def test_parts_of_results_are_downloaded(server: Serving) -> None:
         assert server.client.get(path, headers={"Range": wrong}).status_code in (200, 206, 400, 416), wrong
 
 
-def test_failures_tell_why(server: Serving) -> None:
+def test_failures_give_a_reason(server: Serving) -> None:
     job = server.submitted()
     problem = {
         "errors": [{"code": "unsupported-op", "message": "no", "op": "tf.X", "severity": "error"}],
@@ -222,7 +222,7 @@ def test_failures_tell_why(server: Serving) -> None:
     assert refusal(server.client.get(f"/v1/jobs/{job}/report")) == (404, "no-result")
 
 
-def test_events_are_told_and_end(server: Serving) -> None:
+def test_events_are_sent_and_end(server: Serving) -> None:
     job = server.submitted()
     server.client.post(f"/v1/jobs/{job}/cancel")
     response = server.client.get(f"/v1/jobs/{job}/events")

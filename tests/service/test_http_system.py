@@ -35,7 +35,7 @@ def test_a_server_that_can_not_work_is_not_ready(server: Serving) -> None:
     assert response.headers["Retry-After"]
 
 
-def test_a_database_that_is_away_is_told(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_database_is_reported(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*arguments: Any) -> Any:
         raise error("database-away", "the database can't be used")
 
@@ -57,7 +57,7 @@ def test_a_stopping_server_takes_no_jobs(server: Serving) -> None:
     assert "event: end" not in server.client.get(f"/v1/jobs/{job}/events").text
 
 
-def test_mistakes_are_not_told_to_strangers(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_errors_are_not_shown_to_strangers(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*arguments: Any) -> Any:
         raise ZeroDivisionError("secret")
 
@@ -144,7 +144,7 @@ def _references_exist(document: Any) -> None:
     assert wanted <= document["components"]["schemas"].keys()
 
 
-def test_what_is_not_there(server: Serving) -> None:
+def test_missing_resources(server: Serving) -> None:
     assert refusal(server.client.get("/v2/jobs")) == (404, "not-found")
     assert refusal(server.client.get("/docs")) == (404, "not-found")
     assert refusal(server.client.get("/page/../config.py")) == (404, "not-found")

@@ -1,4 +1,4 @@
-"""What nobody needs is removed, and nothing else, not even what is about to be needed."""
+"""The janitor removes only files that nothing needs, now or soon."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def files(folders: Folders) -> set[Path]:
     return {path for path in folders.data.rglob("*") if path.is_file() and not path.name.startswith("service.db")}
 
 
-def test_what_is_left_over_goes_at_the_start(janitor: Janitor, folders: Folders) -> None:
+def test_leftover_files_are_removed_at_the_start(janitor: Janitor, folders: Folders) -> None:
     before = files(folders)
     made = orphans(folders)
     assert janitor.clean(is_start=True) == len(made)
@@ -103,7 +103,7 @@ def test_while_others_live_it_takes_a_while(
     assert janitor.clean() == 1
 
 
-def test_what_jobs_need_stays(
+def test_files_that_jobs_need_are_kept(
     janitor: Janitor, store: JobStore, folders: Folders, lease: Lease, submission: Submit, clock: Clock
 ) -> None:
     folders.model("c" * 64).touch()
@@ -130,7 +130,7 @@ def test_what_jobs_need_stays(
     assert len(list(folders.events.iterdir())) == 4
 
 
-def test_what_is_uploaded_again_stays(
+def test_files_that_are_uploaded_again_are_kept(
     janitor: Janitor, store: JobStore, folders: Folders, lease: Lease, submission: Submit, clock: Clock
 ) -> None:
     job, _ = store.submit(submission())
@@ -147,7 +147,7 @@ def test_what_is_uploaded_again_stays(
     assert model.exists()
 
 
-def test_what_is_needed_in_the_last_moment_stays(
+def test_files_that_are_needed_at_the_last_moment_are_kept(
     janitor: Janitor, store: JobStore, folders: Folders, submission: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted = submission()

@@ -87,7 +87,7 @@ def test_elsewhere_only_the_beat_counts(
     assert observer.remove_dead() == set()
 
 
-def test_a_server_that_was_taken_for_dead_comes_back(observer: Observer, lease: Lease, database: Database) -> None:
+def test_a_server_that_was_declared_dead_comes_back(observer: Observer, lease: Lease, database: Database) -> None:
     elsewhere(database)
     observer.remove_dead()
     observer.now += TIMEOUT_SECONDS
@@ -113,12 +113,12 @@ def test_a_sign_of_life_in_the_last_moment_counts(
     assert observer.remove_dead() == set()
 
 
-def test_a_lock_that_is_not_here_tells_nothing(observer: Observer, lease: Lease, folders: Folders) -> None:
+def test_a_missing_lock_proves_nothing(observer: Observer, lease: Lease, folders: Folders) -> None:
     folders.lock(lease.server).unlink()
     assert observer.remove_dead() == set()
 
 
-def test_who_ends_is_gone(database: Database, folders: Folders) -> None:
+def test_a_server_that_ends_is_removed(database: Database, folders: Folders) -> None:
     lease = Lease(database, folders)
     lease.begin()
     lease.end()

@@ -61,7 +61,7 @@ def test_folders_are_read_where_they_are(spelling: str, root: Path, tmp_path: Pa
     assert not (tmp_path / "job").exists()
 
 
-def test_files_are_read_where_they_are_if_their_name_says_what_they_are(root: Path, tmp_path: Path) -> None:
+def test_files_with_a_known_extension_are_read_in_place(root: Path, tmp_path: Path) -> None:
     assert model_places.resolve(f"{root}/net.pb", [str(root)], tmp_path / "job") == root / "net.pb"
     assert (
         model_places.resolve(f"{root}/digits/saved_model.pb", [f"{root}/"], tmp_path / "job").parent == root / "digits"
@@ -117,7 +117,7 @@ def test_other_paths_are_refused(place: str, root: Path, tmp_path: Path) -> None
         ("{}/model.keras", "keras-file"),
     ],
 )
-def test_what_is_not_there_is_not_found(place: str, code: str, root: Path, tmp_path: Path) -> None:
+def test_missing_models_are_not_found(place: str, code: str, root: Path, tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         model_places.resolve(place.format(root), [str(root)], tmp_path / "job")
     assert caught.value.code == code
@@ -183,7 +183,7 @@ def test_urls_of_nothing_can_not_be_reached(remote: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("limits", [LIMITS._replace(size=5), LIMITS._replace(entries=2)])
-def test_what_is_fetched_is_limited(limits: ArchiveLimits, remote: str, tmp_path: Path) -> None:
+def test_downloads_are_limited(limits: ArchiveLimits, remote: str, tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         model_places.resolve(f"{remote}/digits", [remote], tmp_path / "job", limits)
     assert caught.value.code == "archive-too-large"

@@ -43,7 +43,7 @@ def states(folders: Folders, job: str) -> list[str]:
     return [event.name for event in EventLog(folders).read(job) if event.type == STATE]
 
 
-def test_a_job_goes_its_way(store: JobStore, lease: Lease, folders: Folders, submission: Submit) -> None:
+def test_the_life_of_a_job(store: JobStore, lease: Lease, folders: Folders, submission: Submit) -> None:
     job, is_new = store.submit(submission(settings={"batch": 2}))
     assert is_new
     assert job == store.get(job.id, "me") == store.get(job.id, None)
@@ -86,9 +86,7 @@ def test_equal_jobs_are_converted_once(store: JobStore, lease: Lease, folders: F
     assert not folders.progress(first.id).exists()
 
 
-def test_a_result_that_is_gone_is_made_again(
-    store: JobStore, lease: Lease, folders: Folders, submission: Submit
-) -> None:
+def test_a_missing_result_is_made_again(store: JobStore, lease: Lease, folders: Folders, submission: Submit) -> None:
     store.submit(submission())
     running = claimed(store, lease)
     succeed(store, folders, running)
@@ -101,14 +99,14 @@ def test_a_result_that_is_gone_is_made_again(
     "fields",
     [{"settings": {"batch": 1}}, {"model_name": "relu.pb"}, {"calibration_sha256": "x"}, {"text": f"{RELU}\n"}],
 )
-def test_what_differs_is_not_equal(
+def test_different_submissions_are_not_equal(
     store: JobStore, folders: Folders, submission: Submit, fields: dict[str, str]
 ) -> None:
     folders.model("x").touch()
     assert store.submit(submission())[0].cache_key != store.submit(submission(**fields))[0].cache_key
 
 
-def test_an_idempotency_key_stands_for_one_request(store: JobStore, submission: Submit) -> None:
+def test_an_idempotency_key_identifies_one_request(store: JobStore, submission: Submit) -> None:
     first, _ = store.submit(submission(idempotency_key="k"))
     assert store.submit(submission(idempotency_key="k")) == (first, False)
     assert store.submit(submission(idempotency_key="k", owner="you"))[1]
@@ -136,7 +134,7 @@ def test_there_is_back_pressure(store: JobStore, config: ServiceConfig, submissi
     assert store.counts()[JobState.QUEUED] == config.most_queued
 
 
-def test_what_was_uploaded_must_be_there(store: JobStore, folders: Folders, submission: Submit) -> None:
+def test_uploads_must_exist(store: JobStore, folders: Folders, submission: Submit) -> None:
     lost = submission()
     folders.model(lost.model_sha256).unlink()
     with pytest.raises(ConversionError) as caught:
@@ -169,7 +167,7 @@ def test_cancelling_and_trying_again(store: JobStore, lease: Lease, folders: Fol
     assert states(folders, job.id) == ["queued", "cancelled", "queued", "running", "cancelled", "queued"]
 
 
-def test_what_may_not_be_done_in_a_state(store: JobStore, lease: Lease, folders: Folders, submission: Submit) -> None:
+def test_forbidden_transitions(store: JobStore, lease: Lease, folders: Folders, submission: Submit) -> None:
     def refused(act: Callable[[str, str], object]) -> bool:
         with pytest.raises(ConversionError) as caught:
             act(job.id, "me")

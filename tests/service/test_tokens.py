@@ -42,7 +42,7 @@ def test_tokens_are_not_kept(tokens: TokenStore, database: Database) -> None:
 
 
 @pytest.mark.parametrize(("name", "role"), [("", "user"), ("a\nb", "user"), ("x" * 101, "user"), ("a", "root")])
-def test_what_is_no_token_is_refused(tokens: TokenStore, name: str, role: str) -> None:
+def test_invalid_tokens_are_rejected(tokens: TokenStore, name: str, role: str) -> None:
     with pytest.raises(ConversionError) as caught:
         tokens.create(name, role)
     assert caught.value.code == "bad-config"

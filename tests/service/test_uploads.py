@@ -61,7 +61,7 @@ def test_equal_uploads_are_one_file_that_is_new_again(folders: Folders) -> None:
 
 
 @pytest.mark.parametrize("size", [11, 5_000_000])
-def test_too_much_is_refused_before_it_is_read_to_its_end(size: int, folders: Folders) -> None:
+def test_large_uploads_are_rejected_early(size: int, folders: Folders) -> None:
     read = 0
 
     def endless() -> Iterator[bytes]:
@@ -105,7 +105,7 @@ def test_parts_are_written_in_their_order_however_much_the_system_takes(
     assert upload == Upload(hashlib.sha256(whole).hexdigest(), len(whole))
 
 
-def test_what_breaks_off_leaves_nothing(folders: Folders) -> None:
+def test_interrupted_uploads_leave_nothing(folders: Folders) -> None:
     with pytest.raises(ConnectionResetError):
         received(broken_off(bytes(2 << 20)), folders, 1 << 30)
     assert not list(folders.incoming.iterdir())

@@ -194,7 +194,7 @@ def test_samples_and_plug_ins_reach_the_job(
     assert done.state is JobState.SUCCEEDED, done.problem
 
 
-def test_what_is_no_model_fails(start: Start, store: JobStore, submission: Submit) -> None:
+def test_invalid_models_fail(start: Start, store: JobStore, submission: Submit) -> None:
     start()
     job, _ = store.submit(submission("not a model", model_name="model.zip"))
     assert code(wait_for(store, job)) == "unknown-model"
@@ -300,7 +300,7 @@ def test_a_full_disk_fails_the_job(
     until(lambda: not left_over(folders))
 
 
-def test_a_mistake_of_ours_fails_only_its_job(
+def test_an_internal_error_fails_only_its_job(
     start: Start, store: JobStore, submission: Submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish = storage.publish
@@ -320,7 +320,7 @@ def test_a_mistake_of_ours_fails_only_its_job(
     assert pool.is_alive
 
 
-def test_jobs_of_a_dead_server_are_taken_over(
+def test_jobs_of_a_dead_server_are_reassigned(
     start: Start, store: JobStore, submission: Submit, folders: Folders, database: Database
 ) -> None:
     job, _ = store.submit(submission())

@@ -1,1 +1,1 @@
-"""What tests of every kind use."""
+"""Support for all tests."""

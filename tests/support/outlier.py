@@ -11,11 +11,11 @@ import numpy as np
 from tests.support.sample_models import traced
 from tests.support.saved_function import save_function
 
+# The sizes of an input.
 SIZES = (8, 8, 3)
-"""The sizes of an input."""
 
+# The layers whose exclusion restores the accuracy: what writes the channel, and what reads it.
 CULPRITS = ["widened", "narrowed"]
-"""The layers whose exclusion restores the accuracy: what writes the channel, and what reads it."""
 
 
 def save(tf: ModuleType, folder: Path) -> Path:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+# From TensorFlow to a module and its signatures.
 Build = Callable[[ModuleType], tuple[Any, dict[str, Any]]]
-"""From TensorFlow to a module and its signatures."""
 
 
 def traced(tf: ModuleType, *signature: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -208,8 +208,8 @@ MODELS: dict[str, Build] = {
 }
 
 
+# Models that can be imported only.
 UNSUPPORTED: dict[str, Build] = {build.__name__: build for build in (branches_and_loops, with_table, constants)}
-"""Models that can be imported only."""
 
 
 def save(tf: ModuleType, build: Build, folder: Path, *, debug_info: bool = False) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+# The packages inside `tfconvert`.
 PACKAGES = (
     "schema",
     "settings",
@@ -27,7 +28,6 @@ PACKAGES = (
     "client",
     "cli",
 )
-"""The packages inside `tfconvert`."""
 
 
 class Import(NamedTuple):

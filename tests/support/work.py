@@ -10,8 +10,8 @@ from typing import Any
 from tests.support.run_text import parse
 from tfconvert.converter.pipeline.stage import Pass
 
+# The limit of the growth of work relative to ops.
 _SLACK = 1.15
-"""The limit of the growth of work relative to ops."""
 
 
 def calls(function: Callable[[], object]) -> int:

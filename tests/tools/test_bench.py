@@ -56,7 +56,7 @@ def test_indices_and_loops_are_measured(name: str, tf: ModuleType, tmp_path: Pat
     assert all(each.milliseconds for each in found.operators)
 
 
-def test_operators_on_variables_are_told(tf: ModuleType, tmp_path: Path) -> None:
+def test_operators_on_variables_are_reported(tf: ModuleType, tmp_path: Path) -> None:
     class Counter(tf.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             self.total = tf.Variable([0.0, 0.0])
@@ -80,7 +80,7 @@ def test_the_official_converters_file_is_measured(tf: ModuleType, digits_model: 
     assert all(each.milliseconds for each in measure(path, runs=2).operators)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path) -> None:
     assert _bench(tmp_path / "none.tflite").exit_code == 2
     (tmp_path / "text.tflite").write_text("hello" * 100)
     assert _bench(tmp_path / "text.tflite").exit_code == 2

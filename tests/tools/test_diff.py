@@ -42,7 +42,7 @@ def test_a_changed_weight_is_found(right: Path, wrong: Path) -> None:
     assert all(each["what"] for each in found["outputs"])
 
 
-def test_quantization_is_told_in_numbers(right: Path, digits_model: Path, tmp_path: Path) -> None:
+def test_quantization_is_reported_in_numbers(right: Path, digits_model: Path, tmp_path: Path) -> None:
     quantized = tmp_path / "quantized.tflite"
     tfconvert.convert(digits_model, quantize="dynamic").save(quantized)
     found = _data(right, quantized)
@@ -66,7 +66,7 @@ def test_the_official_converters_file_computes_the_same(
     assert (output["what"], output["output"]) == ("", "output_0")
 
 
-def test_data_is_what_both_run_on(right: Path, wrong: Path, tmp_path: Path) -> None:
+def test_both_files_run_on_the_given_data(right: Path, wrong: Path, tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).uniform(-1, 1, (4, 8, 8, 1)).astype(np.float32)
     np.savez(tmp_path / "data.npz", pixels=pixels)
     (output,) = _data(right, wrong, "--data", tmp_path / "data.npz")["outputs"]
@@ -113,7 +113,7 @@ def test_texts_are_compared_too(tf: ModuleType, tmp_path: Path) -> None:
     assert picked["what"]
 
 
-def test_what_does_not_run_is_told(tf: ModuleType, tmp_path: Path) -> None:
+def test_files_that_do_not_run_are_reported(tf: ModuleType, tmp_path: Path) -> None:
     @traced(tf, tf.TensorSpec([None], name="x"))
     def call(x: Any) -> Any:
         return {"y": tf.reshape(x, [3, 1])}
@@ -131,5 +131,5 @@ def test_latency_is_measured_on_request(right: Path) -> None:
     assert "ms ->" in run.output
 
 
-def test_what_is_no_file_is_refused(right: Path, tmp_path: Path) -> None:
+def test_invalid_files_are_rejected(right: Path, tmp_path: Path) -> None:
     assert _diff(right, tmp_path / "none.tflite").exit_code == 2

@@ -86,7 +86,7 @@ def test_names_decide_over_order(tf: ModuleType, tmp_path: Path) -> None:
     ("file", "status", "message"),
     [("none.tflite", 2, "can't read"), ("text.tflite", 2, "not"), ("other.tflite", 2, "the model has the inputs")],
 )
-def test_what_is_not_its_file_is_refused(
+def test_unrelated_files_are_rejected(
     file: str, status: int, message: str, digits_model: Path, tf: ModuleType, tmp_path: Path
 ) -> None:
     (tmp_path / "text.tflite").write_text("hello" * 100)

@@ -108,7 +108,7 @@ def test_a_file_of_floats_has_no_limits(right: Path, digits_model: Path) -> None
     assert (run.exit_code, "is not quantized" in run.stderr) == (2, True)
 
 
-def test_another_type_is_told_by_its_name(tf: ModuleType, tmp_path: Path) -> None:
+def test_another_type_is_reported_by_name(tf: ModuleType, tmp_path: Path) -> None:
     """The file takes integers that represent nothing but themselves."""
 
     def build(dtype: Any) -> Any:
@@ -122,6 +122,6 @@ def test_another_type_is_told_by_its_name(tf: ModuleType, tmp_path: Path) -> Non
     assert "the file takes int32 for the input 'x', and the model takes float32 [unlike-interface]" in run.stderr
 
 
-def test_no_hint_names_what_was_used(wrong: Path, digits_model: Path) -> None:
+def test_no_hint_names_settings_in_use(wrong: Path, digits_model: Path) -> None:
     assert "--compare-layers" in _verify(wrong, digits_model).stderr
     assert "--compare-layers" not in _verify(wrong, digits_model, "--compare-layers").stderr

@@ -171,7 +171,7 @@ def checkpoint_state(folder: Path) -> Path:
 
 
 def checkpoint_of(file: Path, *, follow_links: bool = False) -> Path | None:
-    """Returns the prefix of a MetaGraph's checkpoint, `None` if there is none.
+    """Returns the prefix of a MetaGraph's checkpoint, or `None`.
 
     Args:
         file: The MetaGraph.
@@ -192,7 +192,7 @@ def _result(
     """Returns the one node that nothing uses and an input reaches; savers and initializers don't count.
 
     Raises:
-        ConversionError: There is none, or not only one, for instance in a training graph (`no-outputs`).
+        ConversionError: There is not exactly one, for instance in a training graph (`no-outputs`).
     """
     names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
     reached = dependent_nodes(nodes, [parse_graph_input(name).node for name in names])

@@ -242,7 +242,7 @@ def _several(tf: Any, functions: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     taken: set[str] = set()
     for function in functions:
         if not is_function(tf, function):
-            raise error("unknown-format", f"a {type(function).__name__} among the functions is none", hint=_INPUTS)
+            raise error("unknown-format", f"expected a concrete function, got {type(function).__name__}", hint=_INPUTS)
         concrete = _concrete(tf, function)
         found = _PLAIN_NAME.fullmatch(concrete.name.decode() if isinstance(concrete.name, bytes) else concrete.name)
         name = SIGNATURE if len(functions) == 1 or found is None else found[1]

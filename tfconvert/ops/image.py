@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, ints
 from tfconvert.ops.declaration import op, ops_like
+from tfconvert.ops.formula import Elementwise
 from tfconvert.ops.operands import Operands
 from tfconvert.ops.resampling import height_and_width
 from tfconvert.ops.shape_functions import Shapes
@@ -37,6 +41,58 @@ def _patches_shape(operands: Operands) -> Shapes:
     ]
     depth = image[3] * sizes[0] * sizes[1] if image[3] >= 0 else -1
     return ((image[0], *space, depth),)
+
+
+E = TypeVar("E", bound=Elementwise)
+
+
+class CropPoints(NamedTuple, Generic[E]):
+    """Points where crops sample an axis: a row for each box.
+
+    Attributes:
+        at: The points, limited to the image.
+        is_inside: Whether each one was inside the image.
+    """
+
+    at: E
+    is_inside: E
+
+
+def limited_points(at: E, last: E) -> CropPoints[E]:
+    """Returns the points of crops, limited to the image.
+
+    Args:
+        at: The points, which may be outside.
+        last: The number of the image's last pixel.
+    """
+    return CropPoints(at.maximum(0).minimum(last), (at >= 0) & (at <= last))
+
+
+def nearest_pixels(pixels: Callable[[E, E], E], down: E, across: E) -> E:
+    """Returns the pixels that are nearest to points.
+
+    Args:
+        pixels: Returns the pixels at rows and columns.
+        down: The points' rows.
+        across: The points' columns.
+    """
+    # Ties go away from zero, as C rounds.
+    return pixels((down + 0.5).floor(), (across + 0.5).floor())
+
+
+def bilinear_pixels(pixels: Callable[[E, E], E], wide: Callable[[E, int], E], down: E, across: E) -> E:
+    """Returns mixtures of the four pixels around points.
+
+    Args:
+        pixels: Returns the pixels at rows and columns.
+        wide: Broadcasts weights of rows (axis 1) or columns (axis 2) to all pixels.
+        down: The points' rows.
+        across: The points' columns.
+    """
+    top, left, bottom, right = down.floor(), across.floor(), down.ceil(), across.ceil()
+    y, x = wide(down - top, 1), wide(across - left, 2)
+    above, below = (near + (pixels(row, right) - near) * x for row in (top, bottom) for near in (pixels(row, left),))
+    return above + (below - above) * y
 
 
 def _crop_places(start: np.float32, stop: np.float32, dim: int, count: int) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tfconvert.ops.call import Array, Call, Results, typed, wide
@@ -23,6 +25,10 @@ from tfconvert.schema.dialects.dims import (
 from tfconvert.schema.dialects.relations.rules import every, is_vector, rank_at_least, same_dims
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.dialects.types import Shape
+
+_ELLIPSIS = "..."
+# Labels for the dimensions that an ellipsis represents, letters that no equation has.
+_SPARE = "".join(map(chr, range(0x391, 0x3A0)))
 
 
 def _bias_shape(operands: Operands) -> Shapes:
@@ -100,6 +106,33 @@ def _einsum_shape(operands: Operands) -> Shapes:
     if any(name not in dims for name in wanted):
         raise MismatchError(f"equation {operands.text('equation')!r} yields what it doesn't take")
     return (tuple(dims[name] for name in wanted),)
+
+
+def einsum_labels(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Returns the labels of an einsum's operands and of its result, with ellipses spelled out.
+
+    Args:
+        equation: The equation.
+        ranks: The operands' ranks.
+
+    Raises:
+        MismatchError: The equation doesn't fit the operands, or has no arrow.
+    """
+    left, arrow, result = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if not arrow or len(terms) != len(ranks):
+        raise MismatchError("the equation has no arrow or another number of operands")
+    widths = [rank - len(term.replace(_ELLIPSIS, "")) for term, rank in zip(terms, ranks, strict=True)]
+    most = max((width for term, width in zip(terms, widths, strict=True) if _ELLIPSIS in term), default=0)
+    if min(widths) < 0 or most > len(_SPARE):
+        raise MismatchError("an operand has fewer dimensions than labels")
+    labels = []
+    for term, width in zip(terms, widths, strict=True):
+        spelled = term.replace(_ELLIPSIS, _SPARE[most - width : most])
+        if width and _ELLIPSIS not in term:
+            raise MismatchError("an operand has more dimensions than labels")
+        labels.append(spelled)
+    return labels, result.replace(_ELLIPSIS, _SPARE[:most])
 
 
 def _determinant_shape(operands: Operands) -> Shapes:

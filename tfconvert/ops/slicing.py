@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,42 +89,98 @@ def entries(operands: Operands, rank: int) -> list[Entry] | None:
         raise MismatchError("begin, end and strides should be equally long")
     count = counts.pop()
     begin, end, strides = (spec if spec is not None else (UNKNOWN,) * count for spec in specs)
-    return list(_entries(operands.integer, (begin, end, strides), rank))
+    return list(entries_of(operands.integer, (begin, end, strides), rank))
 
 
-def _entries(mask_of: Callable[[str], int], specs: tuple[Partial, Partial, Partial], rank: int) -> Iterator[Entry]:
+class Selector(NamedTuple):
+    """How the masks of a strided slice treat one dimension, before begin, end and strides are known.
+
+    Attributes:
+        axis: The dimension that is sliced, -1 where a new one of length 1 comes in.
+        position: The index in begin, end and strides: that of the ellipsis, or behind the last one, where the
+            dimension is whole.
+        is_whole: Whether the dimension is taken as it is, without an entry in begin, end and strides.
+        has_begin: Whether it begins at an index of `begin`.
+        has_end: Whether it stops before an index of `end`.
+        shrinks: Whether only the element at `begin` is taken and the dimension vanishes.
+    """
+
+    axis: int
+    position: int
+    is_whole: bool = False
+    has_begin: bool = False
+    has_end: bool = False
+    shrinks: bool = False
+
+
+def selectors(mask_of: Callable[[str], int], count: int, rank: int) -> Iterator[Selector]:
+    """Yields the dimensions of a strided slice in order, with the ellipsis resolved.
+
+    An ellipsis wins over a new axis, and a new axis over a single index, which ignores the masks of its bounds.
+
+    Args:
+        mask_of: Returns a mask by its attribute's name.
+        count: The length of begin, end and strides.
+        rank: The rank of the sliced value.
+    """
     begin_mask, end_mask, ellipsis, new, shrink = (
         mask_of(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     )
-    # A single index is taken whatever the masks say of its bounds.
-    begin_mask &= ~shrink
-    begin, end, strides = specs
-    count = len(begin)
-    if (ellipsis & ((1 << count) - 1)).bit_count() > 1:
-        raise MismatchError("it has more than one ellipsis")
-    consumed = sum(not (ellipsis >> index & 1) and not (new >> index & 1) for index in range(count))
-    if consumed > rank:
-        raise MismatchError(f"{consumed} dimensions of a value of rank {rank} can't be sliced")
+    whole = rank - sum(not (ellipsis | new) >> index & 1 for index in range(count))
     axis = 0
     for index in range(count):
         if ellipsis >> index & 1:
-            for _ in range(rank - consumed):
-                yield Entry(axis)
+            for _ in range(whole):
+                yield Selector(axis, index, is_whole=True)
                 axis += 1
-            consumed = rank
+            whole = 0
         elif new >> index & 1:
-            yield Entry(-1)
+            yield Selector(-1, index)
         else:
-            yield Entry(
+            shrinks = bool(shrink >> index & 1)
+            yield Selector(
                 axis,
-                None if begin_mask >> index & 1 else begin[index],
-                None if end_mask >> index & 1 else end[index],
-                strides[index],
-                bool(shrink >> index & 1),
+                index,
+                has_begin=shrinks or not begin_mask >> index & 1,
+                has_end=shrinks or not end_mask >> index & 1,
+                shrinks=shrinks,
             )
             axis += 1
     for rest in range(axis, rank):
-        yield Entry(rest)
+        yield Selector(rest, count + rest - axis, is_whole=True)
+
+
+def entries_of(
+    mask_of: Callable[[str], int], bounds: tuple[Sequence[int], Sequence[int], Sequence[int]], rank: int
+) -> Iterator[Entry]:
+    """Yields the entries of a strided slice, in the order of the dimensions.
+
+    Args:
+        mask_of: Returns a mask by its attribute's name.
+        bounds: Begin, end and strides, of the same length.
+        rank: The rank of the sliced value.
+
+    Raises:
+        MismatchError: There is more than one ellipsis, or more dimensions are sliced than there are.
+    """
+    begin, end, strides = bounds
+    if (mask_of("ellipsis_mask") & ((1 << len(begin)) - 1)).bit_count() > 1:
+        raise MismatchError("it has more than one ellipsis")
+    found = list(selectors(mask_of, len(begin), rank))
+    sliced = sum(each.axis >= 0 and not each.is_whole for each in found)
+    if sliced > rank:
+        raise MismatchError(f"{sliced} dimensions of a value of rank {rank} can't be sliced")
+    for axis, position, is_whole, has_begin, has_end, shrinks in found:
+        if axis < 0 or is_whole:
+            yield Entry(axis)
+        else:
+            yield Entry(
+                axis,
+                begin[position] if has_begin else None,
+                end[position] if has_end else None,
+                strides[position],
+                shrinks,
+            )
 
 
 def length(entry: Entry, dim: int) -> int:
@@ -245,7 +301,7 @@ def _clamped_slice(call: Call) -> Results:
 def _index(call: Call, rank: int, begin: Array, end: Array, strides: Array) -> tuple[Any, ...]:
     """Returns the numpy index that a strided slice with its five masks means."""
     index: list[Any] = []
-    for axis, start, stop, step, shrinks in _entries(call.integer, (ints(begin), ints(end), ints(strides)), rank):
+    for axis, start, stop, step, shrinks in entries_of(call.integer, (ints(begin), ints(end), ints(strides)), rank):
         if step == 0:
             raise call.bad("a stride is 0")
         if shrinks and step < 0:

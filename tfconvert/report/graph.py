@@ -122,7 +122,7 @@ class Function:
 
 
 class _Memo(dict[Attribute, T]):
-    """What a function returns for attributes, each computed once: a graph has few types, many times.
+    """The results of a function by attribute, each computed once: a graph repeats few types many times.
 
     Args:
         compute: The function.

@@ -21,7 +21,7 @@ def to_json(source: str, graphs: Mapping[str, Any] | None) -> str:
         graphs: The graphs, as `Report.graphs` has them.
 
     Raises:
-        ConversionError: There are none (`wrong-option`).
+        ConversionError: The conversion kept no graphs (`wrong-option`).
     """
     if graphs is None:
         raise error("wrong-option", "the graphs of this conversion were not kept", hint="convert with keep_graphs=True")

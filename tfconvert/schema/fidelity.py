@@ -73,7 +73,7 @@ class OutputFidelity(NamedTuple):
 
     def __str__(self) -> str:
         name = f"{self.signature}/{self.name}" if self.signature else self.name
-        return f"{name}: {_told(self.snr, self.agreement)}"
+        return f"{name}: {_figures(self.snr, self.agreement)}"
 
 
 class LayerFidelity(NamedTuple):
@@ -120,13 +120,13 @@ class Exclusions(NamedTuple):
     def __str__(self) -> str:
         if not self.exclude:
             why = "ran out of time (`search_seconds`, --search-seconds)" if self.ran_out else "found none"
-            return f"the search for layers to exclude {why} after {_many(self.trials, 'trial')}"
+            return f"the search for layers to exclude {why} after {_counted(self.trials, 'trial')}"
         what = "this one" if len(self.exclude) == 1 else f"these {len(self.exclude)}"
         flags = [f"--exclude {shlex.quote(each)}" for each in self.exclude[:_SOME]]
         if len(self.exclude) > _SOME:
             flags.append(f"and {len(self.exclude) - _SOME} more (--json lists all); another mode may suit it better")
         more = "; time ran out (`search_seconds`, --search-seconds), fewer may do" if self.ran_out else ""
-        return f"excluding {what} gives {_told(self.snr, self.agreement)}: {' '.join(flags)}{more}"
+        return f"excluding {what} gives {_figures(self.snr, self.agreement)}: {' '.join(flags)}{more}"
 
 
 class Fidelity(NamedTuple):
@@ -179,7 +179,7 @@ class Fidelity(NamedTuple):
             return None
         low = [str(each) for each in self.outputs if any(each.is_low(self.limits))]
         more = f" and {len(low) - _FEW} more" if len(low) > _FEW else ""
-        kind = "random inputs" if self.is_random else _many(self.samples, "sample")
+        kind = "random inputs" if self.is_random else _counted(self.samples, "sample")
         return Diagnostic(
             LOW,
             f"the quantized model differs too much from the float model, on {kind}: {', '.join(low[:_FEW])}{more}; "
@@ -202,7 +202,7 @@ class Fidelity(NamedTuple):
         if not self.layers:
             return []
         rows = ["the layers that lose most:", *table(self.layers[:_SHOWN], None)]
-        text = "\n".join([*rows, f"    of {_many(len(self.layers), 'layer')} that were compared"])
+        text = "\n".join([*rows, f"    of {_counted(len(self.layers), 'layer')} that were compared"])
         return [Diagnostic("worst-layers", text, severity=NOTE)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class Fidelity(NamedTuple):
 
     def head(self) -> str:
         """Returns the fidelity in a line."""
-        return f"fidelity: {_told(self.snr, self.agreement)}"
+        return f"fidelity: {_figures(self.snr, self.agreement)}"
 
     def lines(self, most: int | None) -> list[str]:
         """Returns the fidelity as lines of text.
@@ -315,7 +315,7 @@ def _decibels(value: float) -> str:
     return "exact" if value == math.inf else f"{value:.1f} dB"
 
 
-def _told(snr: float, agreement: float) -> str:
+def _figures(snr: float, agreement: float) -> str:
     if math.isnan(snr):
         return "nothing to compare" if math.isnan(agreement) else f"equal in {agreement:.1%}"
     ratio = "the same numbers" if snr == math.inf else _decibels(snr)
@@ -331,7 +331,7 @@ def _number(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _many(count: int, word: str) -> str:
+def _counted(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 

@@ -1,1 +1,1 @@
-"""The conversion service: jobs over HTTP, kept in a database, each converted in a process of its own."""
+"""The conversion service: jobs over HTTP in a database, each converted in a separate process."""

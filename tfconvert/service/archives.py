@@ -1,8 +1,8 @@
-"""Uploaded archives, unpacked into a directory of their own: nothing leads out of it, and it grows within limits.
+"""Unpacks uploaded archives safely into separate directories, within limits.
 
-An archive is hostile until it is unpacked: its names, its sizes, its compression. Only regular files and directories
-come out of it, and the limits count what is written, not what the archive declares. No archive decides how much is read
-at once, or for how long.
+Archives are untrusted: their names, sizes and compression may be hostile. Only regular files and directories are
+unpacked, and the limits count the bytes that are written, not those that the archive declares. The archive does not
+determine the size of a read or the time of unpacking.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
     """Prepares an uploaded model for the conversion; returns its path.
 
     Args:
-        archive: The upload: an archive, or a model of a single file, which is linked to.
-        target: A directory, which must not exist yet; it doesn't exist afterwards if this fails.
+        archive: The upload: an archive, or a single-file model, which is linked.
+        target: A directory, which must not exist yet; it is removed if this fails.
         limits: The limits.
         name: The name of the client's file.
     """
@@ -78,16 +78,16 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits, name: str = "") -
 
 
 def unpack_samples(archive: Path, target: Path, limits: ArchiveLimits) -> list[str]:
-    """Prepares uploaded samples; returns the files, as `Quantize.samples` takes them.
+    """Prepares uploaded samples; returns the files for `Quantize.samples`.
 
     Args:
-        archive: The upload: a `.npz` file, or an archive of `.npz` and `.npy` files. A zip that has nothing but
-            arrays beside each other is a `.npz` file.
-        target: As `unpack` takes it.
+        archive: The upload: a `.npz` file, or an archive of `.npz` and `.npy` files. A zip that contains only arrays
+            without directories is a `.npz` file.
+        target: As for `unpack`.
         limits: The limits.
 
     Raises:
-        ConversionError: As `unpack` says, but what holds no samples is a `bad-archive`.
+        ConversionError: As for `unpack`, but an archive without samples is a `bad-archive`.
     """
     with _new(target):
         if _is_array(archive):
@@ -111,7 +111,7 @@ def find_model(folder: Path) -> Path:
     """Returns the model in an unpacked archive: the directory of a SavedModel, or the only file that is a model.
 
     Raises:
-        ConversionError: There is none, or several (`unknown-model`), or one that only Keras can read (`keras-file`).
+        ConversionError: There is not exactly one model (`unknown-model`), or only Keras can read it (`keras-file`).
     """
     while True:
         entries = sorted(folder.iterdir())
@@ -221,7 +221,7 @@ def _is_npz(path: Path, limits: ArchiveLimits) -> bool:
 
 @contextmanager
 def _new(folder: Path) -> Iterator[None]:
-    """A context in which a directory is filled; it is removed if that fails."""
+    """A context manager that creates a directory, and removes it after an exception."""
     with storing():
         folder.mkdir(0o700, parents=True)
     with ExitStack() as undo:
@@ -231,7 +231,7 @@ def _new(folder: Path) -> Iterator[None]:
 
 
 def _link(file: Path, place: Path) -> Path:
-    """Links a file, or copies it where file systems have no links."""
+    """Links a file, or copies it if the file system has no links."""
     with storing():
         with suppress(OSError):
             os.link(file, place)
@@ -254,7 +254,7 @@ def _no_samples() -> ConversionError:
 
 
 _READ_BYTES = 1 << 15
-_LONGEST_READ = 1 << 20
+_MAX_READ = 1 << 20
 # Maximum bytes of all headers of a tar.
 _MAX_HEADERS = 1 << 26
 
@@ -267,7 +267,7 @@ class _Stream(Readable, Protocol):
 
 
 class DirectoryReader(io.RawIOBase):
-    """A zip, whose central directory is read at once.
+    """A zip file, which is limited in the size of its central directory.
 
     Args:
         file: The file.
@@ -277,18 +277,18 @@ class DirectoryReader(io.RawIOBase):
     def __init__(self, file: IO[bytes], longest: int) -> None:
         super().__init__()
         self._file = file
-        self._longest = max(longest, _LONGEST_READ)
+        self._max_read = max(longest, _MAX_READ)
 
     def read(self, size: int = -1) -> bytes:
         """Returns the next bytes.
 
         Raises:
-            ConversionError: These are more than are read at once (`bad-archive`).
+            ConversionError: The read is too large (`bad-archive`).
         """
-        if size > self._longest:
+        if size > self._max_read:
             raise _too_much()
-        data = self._file.read(size if size >= 0 else self._longest + 1)
-        if len(data) > self._longest:
+        data = self._file.read(size if size >= 0 else self._max_read + 1)
+        if len(data) > self._max_read:
             raise _too_much()
         return data
 
@@ -325,11 +325,11 @@ class ForwardReader(io.RawIOBase):
 
     @contextmanager
     def content(self, place: int, size: int) -> Iterator[Readable]:
-        """A context in which the contents of a file are read, which don't count as headers.
+        """A context manager for reading the contents of a file, which don't count as headers.
 
         Args:
-            place: Where they begin.
-            size: How many they are.
+            place: Their offset.
+            size: Their size.
 
         Yields:
             The bytes.
@@ -343,9 +343,9 @@ class ForwardReader(io.RawIOBase):
         """Returns the next bytes.
 
         Raises:
-            ConversionError: These are more than are read at once, or of headers at all (`bad-archive`).
+            ConversionError: The read, or the total of headers, is too large (`bad-archive`).
         """
-        if not 0 <= size <= _LONGEST_READ:
+        if not 0 <= size <= _MAX_READ:
             raise _too_much()
         if not self._is_content:
             self._headers += size
@@ -358,7 +358,7 @@ class ForwardReader(io.RawIOBase):
         """Moves forward, and returns the position.
 
         Raises:
-            ConversionError: The place is behind (`bad-archive`), or too far ahead, where no header can be.
+            ConversionError: The position is backwards or too far ahead for a header (`bad-archive`).
         """
         distance = offset - self._stream.tell()
         if whence != os.SEEK_SET or not 0 <= distance <= _READ_BYTES:

@@ -1,4 +1,4 @@
-"""A server's settings: defaults, a file, the environment, the command line; later ones win."""
+"""A server's settings: defaults, a file, the environment, the command line; later sources take precedence."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class ServiceConfig(NamedTuple):
 
     Attributes:
         data: The data directory.
-        database: A URL as SQLAlchemy takes it; empty for a SQLite file in the data directory.
+        database: A SQLAlchemy URL; empty for a SQLite file in the data directory.
         host: The address to listen on.
         port: The port to listen on.
-        workers: The number of jobs that run at the same time; 0 to run none here.
+        workers: The number of concurrent jobs; 0 to run none on this server.
         seconds: Maximum wall time of a job, as in `TaskLimits`; 0 for no limit, as for the next three.
-        memory: Bytes that a job may allocate.
-        files: Files that a job may have open.
-        output: Bytes of any file that a job writes.
+        memory: Maximum memory of a job, in bytes.
+        files: Maximum number of open files of a job.
+        output: Maximum size of any file that a job writes, in bytes.
         most_upload: Maximum bytes of an upload.
         most_unpacked: Maximum bytes of the files in an archive.
         most_entries: Maximum number of files and directories in an archive.
@@ -43,14 +43,14 @@ class ServiceConfig(NamedTuple):
         per_minute: Maximum number of requests of an owner in a minute.
         keep_days: Days after which ended jobs are deleted; 0 to keep them.
         roots: Paths and URLs under which requests may name models.
-        patterns: Files of patterns that every job is converted with.
-        composites: Files of composite functions that every job is converted with.
-        op_defs: A file of the OpDefs of custom ops, empty for none.
+        patterns: Files of patterns for every job.
+        composites: Files of composite functions for every job.
+        op_defs: A file of the OpDefs of custom ops, or empty.
         require_token: Whether requests need a token; by default if other machines can reach the address.
-        attempts: Maximum number of attempts at a job whose server dies.
-        grace: Seconds that running jobs get when the server is asked to stop.
-        idle: Seconds after which a client that is silent in the middle of a request is cut off.
-        admin_token: A file for the token of an administrator, which is created if there is none; empty for no such
+        attempts: Maximum number of attempts at a job if servers die.
+        grace: Grace period in seconds for running jobs when the server stops.
+        idle: Timeout in seconds for clients that are silent in the middle of a request.
+        admin_token: A file for the token of an administrator, which is created if missing; empty for no such
             file.
     """
 
@@ -101,10 +101,10 @@ def read_config(path: str = "", environment: Mapping[str, str] = os.environ, **g
     """Returns the settings of a server.
 
     Args:
-        path: A TOML file of them by their names, empty for none.
-        environment: Variables, of which those that begin with `TFCONVERT_SERVICE_` count; lists are separated by
-            commas.
-        **given: What the command line says; `None` is nothing said.
+        path: A TOML file of settings, or empty.
+        environment: The environment variables; those with the prefix `TFCONVERT_SERVICE_` are settings, with commas
+            between the items of lists.
+        **given: Settings of the command line; `None` if not given.
     """
     values: dict[str, Any] = {"data": _default_data(), "workers": os.cpu_count() or 1}
     if path:

@@ -1,4 +1,4 @@
-"""Events of jobs, as lines in files: a reader may begin late, and on another server.
+"""Events of jobs, as lines in files, so that a reader may start late, and on another server.
 
 A reader on the server that runs the job is notified; events of other servers are found by polling.
 """
@@ -23,7 +23,7 @@ STAGE = "stage"
 
 _FINAL = frozenset(str(state) for state in JobState if state.is_final)
 
-# Seconds for which stages are collected: a small model goes through all in less than a second.
+# Seconds for which stages are collected; a small model passes all of them in less than a second.
 _BATCH_SECONDS = 0.1
 
 # Polls without news after which the job's state is checked.
@@ -31,13 +31,13 @@ _STATE_POLLS = 4
 
 
 class Event(NamedTuple):
-    """Something that happened to a job.
+    """An event of a job.
 
     Attributes:
-        n: How many events there have been.
+        n: The number of the event, from 1.
         type: `state` or `stage`.
         name: The state or stage.
-        at: When, in seconds since the epoch.
+        at: The time, in seconds since the epoch.
     """
 
     n: int
@@ -66,7 +66,7 @@ class _Follower:
         self._is_notified = False
 
     def notify(self, delay: float) -> None:
-        """Wakes it, now or soon; called in the loop."""
+        """Wakes it after a delay; called in the loop."""
         if not delay:
             self._event.set()
         elif not self._is_notified:
@@ -101,7 +101,7 @@ class EventLog:
         self._followers: dict[str, list[_Follower]] = {}
 
     def append(self, job: str, kind: str, name: str) -> None:
-        """Appends an event; it is lost if the disk is full, which must not stop the job.
+        """Appends an event; on a full disk it is lost, so that the job goes on.
 
         Args:
             job: The job's ID.
@@ -119,7 +119,7 @@ class EventLog:
 
         Args:
             job: The job's ID.
-            after: The number of the last event that is known.
+            after: The number of the last known event.
         """
         found, _ = _read(self._folders, job, 0)
         return [event for event in found if event.n > after]
@@ -131,8 +131,8 @@ class EventLog:
 
         Args:
             job: The job's ID.
-            after: The number of the last event that is known.
-            is_ended: Returns whether the job is in a final state, or gone; called when nothing happens.
+            after: The number of the last known event.
+            is_ended: Returns whether the job is deleted or in a final state; called without news.
         """
         quiet = place = 0
         is_notified = False
@@ -189,14 +189,14 @@ def _write(folders: Folders, job: str, row: dict[str, Any]) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         known = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
         line = json.dumps({"n": known.count(b"\n") + 1, **row}).encode()
-        # A line that a full disk has cut off is ended, and ignored by readers.
+        # Terminates a line that a full disk has truncated; readers ignore it.
         os.write(descriptor, (b"\n" if known and not known.endswith(b"\n") else b"") + line + b"\n")
     finally:
         os.close(descriptor)
 
 
 def _read(folders: Folders, job: str, place: int) -> tuple[list[Event], int]:
-    """Returns the events in a file from a place on, and the place behind them."""
+    """Returns the events in a file from an offset, and the offset after them."""
     try:
         descriptor = os.open(folders.progress(job), os.O_RDONLY)
     except OSError:
@@ -219,4 +219,4 @@ def _event(line: bytes) -> Event | None:
         row: dict[str, Any] = json.loads(line)
         return Event(int(row["n"]), str(row["type"]), str(row["name"]), float(row["at"]))
     except (ValueError, KeyError, TypeError):
-        return None  # A full disk has cut it off.
+        return None  # A full disk has truncated it.

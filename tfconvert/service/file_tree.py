@@ -1,4 +1,4 @@
-"""Directories filled with files of others: each file below the directory, once, and within limits."""
+"""Writes untrusted files into a directory: each inside the directory, once, and within limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_NAME = 255
 _MAX_PATH = 2048
 
 _MAC_FOLDER = "__MACOSX"
-# The prefix of files of metadata that macOS adds.
+# The prefix of metadata files that macOS adds.
 _MAC_FILE = "._"
 
 
@@ -29,14 +29,14 @@ class EntryNames:
 
     def __init__(self) -> None:
         self._files: set[str] = set()
-        # File systems may take different spellings for the same name.
+        # File systems may treat different spellings as the same name.
         self._spelling: dict[str, str] = {}
 
     def add(self, name: str, *, is_folder: bool) -> str:
-        """Returns the path below the directory that an entry goes to; empty if it is left out.
+        """Returns the relative path of an entry, or an empty string if it is omitted.
 
         Args:
-            name: As the archive has it.
+            name: Its name in the archive.
             is_folder: Whether it is a directory.
         """
         parts = checked_parts(name)
@@ -66,7 +66,7 @@ def checked_parts(name: str) -> list[str]:
     """Returns the directories and the file that a relative path names.
 
     Raises:
-        ConversionError: It may lead out of the directory that it is in, or is no valid name (`bad-archive`).
+        ConversionError: It may point outside the directory, or is invalid (`bad-archive`).
     """
     if not name.isprintable() or "\\" in name:
         raise refused(f"the entry {name!r} has characters that no name may have")
@@ -89,7 +89,7 @@ def refused(message: str, hint: str = "pack the model's folder again") -> Conver
 
 
 _COPY_BYTES = 1 << 18
-# Bytes that any archive may unpack to, whatever its size.
+# Bytes that any archive may unpack to, regardless of its size.
 _FREE = 1 << 26
 
 
@@ -142,7 +142,7 @@ class FileTree:
         self._end = time.monotonic() + limits.seconds if limits.seconds else None
 
     def place(self, name: str, *, is_folder: bool) -> Path | None:
-        """Returns the path of an entry, or `None` if it is left out; counts it."""
+        """Returns the path of an entry, or `None` if it is omitted; counts it."""
         self.count(1)
         path = self._names.add(name, is_folder=is_folder)
         return self._folder / path if path else None
@@ -151,7 +151,7 @@ class FileTree:
         """Counts entries.
 
         Raises:
-            ConversionError: They are too many (`archive-too-large`).
+            ConversionError: There are too many (`archive-too-large`).
         """
         self._count += entries
         if self._count > self.limits.entries:
@@ -161,7 +161,7 @@ class FileTree:
         """Counts bytes that an archive unpacks to.
 
         Raises:
-            ConversionError: They are too many, or it takes too long (`archive-too-large`).
+            ConversionError: There are too many, or it takes too long (`archive-too-large`).
         """
         self._written += size
         if self._written > self.limits.size:
@@ -172,7 +172,7 @@ class FileTree:
             raise _too_large(f"it takes more than {self.limits.seconds:g} s to write")
 
     def make_folder(self, path: Path) -> None:
-        """Creates a directory, and those that it is in."""
+        """Creates a directory and its parents."""
         if path not in self._made:
             self.make_folder(path.parent)
             with storing():
@@ -180,7 +180,7 @@ class FileTree:
             self._made.add(path)
 
     def make_file(self, path: Path | None, content: Readable) -> None:
-        """Creates a file; only reads its content if it is left out."""
+        """Creates a file; if it is omitted, only reads its content."""
         if path is None:
             while data := content.read(_COPY_BYTES):
                 self.spend(len(data))

@@ -1,8 +1,8 @@
 """Removes old jobs, and files that a server left when it died.
 
-A file is left over if no row of the database needs it. Since a server may be about to write that row, a file is removed
-only after it was left over and unchanged for some time, by this process's monotonic clock; or at the start, if no other
-server is alive. This is checked again in a transaction during which no job is submitted.
+A file is left over if no row of the database needs it. A server may be about to write that row, so a file is removed
+only after it was left over and unchanged for some time, by this process's monotonic clock, or at the start if no other
+server is alive. A transaction in which no job can be submitted checks this again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfconvert.service.storage import Folders, remove
 from tfconvert.service.store import JobStore
 
 LEFT_OVER_SECONDS = 600.0
-"""Seconds that a file is left over before it is removed."""
+"""Seconds before a leftover file is removed."""
 
 _UPLOAD_SECONDS = 3600.0
 _DAY = 86400.0
@@ -44,8 +44,8 @@ class _FileKind(NamedTuple):
 
     Attributes:
         paths: Lists them.
-        needed: Returns those of some paths that are needed.
-        seconds: How long one is left over before it is removed.
+        needed: Returns the paths that are needed.
+        seconds: Seconds before a leftover file is removed.
     """
 
     paths: Callable[[], Iterator[Path]]
@@ -88,14 +88,14 @@ class Janitor:
         )
 
     def clean(self, *, is_start: bool = False) -> int:
-        """Removes what can be removed now; returns the number of files and directories.
+        """Removes all files that can be removed now; returns the number of files and directories.
 
         Args:
             is_start: Whether this server takes no requests and runs no jobs yet.
         """
         self._forget_old()
         found = [(kind, list(kind.paths())) for kind in self._kinds]
-        # If no other server is alive now, no server can need what was there before.
+        # If no other server is alive now, no server can need the existing files.
         is_alone = is_start and self._lease.is_alone()
         known, self._since = self._since, {}
         count = 0
@@ -137,7 +137,7 @@ class Janitor:
             gone = sorted(set(paths) - kind.needed(connection, paths))
             for number, path in enumerate(gone):
                 _move(path, trash / str(number))
-        # Outside of the transaction, since deleting may take long.
+        # Outside the transaction, since deleting may take long.
         remove(trash)
         for parent in {path.parent for path in gone}:
             if parent.parent in (self._folders.jobs, self._folders.results):
@@ -146,7 +146,7 @@ class Janitor:
 
 
 def _parts(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yields items in lists that fit a query."""
+    """Yields the items in lists that are short enough for a query."""
     rest = iter(items)
     while some := list(islice(rest, _MAX_PARAMETERS)):
         yield some
@@ -172,7 +172,7 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def _grandchildren(folder: Path) -> Iterator[Path]:
-    """Yields what is in the directories of jobs, and those of them that are empty."""
+    """Yields the contents of the directories of jobs, and the empty directories."""
     for each in folder.iterdir():
         inside = list(_listed(each))
         yield from inside or [each]
@@ -186,7 +186,7 @@ def _listed(folder: Path) -> Iterator[Path]:
 
 
 def _state_of(path: Path) -> object:
-    """Returns inodes, sizes and times, which change while a server writes to a file or directory."""
+    """Returns inodes, sizes and times, which change when a server writes to a file or directory."""
     states = []
     for each in chain([path], _listed(path)):
         try:

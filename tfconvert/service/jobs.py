@@ -29,8 +29,8 @@ class Submission(NamedTuple):
         owner: The ID of the token; empty if the server needs none.
         settings: Keywords of `tfconvert.convert`, checked.
         model_name: The name of the model's file.
-        model_sha256: The digest of the upload, which is in `models/`; empty if a place is named instead.
-        calibration_sha256: That of the uploaded samples to calibrate with, empty if there are none.
+        model_sha256: The digest of the upload, which is in `models/`; empty if `place` is set instead.
+        calibration_sha256: That of the uploaded calibration samples; empty without samples.
         place: The path or URL of the model, empty if it was uploaded.
         size_in: Bytes that were uploaded.
         idempotency_key: Equal for a request that is sent again; empty for none.
@@ -54,12 +54,12 @@ class JobRecord(NamedTuple):
         owner: As submitted, like the six attributes after `state`.
         state: Its state.
         cache_key: Equal for jobs with equal results.
-        server: The ID of the server that runs it, empty if none does.
-        attempt: How many times it was started.
+        server: The ID of the server that runs it, or empty.
+        attempt: The number of attempts.
         stage: The last known stage.
         problem: The error, as `ConversionError.to_dict` returns it.
-        summary: What `batch.job.Outcome.summary` says.
-        result_attempt: The attempt that made the result; 0 if there is none.
+        summary: The summary, as `batch.job.Outcome.summary` returns it.
+        result_attempt: The attempt that made the result; 0 without a result.
         is_cached: Whether the result is that of an equal job.
         cancel_requested: Whether the owner has cancelled it while it runs.
         seconds: Wall time, including the overhead.

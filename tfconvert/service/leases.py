@@ -1,4 +1,4 @@
-"""Leases of the servers: jobs of dead servers go back to the queue. The wall clock plays no part.
+"""Leases of the servers: jobs of dead servers go back to the queue. The wall clock is not used.
 
 A server keeps a file locked, so that others on the same machine notice at once when it dies, and increments a number in
 the database: a server whose number has not changed for long enough, by the observer's monotonic clock, is dead.
@@ -31,7 +31,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Lease:
-    """The lease of this server, and what it knows of those of others.
+    """The lease of this server, and its observations of other leases.
 
     Args:
         database: The database.
@@ -55,14 +55,14 @@ class Lease:
         path = self._folders.lock(self.server)
         part = path.with_suffix(".part")
         with storing():
-            # It is locked before it gets its name, so that no one finds it free.
+            # Locked before it gets its name, so that no server finds it unlocked.
             self._descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             part.rename(path)
         self.beat()
 
     def beat(self) -> None:
-        """Sends a heartbeat; a server that was taken for dead is registered again."""
+        """Sends a heartbeat; registers a server again that was declared dead."""
         own = SERVERS.c.id == self.server
         with self._database.write() as connection:
             if not connection.execute(update(SERVERS).where(own).values(beat=SERVERS.c.beat + 1)).rowcount:
@@ -102,7 +102,7 @@ class Lease:
             connection.execute(delete(SERVERS).where(SERVERS.c.id == self.server))
 
     def _remove(self, server: str, beat: int) -> bool:
-        """Removes a server unless it has just sent a heartbeat; returns whether it did."""
+        """Removes a server unless it has just sent a heartbeat; returns whether it was removed."""
         with self._database.write() as connection:
             is_it = (SERVERS.c.id == server, SERVERS.c.beat == beat)
             is_gone = connection.execute(delete(SERVERS).where(*is_it)).rowcount > 0
@@ -110,7 +110,7 @@ class Lease:
         return is_gone
 
     def _is_free(self, server: str) -> bool:
-        """Returns whether no one holds a server's lock; `False` if its file isn't here."""
+        """Returns whether a server's lock is free; `False` if its file is missing."""
         path = self._folders.lock(server)
         try:
             descriptor = os.open(path, os.O_RDWR)
@@ -127,7 +127,7 @@ class Lease:
 
 
 def host_id(boot_id: Path = _BOOT_ID) -> str:
-    """Returns a name that only processes under the same kernel share: those that see each other's file locks.
+    """Returns a name that is equal for processes under the same kernel, which see each other's file locks.
 
     Args:
         boot_id: The file with the kernel's own ID.

@@ -1,4 +1,4 @@
-"""The kind of an uploaded file, by its first bytes; its name decides only if these are ambiguous."""
+"""Recognizes the kind of an uploaded file by its first bytes, or by its name if these are ambiguous."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import open_file
 
-# Bytes of the beginning of a file that decide.
+# Bytes at the start of a file that are inspected.
 _HEAD_BYTES = 1 << 16
 
 
 class ModelKind(Enum):
-    """A kind of file; the value is the ending by which the converter knows it."""
+    """A kind of file; the value is its extension for the converter."""
 
     ZIP = ".zip"
     TAR = ".tar"
@@ -46,7 +46,7 @@ _GZIP = b"\x1f\x8b"
 _LITERT = (4, b"TFL3")
 _TAR = (257, b"ustar")
 
-# Beginnings of archives that are not unpacked.
+# First bytes of unsupported archives.
 _PACKED = {
     b"\xfd7zXZ\x00": "xz",
     b"BZh": "bzip2",
@@ -55,10 +55,10 @@ _PACKED = {
     b"Rar!": "RAR",
 }
 
-# The first bytes of a file of Keras 3: it is a zip.
+# First entries of a Keras 3 file, which is a zip.
 _KERAS_ENTRIES = (b"metadata.json", b"config.json", b"model.weights.h5")
 
-# Beginnings of texts after comments.
+# Starts of texts, after comments.
 _TEXTS = (
     (re.compile(r"(saved_model_schema_version\s*:|meta_graphs\s*:?\s*[{<])"), ModelKind.SAVED_MODEL_TEXT),
     (re.compile(r"(node|versions|library)\s*:?\s*[{<]"), ModelKind.GRAPH_TEXT),
@@ -73,7 +73,7 @@ _SAVED_MODEL_FIELDS = {(1, _VARINT), (2, _BYTES)}
 _GRAPH_FIELDS = {(1, _BYTES), (2, _BYTES), (3, _VARINT), (4, _BYTES), (5, _BYTES)}
 _META_GRAPH_FIELDS = {(number, _BYTES) for number in range(1, 8)}
 
-# These messages may begin with the same bytes.
+# Messages that may start with the same bytes.
 _BY_NAME = {".pb": ModelKind.GRAPH, ".meta": ModelKind.META_GRAPH}
 
 
@@ -85,8 +85,8 @@ def recognize(path: Path, name: str = "") -> ModelKind:
         name: The name of the client's file.
 
     Raises:
-        ConversionError: Keras alone can read it (`keras-file`), it is an archive of another kind (`bad-archive`), no
-            model that the converter knows (`unknown-model`), or can't be read (`unreadable-file`).
+        ConversionError: Only Keras can read it (`keras-file`), it is an unsupported archive (`bad-archive`) or no
+            supported model (`unknown-model`), or it can't be read (`unreadable-file`).
     """
     head = _head(path, name)
     kind = _by_signature(head, name) or _by_text(head) or _by_message(head, name)
@@ -129,7 +129,7 @@ def _by_signature(head: bytes, name: str) -> ModelKind | None:
     if head.startswith(_HDF5):
         raise keras_file(name)
     if head.startswith(_ZIPS):
-        # The name of the first entry is behind 30 bytes of numbers.
+        # The name of the first entry follows 30 bytes of numbers.
         if head[30:].startswith(_KERAS_ENTRIES):
             raise keras_file(name)
         return ModelKind.ZIP
@@ -148,7 +148,7 @@ def _by_text(head: bytes) -> ModelKind | None:
     if b"\0" in head:
         return None
     try:
-        # The last character may be cut.
+        # The last character may be truncated.
         text = head.decode() if len(head) < _HEAD_BYTES else head[:-4].decode(errors="ignore")
     except UnicodeDecodeError:
         return None
@@ -171,7 +171,7 @@ def _by_message(head: bytes, name: str) -> ModelKind | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yields numbers and types of the fields of a protobuf message that may be cut; (0, 0) if it is not one."""
+    """Yields the numbers and types of fields of a possibly truncated protobuf message; (0, 0) for other data."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -189,7 +189,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Returns a number and its end, or -1 if it is cut."""
+    """Returns a number and its end, or -1 if it is truncated."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data) or at < 0:

@@ -1,4 +1,4 @@
-"""Models that a request names instead of sending them: only paths and URLs below the server's roots."""
+"""Models that a request names by path or URL instead of uploading them; these must be below the server's roots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfconvert.service.storage import storing
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://([^/]*)((?:/.*)?)", re.IGNORECASE)
 _LOCAL = ("file", "local")
-# Characters that encode others, match more than one file, carry credentials, or chain file systems.
+# Characters for escapes, patterns, credentials or chained file systems.
 _ODD = re.compile(r"[\\%?#@*\[\]]|::")
 
 
@@ -37,7 +37,7 @@ class _Place(NamedTuple):
     parts: tuple[str, ...]
 
     def holds(self, other: _Place) -> bool:
-        """Returns whether another place is this one, or below it."""
+        """Returns whether another location is this one, or below it."""
         own = self.parts
         return (self.scheme, self.host, own) == (other.scheme, other.host, other.parts[: len(own)])
 
@@ -54,7 +54,7 @@ def check(place: str, roots: Sequence[str]) -> str:
         roots: Paths and URLs below which it must be.
 
     Raises:
-        ConversionError: It is not below any (`place-not-allowed`).
+        ConversionError: It is not below a root (`place-not-allowed`).
     """
     parsed = _parsed(place)
     if parsed is None or not any(root is not None and root.holds(parsed) for root in map(_parsed, roots)):
@@ -94,7 +94,7 @@ def _parsed(place: str) -> _Place | None:
     if scheme and _ODD.search(place):
         return None
     try:
-        # Paths begin with a slash, which entries of archives must not.
+        # Paths start with a slash, unlike entries of archives.
         parts = checked_parts(path.lstrip("/"))
     except ConversionError:
         return None
@@ -105,7 +105,7 @@ def _inside(path: str, roots: Sequence[str]) -> Path:
     """Returns a path without links.
 
     Raises:
-        ConversionError: Links lead out of the roots (`place-not-allowed`), or there is nothing (`unreachable-place`).
+        ConversionError: A link points outside the roots (`place-not-allowed`), or it is missing (`unreachable-place`).
     """
     try:
         resolved = Path(path).resolve(strict=True)
@@ -118,7 +118,7 @@ def _inside(path: str, roots: Sequence[str]) -> Path:
 
 
 def _prepared(path: Path, target: Path, limits: ArchiveLimits) -> Path:
-    """Returns the path that the converter reads: the same, or that of an unpacked or linked copy."""
+    """Returns the path for the converter: the same, or that of an unpacked or linked copy."""
     if is_folder(path):
         return path
     kind = recognize(path, path.name)

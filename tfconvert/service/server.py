@@ -1,4 +1,4 @@
-"""A server: the application on a socket, until it is asked to stop."""
+"""A server: runs the application on a socket until it is told to stop."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tfconvert.service.tokens import Role, TokenStore
 # The name of the token that is created at the first start.
 _FIRST_TOKEN = "admin"
 
-# Maximum number of connections; others are refused.
+# Maximum number of connections.
 _MAX_CONNECTIONS = 1000
 
-# Connections that wait to be accepted.
+# Maximum number of connections in the accept queue.
 _BACKLOG = 512
 
-# Seconds that connections get to end after the last job.
+# Timeout in seconds for connections after the last job.
 _SHUTDOWN_SECONDS = 2
 
 
@@ -42,15 +42,14 @@ class _Server(uvicorn.Server):
         self._stopping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts to run jobs and to answer; by then signals are handled."""
-        # An error in the application's own start would be shown as a traceback.
+        """Starts to run jobs and to serve requests, after installing signal handlers."""
+        # An error during the application's startup would be shown as a traceback.
         await asyncio.to_thread(self._service.start)
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handles a signal."""
         if self._service.is_stopping:
             self.should_exit = True
         self._service.is_stopping = True
@@ -96,7 +95,7 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
 
 
 def prepare_access(config: ServiceConfig) -> None:
-    """Checks that a server that other machines can reach has tokens, and needs them.
+    """Checks that a server that other machines can reach has tokens and requires them.
 
     Args:
         config: Its settings.

@@ -1,7 +1,7 @@
-"""The service's files below one directory, which all servers of a database share: uploads and results.
+"""The service's files, uploads and results, in a directory that all servers of a database share.
 
-A file that can't be written is the server's failure, not the client's. Each result is published atomically, and nothing
-in it changes afterwards.
+A failure to write a file is a server error, not a client error. Each result is published atomically and is then
+immutable.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tfconvert.service.jobs import JobRecord
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """A context in which files of the service are written.
+    """A context manager for writing files of the service.
 
     Raises:
-        ConversionError: That fails (`storage-failed`).
+        ConversionError: Writing fails (`storage-failed`).
     """
     try:
         yield
@@ -40,7 +40,7 @@ def storing() -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Writes a file, or the names in a directory, to the disk itself."""
+    """Flushes a file, or the names in a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -54,7 +54,7 @@ LOG = "log.txt"
 
 
 def result_name(settings: Mapping[str, Any]) -> str:
-    """Returns the name of a job's result: its ending is that of the target.
+    """Returns the name of a job's result, with the extension of the target.
 
     Args:
         settings: The job's settings.
@@ -66,7 +66,7 @@ class Folders:
     """The layout of the data directory.
 
     Args:
-        data: The directory, created if it is missing; readable by this user alone.
+        data: The directory, created if missing; only this user can read it.
 
     Attributes:
         database: The file of the embedded database.
@@ -74,7 +74,7 @@ class Folders:
         models: The uploads, named by the SHA-256 of their contents.
         jobs: The working directories of attempts.
         results: The results; each directory is published atomically.
-        events: A file of progress a job.
+        events: A file of progress for each job.
         servers: A locked file for each server that runs on this machine.
     """
 
@@ -89,18 +89,18 @@ class Folders:
         self.servers = data / "servers"
 
     def create(self) -> None:
-        """Creates what is missing."""
+        """Creates missing directories."""
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self.incoming, self.models, self.jobs, self.results, self.events, self.servers):
             folder.mkdir(mode=0o700, exist_ok=True)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing that rows of a database belong to."""
+        """Whether no file belongs to rows of a database."""
         return not any(any(folder.iterdir()) for folder in (self.models, self.results, self.events))
 
     def model(self, sha256: str) -> Path:
-        """Returns where an uploaded file is."""
+        """Returns the path of an uploaded file."""
         return self.models / sha256
 
     def attempt(self, job: str, attempt: int) -> Path:

@@ -1,7 +1,7 @@
-"""The jobs in the database: the operations of requests and of workers.
+"""The jobs in the database, with the operations for requests and workers.
 
-Whatever several servers may do at the same time is one statement with a condition, or an exclusive transaction: a
-submission sees whether the queue is full, an equal result and the upload, and no one removes those meanwhile.
+An operation that several servers may run concurrently is one conditional statement or an exclusive transaction. For
+example, a submission checks the length of the queue, equal results and the upload, which no server removes meanwhile.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class JobStore:
         self._keys = CacheKeys(config)
 
     def submit(self, submission: Submission) -> tuple[JobRecord, bool]:
-        """Returns a new job, and that it is new; or the one that was submitted with this idempotency key before.
+        """Returns a job and whether it is new, or was submitted before with the same idempotency key.
 
         A job with a cached result has already succeeded.
         """
@@ -103,7 +103,7 @@ class JobStore:
                 self._check_limits(connection, submission.owner)
                 self._check_files(submission)
             connection.execute(insert(JOBS), to_values(job))
-            # Before the commit, after which a worker may append the next event.
+            # Before the commit, since a worker may then append the next event.
             self._append_state(job)
         return job, True
 
@@ -125,13 +125,13 @@ class JobStore:
         before: str | None = None,
         limit: int = 50,
     ) -> tuple[list[JobRecord], str | None]:
-        """Returns jobs, newest first, and the cursor of the next page, `None` if there is none.
+        """Returns jobs, newest first, and the cursor of the next page, or `None` on the last page.
 
         Args:
             owner: Their owner; `None` for all.
             state: Their state; `None` for any.
-            name: A part of their models' names, `None` for any.
-            before: The cursor that the page before came with.
+            name: A part of their models' names; `None` for any.
+            before: The cursor of the previous page.
             limit: The maximum number.
         """
         query = page_of(owner, {"state": state, "name": name}, before, limit + 1)
@@ -144,7 +144,7 @@ class JobStore:
         """Cancels a job, a running one with some delay; returns it.
 
         Raises:
-            ConversionError: There is none, or it has ended (`job-not-found`, `job-state`).
+            ConversionError: The job does not exist or has ended (`job-not-found`, `job-state`).
         """
         mine = _owned(update(JOBS), identity, owner)
         ended = mine.where(JOBS.c.state == JobState.QUEUED).values(state=JobState.CANCELLED, finished=time.time())
@@ -162,8 +162,8 @@ class JobStore:
         """Puts a job that failed or was cancelled into the queue again, and returns it.
 
         Raises:
-            ConversionError: There is none, it is in another state, there are too many, or what was uploaded is gone
-                (`job-not-found`, `job-state`, `queue-full`, `too-many-jobs`, `upload-lost`).
+            ConversionError: The job does not exist or is in another state, there are too many jobs, or the upload is
+                gone (`job-not-found`, `job-state`, `queue-full`, `too-many-jobs`, `upload-lost`).
         """
         again = {
             "state": JobState.QUEUED,
@@ -193,7 +193,7 @@ class JobStore:
         """Deletes a job that doesn't run, with its results.
 
         Raises:
-            ConversionError: There is none, or it runs (`job-not-found`, `job-state`).
+            ConversionError: The job does not exist or is running (`job-not-found`, `job-state`).
         """
         with self.database.write() as connection:
             job = _found(connection, identity, owner)
@@ -210,10 +210,10 @@ class JobStore:
         return {state: found.get(state, 0) for state in JobState}
 
     def claim(self, server: str) -> JobRecord | None:
-        """Claims the next job for a server, and returns it; `None` if no job can run now.
+        """Claims the next job for a server and returns it, or `None` if no job can run now.
 
         Args:
-            server: The server's ID; one that is not registered any more gets no job.
+            server: The server's ID; an unregistered server gets no job.
         """
         for _ in range(_MAX_CLAIMS):
             try:
@@ -237,7 +237,7 @@ class JobStore:
             return self._equal(connection, job.cache_key)
 
     def key_of(self, job: JobRecord) -> str:
-        """Returns the cache key that a job would have now: a model elsewhere may have changed since."""
+        """Returns the current cache key of a job, since a model outside the service may have changed."""
         return self._keys.key(Submission(*(getattr(job, name) for name in Submission._fields)))
 
     def set_stage(self, job: JobRecord, name: str) -> None:
@@ -255,13 +255,13 @@ class JobStore:
         has_files: bool = True,
         cache_key: str = "",
     ) -> bool:
-        """Writes how a job ended; returns whether this server still held it. If not, its result must be removed.
+        """Records the end of a job; returns whether this server still held it. If not, its result must be removed.
 
         Args:
             job: The job, as it was claimed.
             state: Its final state.
-            outcome: How it ended.
-            is_cached: Whether its result is that of an equal one.
+            outcome: Its outcome.
+            is_cached: Whether its result is that of an equal job.
             has_files: Whether the attempt has published files.
             cache_key: Its new key; empty to keep it.
         """
@@ -286,7 +286,7 @@ class JobStore:
 
         Args:
             job: The job, as it was claimed.
-            is_forgiven: Whether the attempt doesn't count, since the server has stopped it.
+            is_forgiven: Whether the attempt doesn't count because the server stopped it.
         """
         if not is_forgiven and self._is_exhausted(job):
             lost = error("server-lost", f"it was begun {job.attempt} times, and each time its processes died")
@@ -300,14 +300,14 @@ class JobStore:
         return True
 
     def is_cancel_requested(self, jobs: Collection[str]) -> set[str]:
-        """Returns those of some jobs that are to be cancelled."""
+        """Returns the jobs among the given ones that their owners cancelled."""
         with self.database.read() as connection:
             return set(connection.execute(TO_CANCEL, {"jobs": list(jobs)}).scalars())
 
     def requeue_lost(self) -> int:
         """Gives the jobs of dead servers back to the queue; returns their number.
 
-        Those that were to be cancelled are; those that were started too many times fail.
+        Jobs with a request to cancel are cancelled, and jobs with too many attempts fail.
         """
         alive = select(SERVERS.c.id)
         query = select_jobs().where(JOBS.c.state == JobState.RUNNING, JOBS.c.server.not_in(alive))
@@ -352,7 +352,7 @@ class JobStore:
         return None if row is None else to_record(row)
 
     def _check_limits(self, connection: Connection, owner: str) -> None:
-        """Refuses a job if too many are queued."""
+        """Rejects a job if too many are queued."""
         if connection.execute(WAITING).scalar_one() >= self._config.most_queued:
             raise error("queue-full", "too many jobs are waiting", hint="try again later")
         own = connection.execute(select(TOKENS.c.most_active).where(TOKENS.c.id == owner)).scalar()
@@ -390,7 +390,7 @@ def _state_error(job: JobRecord, message: str) -> ConversionError:
 
 
 class CacheKeys:
-    """Makes keys that are equal if owner, model, settings, plug-ins and versions are.
+    """Creates keys that are equal if owner, model, settings, plug-ins and versions are equal.
 
     Args:
         config: The server's settings; the files of its plug-ins are read once.
@@ -401,12 +401,12 @@ class CacheKeys:
         self._plugins = [_digest_of(path) for path in plugins]
 
     def key(self, submission: Submission) -> str:
-        """Returns the key of a job; that of a model that can't be read is different each time."""
+        """Returns the key of a job; for a model that can't be read, it is different each time."""
         inputs = (
             self._plugins,
             submission.owner,
             submission.model_sha256,
-            # The outcome of a file's name decides how it is read.
+            # The extension determines how the file is read.
             Path(submission.model_name).suffix if submission.model_sha256 else "",
             submission.calibration_sha256,
             submission.place,
@@ -417,13 +417,13 @@ class CacheKeys:
 
 
 def _state_of(place: str) -> str:
-    """Returns names, sizes and times of the files of a model elsewhere."""
+    """Returns names, sizes and times of the files of a model outside the service."""
     try:
         if places.is_url(place):
             return places.state_of(place)
         stats = [(os.fspath(path), path.stat()) for path in Source(place).files()]
     except (OSError, ConversionError):
-        return os.urandom(16).hex()  # Converting reports what is wrong with it.
+        return os.urandom(16).hex()  # The conversion reports the error.
     return " ".join(f"{path}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}" for path, stat in stats)
 
 

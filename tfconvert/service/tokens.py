@@ -97,7 +97,7 @@ class TokenStore:
         """Revokes a token, by its name or ID; its jobs go on.
 
         Raises:
-            ConversionError: There is none (`token-not-found`).
+            ConversionError: It does not exist (`token-not-found`).
         """
         is_it = (TOKENS.c.name == name) | (TOKENS.c.id == name)
         with self._database.write() as connection:

@@ -27,7 +27,7 @@ from tfconvert.service.store import JobStore
 
 
 class Attempt:
-    """The directory of an attempt, as a context manager: it is gone afterwards.
+    """The directory of an attempt, as a context manager that removes it at the end.
 
     Args:
         folders: The data directory.
@@ -90,7 +90,7 @@ class Attempt:
             return
 
     def _settings(self, limits: ArchiveLimits) -> Mapping[str, Any]:
-        """Returns the settings of the job with what the server adds: its plug-ins, and where the samples are."""
+        """Returns the settings of the job, with the server's plug-ins and the paths of samples."""
         settings = dict(self._job.settings)
         config = self._config
         if config.patterns:
@@ -108,7 +108,7 @@ class Attempt:
         return settings
 
     def _relative(self, path: str | os.PathLike[str]) -> str:
-        """Returns a path from the attempt's directory on, or as it is if it lies elsewhere."""
+        """Returns a path relative to the attempt's directory, or unchanged if it is outside."""
         place = Path(path)
         return os.fspath(place.relative_to(self._folder) if place.is_relative_to(self._folder) else place)
 
@@ -122,7 +122,7 @@ _LOG = logging.getLogger("tfconvert.service")
 # Seconds between polls for jobs that other servers have queued.
 _POLL_SECONDS = 0.5
 
-# Seconds between polls for jobs to cancel, which any server may have been asked to do.
+# Seconds between polls for jobs to cancel, since any server may receive the request.
 _CANCEL_SECONDS = 1.0
 
 # Seconds between two rounds of the janitor.
@@ -159,7 +159,7 @@ class _RunningJob:
 
 
 class _Caught:
-    """A context that no exception leaves, so that a thread goes on to the next job.
+    """A context manager that suppresses exceptions, so that a thread continues with the next job.
 
     Attributes:
         problem: The error, or `None`.
@@ -188,7 +188,7 @@ class _Caught:
 
 
 class WorkerPool:
-    """Runs the jobs of a store, as many at once as the settings say.
+    """Runs the jobs of a store, up to the configured number concurrently.
 
     Args:
         store: The jobs.
@@ -234,7 +234,7 @@ class WorkerPool:
         return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
-        """Removes what a former server has left, and starts to run jobs.
+        """Removes leftovers of previous servers, and starts to run jobs.
 
         Raises:
             ConversionError: The database or the data directory can't be used, or processes can't be started.
@@ -263,10 +263,10 @@ class WorkerPool:
         self._is_cancelling.set()
 
     def stop(self, grace: float) -> None:
-        """Stops: no more jobs are started; running ones get some time before they go back to the queue.
+        """Stops: starts no more jobs, and returns running ones to the queue after the grace period.
 
         Args:
-            grace: Seconds that they get.
+            grace: The grace period in seconds.
         """
         if self._is_over.is_set():
             return
@@ -285,7 +285,7 @@ class WorkerPool:
             self._lease.end()
 
     def _wait_idle(self, count: int, seconds: float) -> int:
-        """Waits until threads are idle; returns how many of them are not."""
+        """Waits until threads are idle; returns the number of busy ones."""
         deadline = time.monotonic() + seconds
         while count and self._idle.acquire(timeout=max(deadline - time.monotonic(), 0)):
             count -= 1
@@ -308,7 +308,7 @@ class WorkerPool:
             else:
                 self._wait_for_jobs(seen)
         self._idle.release()
-        # The fork server ends with the thread that has started it, and that may be this one.
+        # The fork server ends with the thread that started it, which may be this one.
         self._is_over.wait()
 
     def _wait_for_jobs(self, seen: int) -> None:
@@ -347,7 +347,7 @@ class WorkerPool:
             self.wake()
 
     def _cancel_and_report(self) -> None:
-        """Cancels jobs whose owners want that, and writes the stages of the others."""
+        """Cancels jobs that their owners cancelled, and writes the stages of the others."""
         runs = list(self._runs.values())
         if not runs:
             return
@@ -362,7 +362,7 @@ class WorkerPool:
                 self._store.set_stage(run.job, run.stage)
 
     def _run(self, job: JobRecord) -> None:
-        """Runs a job and writes how it ended; its errors affect no other job."""
+        """Runs a job and records its end; its errors affect no other job."""
         run = self._runs[job.id] = _RunningJob(job)
         try:
             with _Caught() as caught:
@@ -398,7 +398,7 @@ class WorkerPool:
                 self._write(lambda: self._store.release(job, is_forgiven=True))
                 return
             if outcome.is_lost and zygote is not None and zygote != self._pool.process:
-                # It was the fork server that died, not this job's process.
+                # The fork server died, not this job's process.
                 self._write(lambda: self._store.release(job, is_forgiven=False))
                 return
             self._end(run, attempt, outcome, key)
@@ -427,7 +427,7 @@ class WorkerPool:
         return outcome._replace(seconds=time.monotonic() - run.begin)
 
     def _end(self, run: _RunningJob, attempt: Attempt, outcome: Outcome, key: str) -> None:
-        """Publishes the files of an attempt, and then writes the end of the job."""
+        """Publishes the files of an attempt, and then records the end of the job."""
         job = run.job
         if outcome.code == CANCELLED:
             state, outcome = JobState.CANCELLED, outcome._replace(problem=None)
@@ -442,19 +442,19 @@ class WorkerPool:
         if caught.problem is not None and state is JobState.SUCCEEDED:
             state, outcome = JobState.FAILED, outcome._replace(problem=caught.problem.to_dict(), summary={})
         if job.place and self._store.key_of(job) != key:
-            key = secrets.token_hex(32)  # The model has changed meanwhile: the result may be that of either version.
+            key = secrets.token_hex(32)  # The model changed meanwhile, so the result may be of either version.
         is_held = self._write(lambda: self._store.finish(job, state, outcome, has_files=has_files, cache_key=key))
         if not is_held:
             storage.remove(self._folders.result(job.id, job.attempt))
 
     def _write(self, change: Callable[[], bool]) -> bool:
-        """Writes how a job ended, once the database accepts it; returns whether this server still held the job."""
+        """Records the end of a job once the database accepts it; returns whether this server still held the job."""
         while True:
             try:
                 return change()
             except ConversionError as problem:
                 _LOG.warning("%s", problem)
-            # A server that must end leaves the job to others, which find it lost.
+            # A server that must end leaves the job to others, which requeue it as lost.
             if self._is_over.is_set() or (self._is_stopping.is_set() and self._is_over.wait(self._retry_seconds)):
                 return False
             self._is_over.wait(self._retry_seconds)

@@ -1,1 +1,1 @@
-"""Tools for finished .tflite files: comparison with a model, layer by layer, and with each other; measurement."""
+"""Tools for .tflite files: comparison with a model, with its layers or with another file, and measurement."""

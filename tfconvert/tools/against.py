@@ -1,4 +1,4 @@
-"""Compares a .tflite file of any origin with the model that it was made from."""
+"""Compares a .tflite file of any origin with its model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.ir.interface import Interface
-from tfconvert.converter.targets.litert.quantize.figures import range_of
+from tfconvert.converter.targets.litert.quantize.figures import stored_range
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Quantized, Verification, Wires
 from tfconvert.importers.source import Source
@@ -20,9 +20,9 @@ from tfconvert.tools.layers import first_difference, layer_table
 
 
 class Matching:
-    """The wires between a file and a model.
+    """The mapping between the inputs and outputs of a file and a model.
 
-    Names come first; where they are not the same, inputs and outputs go by their order if their number is.
+    Inputs and outputs are matched by name, or by order if the names differ and the numbers are equal.
 
     Args:
         outline: The file's outline.
@@ -35,7 +35,7 @@ class Matching:
         """Returns the file's signature for a function of the model.
 
         Raises:
-            ConversionError: There is none (`no-such-signature`).
+            ConversionError: The file has none (`no-such-signature`).
         """
         keys = {each.key: each for each in self._signatures}
         for key in interface.keys:
@@ -51,7 +51,7 @@ class Matching:
         )
 
     def __call__(self, interface: Interface) -> Wires:
-        """Returns how a function of the model is run in the file."""
+        """Returns the mapping for a function of the model."""
         signature = self.signature(interface)
         inputs = _places([tensor.name for tensor in interface.inputs], signature.inputs, "inputs")
         outputs = _places([tensor.name for tensor in interface.outputs], signature.outputs, "outputs")
@@ -65,7 +65,7 @@ class Matching:
 
 
 def _places(names: Sequence[str], tensors: Sequence[Tensor], what: str) -> list[int]:
-    """Returns the place in the file of each of the model's inputs or outputs."""
+    """Returns the index in the file of each of the model's inputs or outputs."""
     if len(names) != len(tensors):
         raise _unlike(names, tensors, what)
     for known in ([each.name for each in tensors], [_short(each.name) for each in tensors]):
@@ -76,7 +76,7 @@ def _places(names: Sequence[str], tensors: Sequence[Tensor], what: str) -> list[
 
 
 def _short(name: str) -> str:
-    """Returns a tensor's name as the signature had it: without `serving_default_` and `:0`."""
+    """Returns a tensor's name as in the signature, without `serving_default_` and `:0`."""
     head, _, tail = name.rpartition(":")
     return (head if tail.isdigit() else name).removeprefix("serving_default_")
 
@@ -90,26 +90,26 @@ def _unlike(names: Sequence[str], tensors: Sequence[Tensor], what: str) -> Conve
     )
 
 
-# Types in which inputs of floats are stored.
+# Types in which float inputs are stored.
 _STORED = ("int8", "uint8", "int16")
 
 
 def check(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Verification:
-    """Returns how a file's results differ from the model's.
+    """Compares a file's results with the model's.
 
-    A file of floats has to agree but for rounding. A quantized one is judged by how near it is: its inputs are fed, and
-    its outputs read, by their scales.
+    A float file has to agree except for rounding. A quantized file needs a minimum fidelity; its inputs and outputs are
+    converted with their scales.
 
     Args:
         source: The model.
         path: The file.
-        wanted: How to verify. If layers are compared, a note tells the first operator whose result differs; of a
-            quantized file all layers are listed instead. Limits are for quantized files.
+        wanted: How to verify. If layers are compared, a note reports the first operator whose result differs; for a
+            quantized file, all layers are listed instead. Limits are for quantized files.
 
     Raises:
         ConversionError: Either can't be read, they have other signatures, inputs or outputs (`no-such-signature`,
-            `unlike-interface`), the data is not what the model takes (`wrong-sample`), or LiteRT refuses the file
-            (`runtime-error`) or hangs (`litert-timeout`); or there are limits for a file that is not quantized
+            `unlike-interface`), the data does not suit the model (`wrong-sample`), LiteRT rejects the file
+            (`runtime-error`) or hangs (`litert-timeout`), or a file that is not quantized has limits
             (`wrong-option`).
     """
     content = read_file(path)
@@ -141,7 +141,7 @@ def check(source: Source, path: str | os.PathLike[str], wanted: Verify) -> Verif
 
 
 def _ranges(file: Outline, wiring: Matching, interface: Interface) -> dict[int, tuple[float, float]]:
-    """Returns the ranges of the numbers that a function's inputs can be in a file, by their places."""
+    """Returns the ranges of numbers that a function's inputs can represent in a file, by input number."""
     signature, wires = wiring.signature(interface), wiring(interface)
     tensors = file.tensors[signature.subgraph]
     quantized = {
@@ -160,8 +160,8 @@ def _ranges(file: Outline, wiring: Matching, interface: Interface) -> dict[int, 
 
 
 def _range(tensor: Tensor) -> tuple[float, float] | None:
-    """Returns the range of a tensor's numbers, `None` if they are not stored as integers, or it is no range."""
+    """Returns the range of a tensor's numbers, or `None` if they are not stored as integers with a valid range."""
     if tensor.type not in _STORED:
         return None
-    found = range_of({"quantization": (tensor.scale, tensor.zero_point), "dtype": np.dtype(tensor.type)})
+    found = stored_range({"quantization": (tensor.scale, tensor.zero_point), "dtype": np.dtype(tensor.type)})
     return found if found is not None and np.isfinite(found).all() and found[0] < found[1] else None

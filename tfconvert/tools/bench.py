@@ -1,8 +1,8 @@
 """Measures a .tflite file in LiteRT, whole and operator by operator.
 
-LiteRT's Python interpreter doesn't report the time of each operator, so each is cut out as a model of its own, which
-runs on the values that the operator gets in the whole model. That leaves out what a delegate gains by taking several
-operators at once, and adds the cost of one call to each: the sum is not the time of the whole.
+LiteRT's Python interpreter doesn't report the time of each operator, so each becomes a separate model, which runs on
+the values that the operator gets in the whole model. This excludes the gain of delegates that run several operators at
+once, and adds the cost of a call to each operator, so the sum is not the time of the whole model.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Latency(NamedTuple):
 
 
 class OperatorTime(NamedTuple):
-    """An operator, and the median of its times alone in milliseconds; `None` if it can't run alone."""
+    """An operator, and its median time in milliseconds; `None` if it can't run separately."""
 
     operator: str
     node: str
@@ -68,12 +68,12 @@ class Measurement(NamedTuple):
 
     Attributes:
         size: Its bytes.
-        threads: How many threads LiteRT could use.
-        runs: How many runs there were.
+        threads: The maximum number of threads.
+        runs: The number of runs.
         latency: Their times.
-        loading: How long it took to load the file and allocate its tensors, in milliseconds.
-        memory: By how many bytes the process grew.
-        inputs: The inputs that it ran on.
+        loading: The time to load the file and allocate its tensors, in milliseconds.
+        memory: The growth of the process, in bytes.
+        inputs: The inputs.
         operators: Its operators in order; empty unless measured.
     """
 
@@ -103,12 +103,12 @@ def measure(
     shapes: Mapping[str, Sequence[int]] | None = None,
     by_operator: bool = True,
 ) -> Measurement:
-    """Measures a file's first subgraph on random inputs, in a process of its own.
+    """Measures a file's first subgraph on random inputs, in a separate process.
 
     Args:
         path: The file.
         runs: The number of measured runs, after a warm-up.
-        threads: How many threads LiteRT may use.
+        threads: The maximum number of threads.
         shapes: The shapes of inputs by name; dynamic sizes are 1 otherwise.
         by_operator: Whether to measure each operator too.
     """
@@ -127,7 +127,7 @@ def measure(
 
 
 def _value(tensor: Tensor, shapes: Mapping[str, Sequence[int]]) -> Array:
-    """Returns a value for an input: integers are 0, which every table has."""
+    """Returns a value for an input; integers are 0, which is a valid index for every table."""
     shape = tuple(shapes.get(tensor.name, tuple(max(dim, 1) for dim in tensor.shape)))
     if tensor.type == "string":
         value = np.empty(shape, object)
@@ -199,8 +199,8 @@ class Cut(NamedTuple):
 
     Attributes:
         op: The operator in the whole model.
-        inputs: The values that the model takes.
-        module: The model; `None` if the operator can't run by itself, since it works on a variable or a table.
+        inputs: The inputs of the model.
+        module: The model; `None` if the operator can't run separately because it uses a variable or a table.
     """
 
     op: Operation

@@ -33,7 +33,7 @@ class Change(NamedTuple):
     """One difference.
 
     Attributes:
-        section: What it is about: `operators`, `versions`, `signatures`, `metadata`, `attributes`.
+        section: The subject: `operators`, `versions`, `signatures`, `metadata` or `attributes`.
         what: What differs.
         first: What the first file has; empty if it lacks it.
         second: What the second file has.
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 def changes(first: Outline, second: Outline) -> Iterator[Change]:
-    """Yields how the outline of a file differs from another's."""
+    """Yields the differences between the outlines of two files."""
     yield from _changes("operators", first.operators, second.operators)
     both = set(first.versions) & set(second.versions)
     versions = [{name: each.versions[name] for name in both} for each in (first, second)]
@@ -56,7 +56,7 @@ def changes(first: Outline, second: Outline) -> Iterator[Change]:
 
 
 def changed_attributes(first: ModuleOp, second: ModuleOp) -> Iterator[Change]:
-    """Yields how the attributes of operators differ, if both files have the same operators in the same order."""
+    """Yields the differences of operators' attributes, if both files have the same operators in the same order."""
     pairs = [_operators(first), _operators(second)]
     if [op.name for op in pairs[0]] != [op.name for op in pairs[1]]:
         return
@@ -115,7 +115,7 @@ class Weight(NamedTuple):
 
 
 class WeightChange(NamedTuple):
-    """Two constants that differ, or one without its like.
+    """Two constants that differ, or one without a counterpart.
 
     Attributes:
         name: The name in the first file; in the second, if the first lacks it.
@@ -123,7 +123,7 @@ class WeightChange(NamedTuple):
         second: The type in the second file.
         shape: The shape.
         numbers: How many numbers differ.
-        absolute: By how much at most.
+        absolute: The maximum absolute difference.
         relative: The same, relative to the largest number.
     """
 
@@ -137,7 +137,7 @@ class WeightChange(NamedTuple):
 
 
 def changed_weights(first: ModuleOp, second: ModuleOp) -> Iterator[WeightChange]:
-    """Yields the constants that differ; those of one name are compared, the others in order of those of one shape."""
+    """Yields the constants that differ; compares those of equal names, and others of equal shapes in order."""
     ours, theirs = list(_weights(first)), list(_weights(second))
     pairs = _pairs(ours, theirs)
     known = {id(other.op) for _, other in pairs}
@@ -169,7 +169,7 @@ def _text(element: Any) -> str:
 
 
 def _pairs(ours: Sequence[Weight], theirs: Sequence[Weight]) -> list[tuple[Weight, Weight]]:
-    """Returns constants that belong together: of one name and shape, then of one shape, in order."""
+    """Returns matching constants: those of equal name and shape, then those of equal shape in order."""
     pairs: list[tuple[Weight, Weight]] = []
     left = list(theirs)
     rest = []
@@ -206,7 +206,7 @@ def _change(one: Weight, other: Weight) -> WeightChange | None:
 
 
 def _numbers(stored: Array, kind: Any) -> Array:
-    """Returns the numbers that a constant stands for."""
+    """Returns the numbers that a constant represents."""
     element = types.element_of(kind)
     numbers = stored.astype(np.complex128 if stored.dtype.kind == "c" else np.float64)
     if not isinstance(element, quant.UniformType):
@@ -239,10 +239,10 @@ class Diff(NamedTuple):
 
     Attributes:
         sizes: The bytes of each.
-        structure: How they are built differently.
+        structure: The differences in structure.
         weights: The constants that differ.
         outputs: The outputs of both on the same inputs.
-        notes: What could not be compared.
+        notes: Notes about outputs that could not be compared.
         latency: The median time of each, in milliseconds; `None` unless measured.
     """
 
@@ -255,7 +255,7 @@ class Diff(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing differs but bytes, sizes and times."""
+        """Whether only bytes, sizes and times differ."""
         return not (self.structure or self.weights or any(each.what for each in self.outputs))
 
     def to_dict(self) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def diff(
         first: A file.
         second: The other.
         data: Inputs to run both on, as `Quantize.samples`; `None` for random ones.
-        latency: Whether to measure how long each takes.
+        latency: Whether to measure the latency of both.
     """
     runtime.require()
     contents = [read_file(path) for path in (first, second)]
@@ -298,7 +298,7 @@ def diff(
 
 
 def _latency(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> tuple[float, float]:
-    """Returns the minimum of several medians of each, measured in turns."""
+    """Returns the minimum of several medians of each, measured alternately."""
     rounds = [
         tuple(measure(path, by_operator=False).latency.median for path in (first, second)) for _ in range(_ROUNDS)
     ]
@@ -317,7 +317,7 @@ def _outputs(contents: Sequence[bytes], outlines: Sequence[Outline], data: Any) 
             keys = [key for key in (entries[number].key, *entries[number].aliases) if key in others]
             other = others[keys[0]] if keys else outlines[1].signatures[0] if alone else None
             if other is None:
-                continue  # Its absence is a difference of the structure.
+                continue  # A missing output is a difference in structure.
             if [_kind(each) for each in one.inputs] != [_kind(each) for each in other.inputs]:
                 notes.append(f"the outputs of {label!r} were not compared: the inputs differ")
                 continue
@@ -338,7 +338,7 @@ class _Pair:
     """The same signature of both files.
 
     Attributes:
-        found: How each output differs so far.
+        found: The difference of each output so far.
         refusal: Why LiteRT can't run one of them on inputs.
     """
 
@@ -350,7 +350,7 @@ class _Pair:
         self.refusal = ""
 
     def run(self, values: Sequence[Array]) -> bool:
-        """Compares the outputs on inputs; returns whether both files take them."""
+        """Compares the outputs on inputs; returns whether both files accept them."""
         try:
             first, second = (
                 self._run(content, each, values) for content, each in zip(self._contents, self._signatures, strict=True)
@@ -391,7 +391,7 @@ def _given(entries: Sequence[Entry], number: int, data: Any) -> Iterator[Sequenc
 
 
 def _drawn(tensors: Sequence[Tensor]) -> Iterator[list[Array]]:
-    """Yields random inputs: with zeros for integers, which every table has, and with small ones."""
+    """Yields random inputs: first with zeros for integers, which every table accepts, then with small integers."""
     for most in (1, 8):
         yield [_value(tensor, most) for tensor in tensors]
 

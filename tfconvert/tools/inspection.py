@@ -1,7 +1,7 @@
-"""Inspects a model: its contents, and whether it converts, which is found by converting it.
+"""Inspects a model: its contents, and whether it can be converted, which a trial conversion finds out.
 
-Everything of a conversion runs but reading and writing weights: import, all passes, and the tables of the file. What it
-says is therefore what the conversion will say, for the price of the part that doesn't depend on the weights' size.
+The trial runs a whole conversion except for reading and writing weights: import, all passes, and the tables of the
+file. It therefore reports the same as the conversion, at a cost that doesn't depend on the size of the weights.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Imported(NamedTuple):
     """The contents of a TensorFlow model.
 
     Attributes:
-        tensorflow_version: The version that wrote it; empty if it doesn't say.
+        tensorflow_version: The version that wrote it; empty if unknown.
         signatures: Its signatures; `main` for a graph without.
-        operations: The count of each op, except constants and reads of variables; those of a function count once,
-            however often it is called.
+        operations: The count of each op, except constants and reads of variables; ops of a function count once,
+            regardless of its number of calls.
         control_flow: How many times each kind of conditional or loop occurs, those of TensorFlow 1 as their parts.
         variables: How many variables are used.
         variable_bytes: The bytes of their values.
@@ -143,12 +143,12 @@ class Inspection(NamedTuple):
         format: `SavedModel`, `GraphDef`, `MetaGraph`, `MLIR`, `Keras` or `LiteRT`.
         size: Bytes of its files.
         graphs: SavedModels: the graphs in it.
-        converts: Whether it will convert; `None` for a LiteRT file, which is what models are converted to.
+        converts: Whether it can be converted; `None` for a LiteRT file.
         problems: Why it won't.
-        notes: What the conversion notes; what users of a LiteRT file should know.
-        model: What is in it; `None` for a LiteRT file, or if it can't be imported.
-        mutable_variables: How many variables stay variables; `None` if that was not found out.
-        litert: The LiteRT file that it is, or will be; `None` if there is none.
+        notes: Notes of the conversion, or for users of a LiteRT file.
+        model: Its contents; `None` for a LiteRT file, or if it can't be imported.
+        mutable_variables: The number of variables that stay variables; `None` if unknown.
+        litert: The LiteRT file that it is or becomes, or `None`.
     """
 
     source: str
@@ -189,14 +189,14 @@ def inspect(source: Source, options: Options) -> Inspection:
 
     Args:
         source: The model, a path.
-        options: The settings of the conversion that is asked about.
+        options: The settings of the conversion.
     """
     path = Path(source.name)
     if path.suffix == ".tflite":
         file = read_file(source.name)
         return Inspection(source.name, "LiteRT", _size(path), notes=file.notes, litert=file)
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
-        path = path.parent  # As import takes it.
+        path = path.parent  # The importer expects the directory.
     has_graphs = is_saved_model(path)
     known = Inspection(
         source.name,
@@ -237,8 +237,8 @@ class _Watch:
     """Records facts about a module on its way through a conversion.
 
     Attributes:
-        facts: What was in it after import; `None` before.
-        mutable: How many variables were left after the others became constants; `None` before.
+        facts: Its contents after import; `None` before.
+        mutable: The number of variables after the others became constants; `None` before.
     """
 
     def __init__(self) -> None:
@@ -277,14 +277,14 @@ def _size_of(file: Path) -> int:
 # Maximum number of rows of a table without `verbose`.
 _MAX_ROWS = 12
 
-_CONVERTED = "yes: the conversion was run, but for reading and writing weights"
+_CONVERTED = "yes: the conversion was run, except for reading and writing weights"
 
 
 def to_text(inspection: Inspection, *, verbose: bool = False) -> str:
     """Returns the text.
 
     Args:
-        inspection: What was found out.
+        inspection: The findings.
         verbose: Whether to list everything instead of the first few.
     """
     most = None if verbose else _MAX_ROWS
@@ -372,7 +372,7 @@ def _activations(activations: Mapping[str, int]) -> str:
         text = _bytes(sizes.pop())
     else:
         text = ", ".join(f"{_bytes(size)} for {name}" for name, size in activations.items())
-    return f"at least {text}, where open sizes are 1"
+    return f"at least {text}, where dynamic sizes are 1"
 
 
 def _operator(use: OperatorUse) -> tuple[str, str]:

@@ -1,8 +1,8 @@
-"""Compares the operators of a .tflite file with what the model computes: the first that differs, or a table of layers.
+"""Compares the operators of a .tflite file with the model's values: the first that differs, or a table of layers.
 
-The file runs in LiteRT with every tensor kept, the model in the reference executor as it was imported. A tensor is
-compared with the values of the nodes whose names it bears, that of a fused operator with whichever comes closest; one
-that bears no node's name, or whose shape is another, is left out.
+The file runs in LiteRT, which keeps every tensor, and the imported model in the reference executor. A tensor is
+compared with the values of the nodes that it is named after, and that of a fused operator with the closest one. Tensors
+without a node's name, or with another shape, are omitted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.process.child_process import Child, ChildError
-from tfconvert.converter.targets.litert.quantize.figures import Figures, Step, layers, range_of
+from tfconvert.converter.targets.litert.quantize.figures import Figures, Step, layers, stored_range
 from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.converter.targets.litert.stored_values import to_floats
 from tfconvert.converter.validation.comparison import Difference, compare
@@ -55,13 +55,13 @@ class Layer(NamedTuple):
 
 
 def first_difference(source: Source, content: bytes, data: Any = None, wiring: Wiring = own_wiring) -> list[Diagnostic]:
-    """Returns a note for each function: the first operator whose result differs, or that none does.
+    """Returns a note for each function: the first operator whose result differs, or that all agree.
 
     Args:
         source: The model.
         content: The file's bytes.
         data: The user's inputs; `None` for random ones.
-        wiring: Which of the file's inputs and outputs are those of the model.
+        wiring: Returns the mapping of inputs and outputs.
     """
     return [_note(runs, draws) for runs, draws in each_function(source, content, data, wiring)]
 
@@ -75,7 +75,7 @@ def each_function(
         source: The model.
         content: The file's bytes.
         data: The user's inputs; `None` for random ones.
-        wiring: Which of the file's inputs and outputs are those of the model.
+        wiring: Returns the mapping of inputs and outputs.
         ranges: The ranges of random inputs; `None` for any.
     """
     module, functions = exported(source)
@@ -91,7 +91,7 @@ def each_function(
 
 
 class LayerRuns:
-    """One function, in the reference and in LiteRT, with all that is computed on the way; a context manager.
+    """One function with all intermediate values, in the reference and in LiteRT; a context manager.
 
     Attributes:
         interface: The function's interface.
@@ -141,11 +141,11 @@ class LayerRuns:
         """Returns the possible values of a tensor, with their nodes, from those that `expected` returns."""
         names = nodes_of(tensor.name)
         found = [(name, each) for name in names for each in expected.get(name, ())]
-        # A constant may have taken the node's name, so that a number was added to that of the result.
+        # A constant may have the node's name, so that the result's name has a suffix.
         return found or [(base, each) for base in map(_base, names) for each in expected.get(base, ())]
 
     def got(self, values: Sequence[Array]) -> dict[int, Array]:
-        """Returns the tensors of LiteRT's run, as they are stored."""
+        """Returns the tensors of LiteRT's run as stored."""
         wires = self._wires
         fed = list(values) if wires.key else [values[number] for number in wires.order]
         try:
@@ -169,7 +169,7 @@ def _note(runs: LayerRuns, draws: Iterator[Sequence[Array]]) -> Diagnostic:
                 return _found(runs, label, layer, {each.tensor.number: each for each in layers})
     return Diagnostic(
         "layers-agree",
-        f"{label!r}: of {len(runs.operators)} operators, {most} were compared one by one, and none of them differs",
+        f"{label!r}: of {len(runs.operators)} operators, {most} were compared one by one, and all of them agree",
         severity=NOTE,
     )
 
@@ -207,7 +207,7 @@ def _layers(runs: LayerRuns, values: Sequence[Array]) -> list[Layer]:
 
 
 def nodes_of(name: str) -> list[str]:
-    """Returns the nodes that a tensor is named after: several with semicolons between them, where it was fused."""
+    """Returns the nodes that a tensor is named after; the name of a fused tensor separates several with semicolons."""
     found = []
     for part in name.split(";"):
         node = part.rpartition(":")[0] if part.rpartition(":")[2].isdigit() else part
@@ -218,13 +218,13 @@ def nodes_of(name: str) -> list[str]:
 
 
 def _base(name: str) -> str:
-    """Returns a name without the number that made it the only one, if it has one."""
+    """Returns a name without the numeric suffix that makes it unique, if it has one."""
     base, _, number = name.rpartition("_")
     return base if base and number.isdigit() else name
 
 
 def _closest(candidates: Sequence[Array], got: Array) -> Difference | None:
-    """Returns how a tensor differs from the value that is closest to it, `None` if none is of its kind."""
+    """Returns the difference of a tensor from the closest value, or `None` if no value has its type."""
     found = [
         compare(np.reshape(each, got.shape), got, float(np.finfo(np.float32).eps))
         for each in candidates
@@ -234,7 +234,7 @@ def _closest(candidates: Sequence[Array], got: Array) -> Difference | None:
 
 
 def is_alike(value: Array, other: Array) -> bool:
-    """Returns whether two values are of one type, and of one shape but for sizes of 1."""
+    """Returns whether two values have the same type, and the same shape except for sizes of 1."""
     shapes = [[dim for dim in each.shape if dim != 1] for each in (value, other)]
     return value.dtype == other.dtype and shapes[0] == shapes[1]
 
@@ -251,10 +251,10 @@ def layer_table(source: Source, content: bytes, data: Any, wiring: Wiring, range
     """Returns the layers of a file, those with the largest loss first.
 
     Args:
-        source: The model of floats.
+        source: The float model.
         content: The file's bytes.
         data: The user's inputs; `None` for random ones.
-        wiring: Which of the file's inputs and outputs are those of the model.
+        wiring: Returns the mapping of inputs and outputs.
         ranges: The ranges of random inputs.
     """
     rows: list[LayerFidelity] = []
@@ -301,7 +301,7 @@ class _Table:
         measured = {index: found for index, each in self._figures.items() if (found := each.measured()) is not None}
         tensors = self._runs.tensors
         known = {
-            index: range_of({"quantization": (tensors[index].scale, tensors[index].zero_point), "dtype": dtype})
+            index: stored_range({"quantization": (tensors[index].scale, tensors[index].zero_point), "dtype": dtype})
             for index, dtype in self._stored.items()
         }
         steps = [

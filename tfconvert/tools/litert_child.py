@@ -1,4 +1,4 @@
-"""Runs of .tflite files in a child process: how long they take, and every tensor of a run."""
+"""Runs .tflite files in a child process: measures times, and returns every tensor of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class Times(NamedTuple):
-    """Times of runs in nanoseconds, that of loading, and by how many bytes the process grew."""
+    """Times of runs and of loading in nanoseconds, and the growth of the process in bytes."""
 
     runs: list[int]
     loading: int
@@ -47,7 +47,7 @@ def measured(path: str, values: Sequence[Array], runs: int, threads: int) -> Tim
 
 
 def _loaded(interpreter: Any, arrays: Sequence[Array]) -> Any:
-    """Returns an interpreter that is ready to run on inputs; floats become integers where the file takes these."""
+    """Returns an interpreter that is ready to run on inputs; floats become integers where the file expects them."""
     details = interpreter.get_input_details()
     for detail, value in zip(details, arrays, strict=True):
         if tuple(detail["shape"]) != value.shape:
@@ -60,7 +60,7 @@ def _loaded(interpreter: Any, arrays: Sequence[Array]) -> Any:
 
 
 def _memory() -> int:
-    """Returns the memory that the process has; if the system doesn't report it, its peak, or 0."""
+    """Returns the memory of the process; its peak, or 0, if the system doesn't report it."""
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * mmap.PAGESIZE
     if sys.platform == "win32":
@@ -84,7 +84,7 @@ class KeptTensors:
         self._key, self._subgraph, self._wanted = key, subgraph, wanted
 
     def run(self, names: Sequence[str], values: Sequence[Array]) -> dict[int, Array]:
-        """Runs the file and returns the tensors that have a value; floats become integers where the file takes these.
+        """Runs the file and returns the tensors that have a value; floats become integers where the file expects them.
 
         Args:
             names: The names of a signature's inputs.
@@ -102,7 +102,7 @@ class KeptTensors:
         return {number: value for number, value in found.items() if value is not None}
 
     def _value(self, number: int) -> Array | None:
-        """Returns a tensor's value, `None` if it has none or its type is one that numpy lacks."""
+        """Returns a tensor's value, or `None` if it has no value or numpy lacks its type."""
         try:
             return np.asarray(self._interpreter.get_tensor(number, self._subgraph))
         except ValueError:

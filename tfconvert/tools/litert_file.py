@@ -1,4 +1,4 @@
-"""The contents of a LiteRT file, on disk or just converted, read from its tables; no weights are read."""
+"""The contents of a LiteRT file, on disk or just converted, from its tables, without reading weights."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tfconvert.schema.tflite.operators import OPTIONS, OPTIONS_2
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.versions import minimum_runtime
 
-# Of each tensor in the runtime's arena, in bytes.
+# Alignment of tensors in the runtime's arena, in bytes.
 _ALIGNMENT = 64
 
-# The options that name a subgraph.
+# Options that name a subgraph.
 _CALLS = (
     "then_subgraph_index",
     "else_subgraph_index",
@@ -38,8 +38,8 @@ _BITS = {"INT4": 4, "UINT4": 4, "INT2": 2}
 def peak_bytes(subgraph: View, is_constant: Callable[[View], bool]) -> int:
     """Returns the peak memory of a subgraph's computed tensors, with dynamic sizes as they are stored.
 
-    A tensor is needed from the operator that computes it to the last one that uses it; inputs and outputs are needed
-    all the time. The runtime takes at least as much: its kernels may ask for more, for their own use.
+    A tensor is live from the operator that computes it to the last one that uses it; inputs and outputs are always
+    live. The runtime needs at least as much memory; its kernels may allocate more.
 
     Args:
         subgraph: The subgraph.
@@ -97,7 +97,7 @@ def _indices(view: View, field: str) -> list[int]:
 
 def _aligned(tensor: View) -> int:
     if tensor["is_variable"]:
-        return 0  # Its place is apart, since it keeps its value between calls.
+        return 0  # Variables are stored separately, since they keep their values between calls.
     shape = tensor["shape"]
     name = tensor.name("type") or ""
     count = math.prod(max(dim, 0) for dim in shape.tolist()) if shape is not None else 1
@@ -119,11 +119,11 @@ _RUNTIME = "min_runtime_version"
 
 
 class OperatorUse(NamedTuple):
-    """How a file uses an operator.
+    """The use of an operator in a file.
 
     Attributes:
         name: Its name, `CONV_2D`; a custom one's own.
-        version: The version that the file asks for.
+        version: The version that the file requires.
         calls: How many times it is called.
         is_custom: Whether it is not one of the runtime's builtins.
     """
@@ -140,14 +140,14 @@ class LiteRTFile(NamedTuple):
     Attributes:
         size: Its size in bytes.
         constants: Bytes of weights and other constants.
-        description: What its writer called it.
+        description: Its description.
         min_runtime_version: The first release of the runtime that can run it; empty if unknown.
         signatures: Its signatures; the main subgraph if it has none.
         subgraphs: How many there are.
         operators: Its operators, the most frequent first.
         activations: The minimum bytes that the runtime needs for computed tensors, for each signature or for `main`,
-            dynamic sizes being taken as they are stored.
-        constant_types: How many constants there are of each type, `int8 per channel`.
+            with dynamic sizes as stored.
+        constant_types: The number of constants of each type, such as `int8 per channel`.
         computed_types: The same of inputs and computed tensors.
         metadata: Sizes of the metadata entries by name.
         notes: Notes for its users; not part of `to_dict`.
@@ -176,18 +176,18 @@ class LiteRTFile(NamedTuple):
 
 
 def read_file(path: str) -> LiteRTFile:
-    """Returns what is in a file."""
+    """Returns the contents of a file."""
     view = content_of(path).view
     return describe(read_model(view, Allowance(len(view))), len(view))
 
 
 def describe(model: View, size: int, constants: int | None = None) -> LiteRTFile:
-    """Returns what is in a file.
+    """Returns the contents of a file.
 
     Args:
         model: Its tables.
         size: Its size.
-        constants: Bytes of its constants, if they are not behind the tables yet.
+        constants: Bytes of its constants, if they are not stored after the tables yet.
     """
     reader = _Reader(model, is_whole=constants is None)
     uses = reader.operators()
@@ -252,7 +252,7 @@ class _Reader:
         for view in self._model["signature_defs"] or ():
             index = view["subgraph_index"]
             if index >= len(self.subgraphs):
-                raise malformed(f"a signature is of subgraph {index}, but there is none")
+                raise malformed(f"a signature refers to subgraph {index}, which does not exist")
             inputs, outputs = (
                 tuple(self._tensor(index, each["tensor_index"], each["name"] or "") for each in view[side] or ())
                 for side in ("inputs", "outputs")

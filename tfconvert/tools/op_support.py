@@ -58,7 +58,7 @@ class Way(NamedTuple):
         becomes: LiteRT's operators (`CONV_2D`), and ops that are converted in turn (`tf.Mul`); empty if only its
             operand is left.
         dtypes: The element types of the operand that decides, by numpy's names; empty if any will do.
-        note: The note for the user where it is used; empty if there is none.
+        note: The note for users of the op; may be empty.
     """
 
     becomes: tuple[str, ...]
@@ -162,7 +162,7 @@ def is_folded(name: str) -> bool:
 
 
 def _twin(name: str) -> str:
-    """Returns the op on handles that import puts in the place of an op on references; empty if there is none."""
+    """Returns the op on handles that import puts in the place of an op on references; empty otherwise."""
     op_def = op_defs.lookup(name)
     takes_reference = op_def is not None and any(operand.is_ref for operand in op_def.input_arg)
     return f"Resource{name}" if takes_reference else ""
@@ -259,7 +259,7 @@ _SHOWN: tuple[How, ...] = ("builtin", "decomposed", "rewritten", "folded", "refu
 def op_lines(ops: Sequence[OpSupport], meanings: Mapping[How, str] = MEANINGS) -> list[str]:
     """Returns a line for each op, and the meaning of the words in it."""
     width = max((len(each.op) for each in ops), default=0)
-    lines = [f"{each.op:<{width}}  {each.how:<10}  {_told(each)}".rstrip() for each in ops]
+    lines = [f"{each.op:<{width}}  {each.how:<10}  {_details(each)}".rstrip() for each in ops]
     used = {each.how for each in ops}
     return [*lines, "", *(f"{how}: {meaning}" for how, meaning in MEANINGS.items() if how in used)]
 
@@ -287,11 +287,11 @@ def _tables(ops: Sequence[OpSupport], meanings: Mapping[How, str], shown: Sequen
     for how in shown:
         listed = [each for each in ops if each.how == how]
         lines += ["", f"## {how.capitalize()}: {meanings[how]}", "", "| op | |", "|---|---|"]
-        lines += [f"| `{each.op}` | {_told(each, '`')} |" for each in listed]
+        lines += [f"| `{each.op}` | {_details(each, '`')} |" for each in listed]
     return lines
 
 
-def _told(op: OpSupport, quote: str = "") -> str:
+def _details(op: OpSupport, quote: str = "") -> str:
     parts = [_way(way, quote) for way in op.ways]
     if op.how == "legalized":
         parts = [op.topic]

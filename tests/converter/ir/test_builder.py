@@ -1,4 +1,4 @@
-"""What the builder infers: types, folded numbers, and the dialect of what it creates."""
+"""The builder infers types, folds numbers, and creates ops of the right dialect."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_known_scalars_are_packed_into_a_constant() -> None:
     assert [op.name for op in block.ops] == ["tf.Const", "tf.Const"]
 
 
-def test_a_cast_to_the_same_type_is_none() -> None:
+def test_a_cast_to_the_same_type_is_omitted() -> None:
     insert, block = _builder((2,))
     assert insert.cast(block.args[0], types.F32) is block.args[0]
     assert insert.i32(block.args[0]).type == types.tensor(types.I32, (2,))

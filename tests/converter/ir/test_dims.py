@@ -28,7 +28,7 @@ from tfconvert.schema.dialects.dims import (
 A, B = symbol(0), symbol(1)
 
 
-def test_merging_prefers_what_is_known() -> None:
+def test_merging_prefers_known_dimensions() -> None:
     assert merge((A, -1, 3), (2, B, -1)) == (2, B, 3)
     assert merge(None, (A,)) == (A,)
     with pytest.raises(MismatchError):
@@ -78,10 +78,10 @@ def test_broadcasting_known_shapes_is_numpys(first: tuple[int, ...], second: tup
 
 
 @given(DIMS, DIMS, st.data())
-def test_forgetting_dimensions_never_says_something_else(
+def test_forgetting_dimensions_never_changes_results(
     first: tuple[int, ...], second: tuple[int, ...], data: st.DataObject
 ) -> None:
-    """What is inferred from less is either the same or unknown."""
+    """With less information the inferred result is either the same or unknown."""
     try:
         expected = np.broadcast_shapes(first, second)
     except ValueError:

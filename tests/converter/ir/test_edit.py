@@ -43,7 +43,7 @@ def test_ops_are_replaced_by_values() -> None:
     assert list(block.ops) == [user]
 
 
-def test_ops_are_rebuilt_with_what_is_given() -> None:
+def test_ops_are_rebuilt_with_given_parts() -> None:
     block = Block(arg_types=[VECTOR, MATRIX])
     op = tf.build("LeakyRelu", block.args[:1], (VECTOR,), {"alpha": 0.5}, NameLoc.get("here"))
     op.attributes["device"] = attrs.string("CPU")

@@ -76,7 +76,7 @@ def test_types_that_a_function_declares() -> None:
 
 
 @pytest.mark.parametrize("options", [3, {"x": object()}, {"x": [1, "a"]}, {"é": 1}, {"x": [[1]]}])
-def test_what_no_kernel_can_read_is_noticed_at_once(options: Any) -> None:
+def test_unreadable_options_are_rejected_immediately(options: Any) -> None:
     with pytest.raises(PatternError, match=r"pattern 'p': attribute 'custom_option' of tfl\.custom can't be"):
         rule("p", tfl.relu(X), custom("Leaky", X, options=options))
 

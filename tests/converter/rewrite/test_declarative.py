@@ -377,7 +377,7 @@ WANTS = tfl.add(X.element("float32").rank(1).shaped(2).static(), tfl.relu(Y).onc
         (tfl.add(X.because("x is wrong").rank(3), Y), "%0 = tfl.add %x, %y", "x is wrong"),
     ],
 )
-def test_a_failure_says_what_is_in_the_way(pattern: object, body: str, expected: str) -> None:
+def test_a_failure_gives_its_reason(pattern: object, body: str, expected: str) -> None:
     _, region = parse(body, "%0")
     assert reason(rule("p", pattern, tfl.exp(X)), last(region)) == expected  # type: ignore[arg-type]
 
@@ -434,7 +434,7 @@ def test_a_pattern_is_checked_when_it_is_defined(make: Callable[[], object], exp
     assert expected in str(caught.value)
 
 
-def test_what_replaces_an_inner_op_must_stand_before_it() -> None:
+def test_the_replacement_of_an_inner_op_must_precede_it() -> None:
     inner = tfl.exp(X)
     with pytest.raises(PatternError, match="'y' may come after"):
         rule("p", tfl.add(inner, Y), X, also={inner: Y})

@@ -170,7 +170,7 @@ def test_ops_in_regions_are_rewritten_and_see_what_is_around_them() -> None:
     ]
 
 
-def test_what_only_a_dead_region_uses_is_dead() -> None:
+def test_values_used_only_in_a_dead_region_are_dead() -> None:
     function = parse_region("x")
     rewrite_greedily(function.body, PatternSet([]), lambda op: op.name in ("tf.Yield", "func.return"))
     assert [op.name for op in function.body.block.ops] == ["func.return"]
@@ -216,7 +216,7 @@ def test_two_patterns_of_one_name_are_refused() -> None:
         PatternSet([rename("Relu", "Elu"), rename("Relu", "Elu")])
 
 
-def test_a_pattern_set_tells_why_it_declined() -> None:
+def test_a_pattern_set_reports_why_it_declined() -> None:
     _, region = chain("Neg")
     op = region.block.first_op
     assert op is not None
@@ -239,6 +239,7 @@ def test_cancelling_is_complete(names: list[str]) -> None:
     assert left == expected
 
 
+# Rules that always end, each taking an op away or a step down, and whose order doesn't matter.
 SIMPLIFIED = (
     rule("double-negation", tfl.neg(tfl.neg(X)), X),
     rule("abs-of-neg", tfl.abs(tfl.neg(X)), tfl.abs(X)),
@@ -250,7 +251,6 @@ SIMPLIFIED = (
     rule("minus-minus", tfl.sub(X, tfl.neg(Y)), tfl.add(X, Y)),
     rule("minus", tfl.add(X, tfl.neg(Y)).commutative(), tfl.sub(X, Y)),
 )
-"""Rules that always end, each taking an op away or a step down, and whose order doesn't matter."""
 
 UNARY, BINARY = ("neg", "abs", "relu", "square"), ("add", "sub", "mul")
 

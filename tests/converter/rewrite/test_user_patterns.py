@@ -54,7 +54,7 @@ def nothing(*arguments: Any) -> None:
         ([Pattern("no-reshape", "tfl.reshape", nothing, nothing)], "two patterns are named 'no-reshape'"),
     ],
 )
-def test_what_is_no_use_is_refused(digits_model: Path, patterns: list[Any], expected: str) -> None:
+def test_useless_patterns_are_rejected(digits_model: Path, patterns: list[Any], expected: str) -> None:
     with pytest.raises(tfconvert.ConversionError, match=expected) as caught:
         tfconvert.convert(digits_model, patterns=patterns)
     assert caught.value.code == "wrong-option"
@@ -75,7 +75,7 @@ def _notes(model: tfconvert.Model) -> list[str]:
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        (rule("none", tfl.cumsum(X, value("y")), X), ["'none' never matched: there is no tfl.cumsum when it is tried"]),
+        (rule("none", tfl.cumsum(X, value("y")), X), ["'none' never matched: there is no tfl.cumsum at that stage"]),
         (
             rule("far", tfl.gelu(tfl.add(tfl.mul(X, value("y")), value("z"))), X),
             [
@@ -95,7 +95,7 @@ def _notes(model: tfconvert.Model) -> list[str]:
         (rule("late", tfl.gelu(X), tfl.relu(X), benefit=0), ["'late' never matched; another pattern went first"]),
     ],
 )
-def test_patterns_that_never_match_are_told(digits_model: Path, pattern: Any, expected: list[str]) -> None:
+def test_patterns_that_never_match_are_reported(digits_model: Path, pattern: Any, expected: list[str]) -> None:
     first = rule("first", tfl.gelu(X), tfl.tanh(X))
     patterns = [pattern, first] if pattern.name == "late" else [pattern]
     (note,) = _notes(tfconvert.convert(digits_model, patterns=patterns))
@@ -144,7 +144,7 @@ def test_checking_passes_blames_the_pattern(digits_model: Path, wrong: Any) -> N
     assert "report" not in problem.hint
 
 
-def test_a_mistake_of_the_pass_is_not_the_users(digits_model: Path) -> None:
+def test_a_bug_of_the_pass_is_not_blamed_on_the_user(digits_model: Path) -> None:
     def broken(before: Any, after: Any, name: str) -> list[Any]:
         raise error("pass-changed-results", f"{name} is wrong")
 

@@ -19,7 +19,7 @@ FACTS = st.builds(Fact, SHAPES, CONSTANTS, PARTIALS)
 
 
 @given(FACTS, FACTS)
-def test_a_join_is_what_both_know(one: Fact, other: Fact) -> None:
+def test_a_join_keeps_common_facts(one: Fact, other: Fact) -> None:
     joined = join(one, other)
     assert join(one, one) == one
     assert joined == join(other, one)
@@ -32,7 +32,7 @@ def test_a_join_is_what_both_know(one: Fact, other: Fact) -> None:
     ("found", "declared", "expected"),
     [((2, -1), (-1, 3), (2, 3)), (None, (2,), (2,)), ((2,), (3,), (2,)), ((2,), None, (2,)), ((2,), (2, 2), (2,))],
 )
-def test_a_type_adds_to_what_was_found_and_never_overrules_it(
+def test_a_type_refines_facts_and_never_overrules_them(
     found: tuple[int, ...] | None, declared: tuple[int, ...] | None, expected: tuple[int, ...]
 ) -> None:
     assert agreed(found, declared) == expected

@@ -64,7 +64,7 @@ _SHAPE = """%t = "tf.BroadcastTo"(%x, %k) : (tensor<*xf32>, tensor<*xi32>) -> te
     ("then_branch", "else_branch", "result"),
     [(_NEG, _NEG, "2x3xf32"), (_NEG, _CONCAT, "2x?xf32"), (_RESHAPE, _RESHAPE, "3x2xf32"), (_RESHAPE, _NEG, "?x?xf32")],
 )
-def test_a_condition_is_what_both_branches_are(then_branch: str, else_branch: str, result: str) -> None:
+def test_a_condition_has_the_common_facts_of_its_branches(then_branch: str, else_branch: str, result: str) -> None:
     module = _inferred(_choice(then_branch, else_branch))
     assert _signature(module, "main") == f"i1, 2x3xf32 -> {result}"
     assert _signature(module, "a").startswith("2x3xf32, 2xi32, i1 -> ")
@@ -129,7 +129,7 @@ _FIXED = '%r = "tf.Reshape"(%x, %k) : (tensor<*xf32>, tensor<*xi32>) -> tensor<*
         (_FIXED, "%i, %r, %y, %k", "i32, 1x4xf32, 1x4xf32, 2xi32"),
     ],
 )
-def test_a_variable_is_what_holds_in_every_iteration(body: str, returns: str, variables: str) -> None:
+def test_a_variable_has_facts_that_hold_in_every_iteration(body: str, returns: str, variables: str) -> None:
     module = _inferred(_loop(body, returns))
     assert _signature(module, "body") == f"{variables} -> {variables}"
     assert _signature(module, "cond") == f"{variables} -> i1"
@@ -170,7 +170,7 @@ def test_many_variables_that_change_one_after_the_other_settle_soon(count: int, 
     assert _signature(module, "main") == f"i1, 1x4xf32 -> {last}"
 
 
-def test_a_shared_function_takes_what_its_type_says() -> None:
+def test_a_shared_function_uses_its_declared_type() -> None:
     call = '"tf.PartitionedCall"(%0, %k, %p) <{f = @b}> : (tensor<*xf32>, tensor<2xi32>, tensor<i1>) -> tensor<*xf32>'
     text = _choice(_NEG, _NEG).replace("func.return %0", f"%1 = {call}\n      func.return %1")
     assert _signature(_inferred(text), "b") == "*xf32, *xi32, i1 -> *xf32"

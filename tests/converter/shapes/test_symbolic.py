@@ -47,14 +47,14 @@ def _batches(body: str, variables: str = f"tensor<i32>, {T}", operands: str = "%
     return [first(main.last_op.operands[0]), *map(first, main.args[:2])]
 
 
-def test_what_the_body_keeps_is_the_inputs() -> None:
+def test_unchanged_dimensions_are_those_of_the_inputs() -> None:
     result, x, _ = _batches(f"""
       %0 = "tf.Tanh"(%s) : ({T}) -> {T}
       func.return %i, %0 : tensor<i32>, {T}""")
     assert result == x
 
 
-def test_what_the_body_changes_is_unknown() -> None:
+def test_changed_dimensions_are_unknown() -> None:
     result, x, y = _batches(f"""
       %0 = "tf.Const"() <{{value = dense<0> : tensor<i32>}}> : () -> tensor<i32>
       %1 = "tf.ConcatV2"(%s, %s, %0) : ({T}, {T}, tensor<i32>) -> {T}
@@ -63,7 +63,7 @@ def test_what_the_body_changes_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("%s", "%t"), ("%t", "%s")])
-def test_variables_that_change_places_are_not_told_apart(first: str, second: str) -> None:
+def test_swapped_variables_are_not_distinguished(first: str, second: str) -> None:
     result, x, y = _batches(
         f"func.return %i, {first}, {second} : tensor<i32>, {T}, {T}", f"tensor<i32>, {T}, {T}", "%n, %x, %y"
     )
@@ -71,7 +71,7 @@ def test_variables_that_change_places_are_not_told_apart(first: str, second: str
     assert result != y
 
 
-def test_elements_have_the_dimensions_of_what_is_set() -> None:
+def test_elements_have_the_dimensions_of_written_values() -> None:
     kind = "tensor<!tf_type.variant>"
     result, x, _ = _batches(
         f"""
@@ -88,7 +88,7 @@ def test_elements_have_the_dimensions_of_what_is_set() -> None:
     assert result == x
 
 
-def test_what_is_joined_agrees() -> None:
+def test_concatenated_values_have_equal_dimensions() -> None:
     result, x, y = _batches(
         f"""
       %0 = "tf.Tanh"(%s) : ({T}) -> {T}
@@ -100,7 +100,7 @@ def test_what_is_joined_agrees() -> None:
     assert result == x == y
 
 
-def test_what_is_chosen_element_by_element_is_broadcast() -> None:
+def test_operands_of_select_are_broadcast() -> None:
     def chosen(first: str, second: str) -> list[int]:
         return _batches(
             f"""

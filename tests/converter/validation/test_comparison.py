@@ -41,7 +41,7 @@ def test_floats_agree_to_a_share_of_the_largest(was: list[float], now: list[floa
         (np.zeros((0, 2)), np.zeros((0, 2)), ""),
     ],
 )
-def test_how_values_differ_is_told(was: np.ndarray[Any, Any], now: np.ndarray[Any, Any], what: str) -> None:
+def test_differences_of_values_are_described(was: np.ndarray[Any, Any], now: np.ndarray[Any, Any], what: str) -> None:
     assert compare(was, now).what == what
 
 

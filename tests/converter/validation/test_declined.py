@@ -1,4 +1,4 @@
-"""What can't be compared is told in a note, what rounding decides is not held against a file, and the rest fails."""
+"""Results that can't be compared become a note, rounding differences are tolerated, and all others fail."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _shifted(by: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Runtime, "run_file", wrong)
 
 
-def test_ties_that_rounding_decides_are_told(tf: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ties_decided_by_rounding_are_reported(tf: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = save(tf, _best, tmp_path / "model")
     _shifted(4, monkeypatch)  # The equal number of the other half.
     report = tfconvert.convert(model, verify=True).report

@@ -29,7 +29,7 @@ def _needing(needed: set[str], tried: list[set[str]]) -> Callable[[Sequence[str]
     return measure
 
 
-def test_only_what_is_needed_is_left() -> None:
+def test_only_necessary_exclusions_remain() -> None:
     tried: list[set[str]] = []
     found = Search(_needing({"n3", "n4"}, tried), CHAIN, 60).run(_trial(0.0))
     assert (set(found.exclude), found.snr, found.ran_out) == ({"n3", "n4"}, 40.0, False)
@@ -55,7 +55,7 @@ def test_where_nothing_is_enough_nothing_is_proposed() -> None:
     assert "found none" in str(found)
 
 
-def test_what_can_not_be_quantized_so_is_left_alone() -> None:
+def test_layers_that_cannot_be_quantized_are_skipped() -> None:
     def measure(excluded: Sequence[str]) -> Trial:
         if "n0" in excluded:
             raise error("quantized-kernel", "there is no such kernel")
@@ -76,7 +76,7 @@ def test_time_runs_out_before_anything_is_found() -> None:
     assert "ran out of time" in str(found)
 
 
-def test_time_runs_out_while_what_was_found_gets_smaller() -> None:
+def test_the_time_limit_ends_the_reduction() -> None:
     found = Search(_needing({"n3"}, []), CHAIN, 5, _clock()).run(_trial(0.0))
     assert "n3" in found.exclude
     assert (found.ran_out, len(found.exclude) > 1) == (True, True)

@@ -115,7 +115,7 @@ def test_a_function_that_no_longer_runs_is_an_error() -> None:
         (PASSED_ON, PASSED_ON, "no random value exists for a handle"),
     ],
 )
-def test_what_can_not_be_run_is_told(before: str, after: str, reason: str) -> None:
+def test_programs_that_cannot_run_are_reported(before: str, after: str, reason: str) -> None:
     (message,) = notes(before, after)
     assert reason in message
 
@@ -129,7 +129,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 TF = TFL.replace("tfl.neg", "tf.Neg")
 
 
-def test_what_is_legalized_runs_in_litert() -> None:
+def test_legalized_modules_run_in_litert() -> None:
     assert notes(TF, TFL) == []
     assert notes(TFL, TFL) == []
     assert "result 0 differs" in changed(TF, TFL.replace("tfl.neg", "tfl.abs"))
@@ -156,7 +156,7 @@ def test_operators_among_tensorflows_ops_are_run(monkeypatch: pytest.MonkeyPatch
     assert "result 0 differs" in changed(LOOKED_UP, OPERATOR.replace("%ids, %0", "%ids, %table"))
 
 
-def test_inputs_that_an_operator_does_not_take_are_no_mistake() -> None:
+def test_inputs_that_an_operator_rejects_are_no_error() -> None:
     lookup, rows = OPERATOR.replace("7x3", "1x3"), LOOKED_UP.replace("7x3", "1x3")
     clamped = """%zero = "tf.Sub"(%ids, %ids) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>"""
     before = rows.replace("%axis =", f"{clamped}\n %axis =").replace("%0, %ids", "%0, %zero")
@@ -171,7 +171,7 @@ def test_a_module_with_an_operator_that_has_no_kernel_is_not_run() -> None:
     assert message.endswith("tfl.densify: the op has no reference kernel")
 
 
-def test_what_is_initialized_once_is_no_change_of_a_variable() -> None:
+def test_initialization_is_no_change_of_a_variable() -> None:
     before = variable("%x")
     after = parse(before)
     InitializeState().apply(after)
@@ -181,7 +181,7 @@ def test_what_is_initialized_once_is_no_change_of_a_variable() -> None:
     assert "variable 'v' differs" in changed(before, other)
 
 
-def test_a_missing_runtime_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_runtime_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "Interpreter", None)
     with pytest.raises(ConversionError) as caught:
         check(parse(TF), parse(TFL), "some-pass")
@@ -191,12 +191,12 @@ def test_a_missing_runtime_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 Layer = Callable[[Any], Any]
 
+# Layers of Keras's two generations, and the passes that make operators of them.
 LAYERS: Mapping[str, tuple[str, Layer, str]] = {
     "keras lstm": ("keras", lambda layers: layers.LSTM(4), "fuse-recurrent-loops"),
     "keras simple rnn, unrolled": ("keras", lambda layers: layers.SimpleRNN(4, unroll=True), "fuse-unrolled-layers"),
     "tf_keras lstm": ("tf_keras", lambda layers: layers.LSTM(4), "prepare-composite-functions"),
 }
-"""Layers of Keras's two generations, and the passes that make operators of them."""
 
 
 @pytest.fixture(scope="module")

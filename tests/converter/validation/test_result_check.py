@@ -68,13 +68,13 @@ def test_another_models_file_is_found(digits_model: Path, tf: ModuleType, tmp_pa
     assert caught.value.code in ("runtime-error", "verification-failed")
 
 
-def test_bytes_that_are_no_model_are_refused(digits_model: Path) -> None:
+def test_invalid_models_are_rejected(digits_model: Path) -> None:
     with pytest.raises(ConversionError) as caught:
         result_check.verify(Source(digits_model), b"hello" * 100)
     assert caught.value.code == "runtime-error"
 
 
-def test_a_missing_runtime_is_told(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_runtime_is_reported(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "Interpreter", None)
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(digits_model, verify=True)
@@ -120,7 +120,7 @@ def test_inputs_that_do_not_suit_a_model_are_left_out(tmp_path: Path) -> None:
     assert checked.max_absolute == 0
 
 
-def test_a_model_that_no_random_inputs_suit_is_told(tmp_path: Path) -> None:
+def test_a_model_without_suitable_random_inputs_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "model.mlir"
     path.write_text("""
     func.func @main(%x: tensor<?x4xf32>) -> tensor<7x4xf32>

@@ -194,9 +194,7 @@ def test_random_inputs_suit_the_model(name: str, tf: ModuleType, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["embedding", "dynamic_partition", "segments"])
-def test_what_is_wrong_about_them_is_found(
-    name: str, tf: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_inputs_are_found(name: str, tf: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not all inputs are zeros: a file that takes every index for the first gives other results."""
     model = save(tf, MODELS[name], tmp_path / "model")
     run_file = Runtime.run_file

@@ -57,7 +57,7 @@ def _generator(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("make", [_npz, _folder, _generator, lambda folder: {"serving_default": [_sample(2)]}])
-def test_every_form_of_data_is_taken(make: Callable[[Path], Any], model: Path, tmp_path: Path) -> None:
+def test_every_form_of_data_is_accepted(make: Callable[[Path], Any], model: Path, tmp_path: Path) -> None:
     """The numbers under the root are negative here and there: NaN at the same places isn't a difference."""
     report = tfconvert.convert(model, verify=tfconvert.Verify(data=make(tmp_path))).report
     assert [note for note in report.notes if note.code == "not-verified"] == []

@@ -34,7 +34,7 @@ _DISTURBANCE = {"float32": 3e-6, "float64": 3e-6, "float16": 2e-3, "bfloat16": 2
 
 
 class Verdict(NamedTuple):
-    """What came of a program.
+    """The outcome of a program.
 
     Attributes:
         kind: `SAME`, `REFUSED`, `DIFFERS`, `UNSTABLE` or `INVALID`.
@@ -127,7 +127,7 @@ def judge(tf: ModuleType, program: Program, runtime: Runtime) -> Verdict:
     return Verdict(SAME, notes=notes)
 
 
-def _told(want: Array, got: Array) -> str:
+def _shown_difference(want: Array, got: Array) -> str:
     """Returns the first elements, those that differ if there are as many."""
     if want.shape == got.shape and want.dtype == got.dtype:
         wrong = np.array([bool(difference(one, other)) for one, other in zip(want.ravel(), got.ravel(), strict=True)])

@@ -46,6 +46,7 @@ def _is_odd(program: Program, differs_with_ordinary_numbers: Callable[[], bool])
     return not differs_with_ordinary_numbers()
 
 
+# The differences.
 KNOWN: tuple[Difference, ...] = (
     Difference(".*", "LiteRT: ", "kernels refuse tensors without elements", _is_empty),
     Difference(
@@ -80,13 +81,12 @@ KNOWN: tuple[Difference, ...] = (
     ),
     Difference(".*", "(values|shape|LiteRT: )", "NaN, infinities, denormals and huge numbers in kernels", _is_odd),
 )
-"""The differences."""
 
 
 def known_difference(
     program: Program, verdict: Verdict, differs_with_ordinary_numbers: Callable[[], bool]
 ) -> Difference | None:
-    """Returns the difference that a program shows, `None` if it is none of LiteRT's.
+    """Returns the known difference of LiteRT that a program shows, or `None`.
 
     Args:
         program: The program.

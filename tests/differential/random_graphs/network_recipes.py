@@ -219,6 +219,7 @@ def _quantized(build: Builder) -> None:
     build.op("QuantizeAndDequantizeV2", input=one, input_min=low, input_max=high, **settings)
 
 
+# Recipes by name.
 NETWORKS: dict[str, Recipe] = {
     **{op: partial(_conv, op) for op in ("Conv2D", "DepthwiseConv2dNative")},
     **{op: partial(_volume, op) for op in ("Conv3D", "MaxPool3D", "AvgPool3D")},
@@ -240,4 +241,3 @@ NETWORKS: dict[str, Recipe] = {
     "DynamicStitch": _stitch,
     "QuantizeAndDequantizeV2": _quantized,
 }
-"""Recipes by name."""

@@ -136,13 +136,13 @@ class Program:
                 text = np.array2string(array.ravel()[:24], separator=",", max_line_width=1000)
                 lines.append(f"  %{place} = {origin} {array.dtype}{list(array.shape)}{unknown} {text}")
         lines += [
-            f"  {', '.join(f'%{place}' for place in step.results)} = {step.op} {_told(step.arguments)}"
+            f"  {', '.join(f'%{place}' for place in step.results)} = {step.op} {_shown_arguments(step.arguments)}"
             for step in self.steps
         ]
         return "\n".join([*lines, f"  outputs {', '.join(f'%{place}' for place in self.outputs)}"])
 
 
-def _told(arguments: dict[str, Any]) -> str:
+def _shown_arguments(arguments: dict[str, Any]) -> str:
     def one(value: Any) -> str:
         if isinstance(value, Ref):
             return f"%{value.place}"

@@ -112,7 +112,7 @@ def _leaky(build: Builder) -> None:
     build.op("LeakyRelu", features=build.pick(FLOATS), alpha=build.random.choice((0.2, 0.0, 1.0, 2.0, -0.5)))
 
 
-def _many(build: Builder) -> None:
+def _add_n(build: Builder) -> None:
     one = build.pick(NUMBERS)
     count = build.random.randint(1, 4)
     shape = build.array(one).shape
@@ -156,6 +156,7 @@ def _gradient(op: str, build: Builder) -> None:
 
 _GRADIENTS = "ReluGrad Relu6Grad SigmoidGrad TanhGrad SqrtGrad RsqrtGrad ReciprocalGrad"
 
+# Recipes by name; the op's name comes first, then the types if there are several recipes.
 ELEMENTWISE: dict[str, Recipe] = {
     **{f"{op}.{types[0]}": partial(_unary, op, types) for types, ops in _UNARY.items() for op in ops.split()},
     **{f"{op}.{types[0]}": partial(_binary, op, types) for types, ops in _BINARY.items() for op in ops.split()},
@@ -165,10 +166,9 @@ ELEMENTWISE: dict[str, Recipe] = {
     "Cast": _cast,
     "Bitcast": _bitcast,
     "LeakyRelu": _leaky,
-    "AddN": _many,
+    "AddN": _add_n,
     "BiasAdd": _bias,
     "Bucketize": _bucketize,
     "FakeQuantWithMinMaxArgs": _fake_quant,
     "LogicalNot": _logical_not,
 }
-"""Recipes by name; the op's name comes first, then the types if there are several recipes."""

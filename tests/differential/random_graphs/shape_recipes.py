@@ -393,6 +393,7 @@ def _bincount(build: Builder) -> None:
     build.op("DenseBincount", input=values, size=build.fixed(build.random.randint(1, 6)), weights=empty)
 
 
+# Recipes by name.
 SHAPES: dict[str, Recipe] = {
     **{op: partial(_reduce, op) for op in ("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "EuclideanNorm")},
     **{op: partial(_arg, op) for op in ("ArgMax", "ArgMin")},
@@ -444,4 +445,3 @@ SHAPES: dict[str, Recipe] = {
     "InvertPermutation": _permutation,
     "DenseBincount": _bincount,
 }
-"""Recipes by name."""

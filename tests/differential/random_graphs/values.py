@@ -18,8 +18,8 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTEGERS
 ALL = (*NUMBERS, "bool", "complex64")
+# How often an element type is drawn, 1 if it isn't here.
 WEIGHTS = {"float32": 24, "int32": 10, "int64": 4, "bool": 3, "complex64": 0.5}
-"""How often an element type is drawn, 1 if it isn't here."""
 
 _ODD = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 1e-40, -1e-40, 1e-20, 1e20, 3.4e38, -3.4e38)
 _NOT_FINITE = (float("inf"), -float("inf"), float("nan"))

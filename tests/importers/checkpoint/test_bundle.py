@@ -21,6 +21,7 @@ from tfconvert.schema.dialects.sources import FileSlice
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+# Tensors of every kind, by checkpoint key.
 VALUES: dict[str, Array] = {
     "matrix": np.arange(12_000, dtype=np.float32).reshape(300, 40),
     "double": np.array([1.5, -2.5]),
@@ -36,7 +37,6 @@ VALUES: dict[str, Array] = {
     "strings": np.array([[b"x", b""], [b"hello" * 100, b"\xff\x00"]], object),
     "no_strings": np.zeros((0,), object),
 }
-"""Tensors of every kind, by checkpoint key."""
 
 WHOLE = np.arange(60, dtype=np.float32).reshape(10, 6)
 
@@ -189,7 +189,7 @@ def test_no_object_graph(plain: Path) -> None:
     assert Checkpoint(plain).object_graph() is None
 
 
-def test_object_graph_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_object_graph(tmp_path: Path) -> None:
     import tensorflow as tf
 
     tf.raw_ops.SaveV2(

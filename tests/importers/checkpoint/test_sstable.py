@@ -60,7 +60,7 @@ def test_malformed_table(data: bytes, message: str) -> None:
         list(read_table(data))
 
 
-def test_keys_that_blow_up_are_refused() -> None:
+def test_keys_that_expand_too_much_are_rejected() -> None:
     """Few bytes an entry could repeat a long key without end."""
     size = 60_000
     first = varint(0) + varint(size) + varint(0) + b"k" * size
@@ -247,7 +247,7 @@ def test_index_without_header(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(("key", "value"), [(b"\xff", entry(4).SerializeToString()), (b"a", b"\xff")])
-def test_entry_that_is_none(tmp_path: Path, key: bytes, value: bytes) -> None:
+def test_an_invalid_entry(tmp_path: Path, key: bytes, value: bytes) -> None:
     (tmp_path / "x.index").write_bytes(table(block([(b"", HEADER), (key, value)])))
     (tmp_path / "x.data-00000-of-00001").write_bytes(DATA)
     with pytest.raises(ConversionError) as caught:

@@ -93,7 +93,7 @@ def test_a_fed_enter_still_enters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("tensor", "gone"), [("merge", "enter"), ("switch:1", "zero"), ("less", "limit")])
-def test_what_is_fed_within_a_loop_cuts_it(tmp_path: Path, tensor: str, gone: str) -> None:
+def test_feeding_within_a_loop_cuts_it(tmp_path: Path, tensor: str, gone: str) -> None:
     module = imported(tmp_path, v1_graphs.loop(), inputs=[tensor, "n"], outputs=["add" if ":" in tensor else "goes_on"])
     assert gone not in executor_ops(module)
 

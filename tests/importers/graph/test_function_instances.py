@@ -119,7 +119,7 @@ def _growing(graph: pb.GraphDef) -> None:
 
 
 @pytest.mark.parametrize("change", [_forget_type, _undeclared, _list, _growing])
-def test_what_cannot_be_instantiated_is_reported(tmp_path: Path, change: object) -> None:
+def test_invalid_instances_are_reported(tmp_path: Path, change: object) -> None:
     graph = generic()
     assert callable(change)
     change(graph)

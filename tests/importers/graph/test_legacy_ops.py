@@ -16,8 +16,8 @@ from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
+# The producer of graphs in which TensorFlow still takes the oldest ops.
 BEFORE_DEPRECATION = 6
-"""The producer of graphs in which TensorFlow still takes the oldest ops."""
 
 
 def vector(name: str, *values: float) -> pb.NodeDef:
@@ -111,7 +111,7 @@ def test_control_inputs_stay() -> None:
     assert list(upgraded["y"].input) == ["x", "gamma", "beta", "mean", "variance", "^other"]
 
 
-def test_graphs_without_legacy_ops_are_left_alone() -> None:
+def test_graphs_without_legacy_ops_are_unchanged() -> None:
     nodes = {each.name: each for each in v1_graphs.loop().node}
     assert upgrade_legacy_ops(nodes) is nodes
 

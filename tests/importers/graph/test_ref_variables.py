@@ -37,7 +37,7 @@ def shown(each: pb.NodeDef) -> str:
     return f"{each.op}({', '.join(each.input)})"
 
 
-def test_what_nothing_writes_is_read_once() -> None:
+def test_variables_without_writes_are_read_once() -> None:
     nodes = upgraded(
         variable(),
         node("a", "Neg", "v", T=FLOAT),
@@ -51,7 +51,7 @@ def test_what_nothing_writes_is_read_once() -> None:
     assert shown(nodes["init"]) == "Assign(v, a)"
 
 
-def test_what_is_written_is_read_by_each_user_after_what_that_waits_for() -> None:
+def test_written_variables_are_read_after_each_users_dependencies() -> None:
     nodes = upgraded(
         variable(),
         node("x", "Const", dtype=FLOAT),
@@ -68,7 +68,7 @@ def test_what_is_written_is_read_by_each_user_after_what_that_waits_for() -> Non
     assert shown(nodes["y/read_0"]) == shown(nodes["y/read_1"]) == "ReadVariableOp(v/handle, ^i)"
 
 
-def test_writes_of_what_is_written_are_of_the_same_variable() -> None:
+def test_writes_to_written_values_are_of_the_same_variable() -> None:
     nodes = upgraded(
         variable(),
         node("x", "Const", dtype=FLOAT),
@@ -80,7 +80,7 @@ def test_writes_of_what_is_written_are_of_the_same_variable() -> None:
     assert shown(nodes["y/read_0"]) == "ReadVariableOp(v/handle, ^b/write)"
 
 
-def test_an_identity_shares_the_memory_of_what_is_written() -> None:
+def test_an_identity_shares_the_memory_of_written_variables() -> None:
     nodes = upgraded(
         variable(),
         node("x", "Const", dtype=FLOAT),
@@ -95,7 +95,7 @@ def test_an_identity_shares_the_memory_of_what_is_written() -> None:
 
 
 @pytest.mark.parametrize(("op", "is_handle"), [("Switch", True), ("Enter", True), ("Merge", False)])
-def test_values_of_what_is_written_enter_control_flow_as_handles(op: str, is_handle: bool) -> None:
+def test_written_variables_enter_control_flow_as_handles(op: str, is_handle: bool) -> None:
     operands = ("read", "p") if op == "Switch" else ("read",)
     flow = node("f", op, *operands, T=FLOAT, **({"is_constant": True} if op == "Enter" else {}))
     nodes = upgraded(

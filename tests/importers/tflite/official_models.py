@@ -184,5 +184,5 @@ MODELS: dict[str, Model] = {
     )
 }
 
+# Models that LiteRT alone can't run.
 NEEDS_OTHER_KERNELS = frozenset({"custom", "select_tf_ops"})
-"""Models that LiteRT alone can't run."""

@@ -59,7 +59,7 @@ def test_the_file_computes_the_same(file: File, round_trip: RoundTrip, run_tflit
     np.testing.assert_allclose(got, x @ real.T, atol=0.05 * np.abs(x @ real.T).max())
 
 
-def test_what_is_folded_into_weights_is_not_folded_into_their_blocks(
+def test_factors_folded_into_weights_are_not_folded_into_their_blocks(
     file: File, run_tflite: RunTFLite, tmp_path: Path
 ) -> None:
     """Two layers of the same integers with other scales, one of them scaled, the other with a bias."""
@@ -153,7 +153,7 @@ def test_values_that_are_computed_have_blocks_too(file: File, round_trip: RoundT
         ([X, {**weight(3), "type": "FLOAT32"}, Y, scale()], "only integers"),
     ],
 )
-def test_what_holds_no_scales_is_refused(file: File, tensors: list[dict[str, Any]], message: str) -> None:
+def test_tensors_without_scales_are_rejected(file: File, tensors: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ConversionError, match=message) as caught:
         import_tflite(file(tensors, [DENSE], [CODE], outputs=(2,), buffers=BUFFERS))
     assert caught.value.code == "malformed-tflite"

@@ -50,7 +50,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "codes": ["IF"],
         "operators": [{**CALL, "builtin_options": SELF}],
     },
-    "subgraph 8 is called": {
+    "the called subgraph 8 does not exist": {
         "codes": ["CALL"],
         "operators": [{**CALL, "builtin_options": ("CallOptions", {"subgraph": 8})}],
     },
@@ -58,8 +58,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "codes": ["CONV_2D"],
         "operators": [{**CALL, "builtin_options": ("Conv2DOptions", {"padding": 77})}],
     },
-    "signature 'f' is of subgraph 3": {"signature_defs": [{"signature_key": "f", "subgraph_index": 3}]},
-    "none of its subgraph's inputs": {
+    "signature 'f' refers to subgraph 3": {"signature_defs": [{"signature_key": "f", "subgraph_index": 3}]},
+    "not one of its subgraph's inputs": {
         "signature_defs": [{"signature_key": "f", "inputs": [{"name": "x", "tensor_index": 1}]}]
     },
     "longer than the file": {"subgraphs": None, "buffers_": [{"offset": 64, "size": 10**9}]},
@@ -71,6 +71,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 }
 
 
+# Operators that can be read, but not run.
 CONTRADICTIONS: dict[str, dict[str, Any]] = {
     "'input' must have rank 4": {"codes": ["MAX_POOL_2D"]},
     "'stride_h' must be positive": {
@@ -88,7 +89,6 @@ CONTRADICTIONS: dict[str, dict[str, Any]] = {
     },
     "ABS has version 77": {"codes": [{"builtin_code": 101, "version": 77}]},
 }
-"""What is read as it is written, but can't be run."""
 
 
 @pytest.mark.parametrize("message", CONTRADICTIONS)
@@ -157,7 +157,7 @@ def test_shared_tables_do_not_multiply() -> None:
 
 
 def _vectors_of(content: bytearray, count: int) -> list[int]:
-    """Returns the places of the vectors of so many tables; a table comes after the vector that refers to it."""
+    """Returns the offsets of the vectors of `count` tables; a table comes after the vector that refers to it."""
     numbers = struct.unpack_from(f"<{len(content) // 4}I", content)
     return [
         4 * index
@@ -169,7 +169,7 @@ def _vectors_of(content: bytearray, count: int) -> list[int]:
 @pytest.mark.parametrize(
     "content", [b"", b"TFL3", b"\0" * 64, b"\x10\0\0\0TFL3", b"\xff\xff\xff\xffTFL3" + b"\xff" * 64]
 )
-def test_what_is_not_a_model(content: bytes, tmp_path: Path) -> None:
+def test_invalid_models(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(content)
     for source in (content, path):

@@ -1,4 +1,4 @@
-"""Files with every feature of the format, most of which converters seldom use."""
+"""Files with every feature of the format, most of which converters rarely use."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_values(file: File) -> None:
     assert strings.tolist() == [b"a", b"\xff\0"]
 
 
-def test_what_else_operators_say(file: File, round_trip: RoundTrip) -> None:
+def test_other_fields_of_operators(file: File, round_trip: RoundTrip) -> None:
     code = {"builtin_code": "CUSTOM", "deprecated_builtin_code": 32, "custom_code": "Mine", "version": 3}
     round_trip(file([{"is_variable": True}, {}], [{**CALL, "custom_options": b"\1\2"}], [code], inputs=()))
     round_trip(file([{}, {}], [{**CALL, "inputs": (0, -1, -1), "outputs": (-1, 1)}], [code]))

@@ -17,7 +17,7 @@ pytest.importorskip("iree.runtime")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_indices_out_of_range_are_told(name: str, tmp_path: Path) -> None:
+def test_indices_out_of_range_are_reported(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     source = tmp_path / "source.mlir"
     source.write_text(case.text)

@@ -17,8 +17,8 @@ from tfconvert.cli.main import main
 
 pytest.importorskip("iree.runtime")
 
+# The batches and lengths that are tried.
 SIZES = ((1, 1), (2, 7), (3, 4), (5, 2))
-"""The batches and lengths that are tried."""
 
 
 class Network(NamedTuple):
@@ -41,6 +41,7 @@ VALUES = (
     ("forward", "bidirectional"),
 )
 
+# Networks among which each two values of different fields occur together.
 NETWORKS = (
     Network("LSTM", "last step", "bare", "open", 1, "forward"),
     Network("LSTM", "sequence", "dense head", "fixed batch", 2, "bidirectional"),
@@ -55,7 +56,6 @@ NETWORKS = (
     Network("SimpleRNN", "last step", "dense head", "fixed length", 1, "forward"),
     Network("SimpleRNN", "sequence", "dense head", "fixed", 2, "forward"),
 )
-"""Networks among which each two values of different fields occur together."""
 
 
 def test_each_pair_of_values_occurs() -> None:

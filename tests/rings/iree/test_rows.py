@@ -15,15 +15,15 @@ from tests.rings.iree.program import made
 
 pytest.importorskip("iree.compiler")
 
+# Cases that IREE 3.13 doesn't compile, by group.
 NOT_IN_IREE: Mapping[str, Collection[str]] = {
     "linear algebra": ("cholesky", "triangle", "upper"),
     # For a generic processor it does not link the roundings of its own decompositions.
     "special functions": ("digamma", "negative_digamma", "polygamma", "zeta"),
 }
-"""Cases that IREE 3.13 doesn't compile, by group."""
 
+# Groups whose cases it compiles one by one only.
 ALONE = frozenset({"chosen boxes", "greatest"})
-"""Groups whose cases it compiles one by one only."""
 
 
 def _check(tf: ModuleType, group: Group, folder: Path, *, is_open: bool) -> None:

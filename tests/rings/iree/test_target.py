@@ -102,13 +102,13 @@ def test_weights_can_be_in_the_program(model: Path, weights: np.ndarray, tmp_pat
         ([], "0 inputs"),
     ],
 )
-def test_wrong_inputs_are_told_by_name(program: Path, inputs: Any, told: str) -> None:
+def test_wrong_inputs_are_reported_by_name(program: Path, inputs: Any, told: str) -> None:
     with pytest.raises(tfconvert.ConversionError, match=told) as refused:
         tfconvert.load(program).run(inputs)
     assert refused.value.code == "wrong-sample"
 
 
-def test_results_that_cannot_be_fetched_are_told(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_cannot_be_fetched_are_reported(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Unready:
         def to_host(self) -> None:
             raise RuntimeError("transient buffer has not been committed")
@@ -120,7 +120,7 @@ def test_results_that_cannot_be_fetched_are_told(program: Path, monkeypatch: pyt
     assert failed.value.code == "runtime-error"
 
 
-def test_a_signature_that_is_not_there_is_told(program: Path) -> None:
+def test_a_missing_signature_is_reported(program: Path) -> None:
     with pytest.raises(tfconvert.ConversionError, match="serving_default"):
         tfconvert.load(program).run({}, "train")
 
@@ -148,7 +148,7 @@ def test_programs_without_their_weights_are_refused(program: Path, tmp_path: Pat
     assert refused.value.code == "bad-program"
 
 
-def test_what_the_compiler_says_is_told(model: Path, tmp_path: Path) -> None:
+def test_messages_of_the_compiler_are_reported(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "model.vmfb"
     command = [str(model), "-o", str(path), "--target", "iree", "--iree-flag", "--no-such-flag"]
     done = CliRunner().invoke(main, command)
@@ -190,7 +190,7 @@ def test_a_compiler_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monk
     assert refused.value.code == "iree-timeout"
 
 
-def test_a_folder_that_is_not_there_is_told(model: Path, tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported(model: Path, tmp_path: Path) -> None:
     with pytest.raises(tfconvert.ConversionError) as refused:
         tfconvert.convert(model, target="iree").save(tmp_path / "none" / "model.vmfb")
     assert refused.value.code == "output-not-writable"

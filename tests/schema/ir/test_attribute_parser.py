@@ -98,7 +98,7 @@ SAME = [
 
 
 @pytest.mark.parametrize("text", SAME)
-def test_what_is_printed_as_it_was_read(text: str) -> None:
+def test_text_that_is_printed_as_it_was_read(text: str) -> None:
     assert str(attribute(text)) == text
 
 

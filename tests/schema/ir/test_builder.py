@@ -79,7 +79,7 @@ def test_result_types_may_be_given() -> None:
     assert builder.create(tf.TFOp, "tf.Placeholder", (), (SCALAR,)).result_types == [SCALAR]
 
 
-def test_result_types_that_nobody_knows_are_refused() -> None:
+def test_unknown_result_types_are_rejected() -> None:
     block = Block()
     with pytest.raises(ValueError, match=r"^tf.Placeholder needs result types"):
         OpBuilder.at_block_end(block).create(tf.TFOp, "tf.Placeholder")

@@ -160,7 +160,7 @@ def test_an_empty_region_is_one_without_blocks() -> None:
     assert [len(region.blocks) for region in op.regions] == [0, 1]
 
 
-def test_what_a_type_was_defined_with() -> None:
+def test_the_definition_of_a_type() -> None:
     reader = parser('%x:2 = "toy.a"() : () -> (i32, i64) %x#1 %x#2 %y')
     reader.parse_operation()
     operands = [reader.parse_unresolved_operand() for _ in range(3)]
@@ -183,7 +183,7 @@ def test_optional_pieces() -> None:
     assert reader.parse_optional_unresolved_operand() is None
 
 
-def test_places_become_locations_where_there_are_none() -> None:
+def test_positions_become_missing_locations() -> None:
     text = '\n  "toy.a"() : () -> ()\n%x = "toy.b"() ({\n\t"toy.c"() : () -> () loc("c")\n}) : () -> i32'
     reader = Parser(REGISTRY, text, "toy.mlir", first_line=11, locate=True)
     first, second = reader.parse_module().ops
@@ -428,7 +428,7 @@ builtin.module {
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_is_printed_as_it_was_read(text: str) -> None:
+def test_text_that_is_printed_as_it_was_read(text: str) -> None:
     assert text_of(module(text), locations="loc(" in text) == text
 
 

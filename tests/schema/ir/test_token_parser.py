@@ -85,7 +85,7 @@ def test_tokens(text: str, expected: list[tuple[str, str]]) -> None:
         ("^", "1:1", "expected a name after '^'", "^"),
     ],
 )
-def test_what_is_not_a_token(text: str, place: str, message: str, under_caret: str) -> None:
+def test_invalid_tokens(text: str, place: str, message: str, under_caret: str) -> None:
     found = refusal(lambda: tokens(text))
     assert found[0] == place
     assert found[1].startswith(message)

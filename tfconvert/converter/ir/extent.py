@@ -1,4 +1,4 @@
-"""The least and the greatest elements of a constant, and its power, from one read."""
+"""The minimum and maximum element of a constant, and its power, from one read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tfconvert.schema.dialects.tensor_data import Constant
 
 
 class Extent(NamedTuple):
-    """The least and the greatest elements of a constant, and its power.
+    """The minimum and maximum element of a constant, and its power.
 
     Attributes:
-        low: The least element of each slice, as `f32`.
+        low: The minimum element of each slice, as `f32`.
         high: The greatest of each.
         power: The sum of the squares of all elements.
     """

@@ -12,7 +12,7 @@ from tfconvert.converter.rewrite import user_patterns
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.rewrite.watched import unused
+from tfconvert.converter.rewrite.tracked_pattern import unused
 from tfconvert.schema.dialects.func import functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

@@ -216,7 +216,7 @@ def _read(stream: IO[bytes], objects: list[object] | None) -> Any:
         objects: What references stand for; `None` if they stand for objects of the other process.
 
     Raises:
-        EOFError: There is none, or it breaks off.
+        EOFError: The message is missing or incomplete.
     """
     line = stream.readline()
     if not line.endswith(b"\n"):

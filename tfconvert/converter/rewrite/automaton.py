@@ -1,8 +1,8 @@
-"""The matching automaton: the patterns of one root share their questions, however many patterns there are.
+"""The matching automaton: all patterns of one root share their questions.
 
-The questions of each pattern, in their common order, are a word; the words make a prefix tree. A node has the
-questions that come next, each with a table from answer to node, so that a thousand patterns which want a thousand
-different producers of one operand cost one look-up. An op's way through the tree ends in the patterns that it matches.
+The questions of each pattern, in their common order, form a word, and the words form a prefix tree. A node has the next
+questions, each with a table from answer to node. A thousand patterns that expect different producers of an operand
+therefore cost one lookup. The path of an op through the tree ends at the patterns that it matches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tfconvert.converter.rewrite.questions import Ask, Path, Question, QuestionK
 from tfconvert.schema.ir.operation import Operation
 
 Accepted = tuple[int, int, Pattern[Any], Callable[[Operation], Any]]
-"""A pattern's rank and its program's, which are the order of preference; the pattern; what matches it."""
+"""The ranks of a pattern and its program, in the order of preference; the pattern; the function that matches it."""
 
 _PREFERENCE = itemgetter(0, 1)
 
@@ -34,10 +34,10 @@ class _Node:
 
 
 class Automaton:
-    """Finds the patterns of one root op whose form an op's neighbourhood has.
+    """Finds the patterns of one root op whose form matches the neighbourhood of an op.
 
     Attributes:
-        in_order: The patterns in order of preference if their forms don't differ, else `None`.
+        in_order: The patterns in order of preference if their forms are equal, or `None`.
     """
 
     __slots__ = ("_size", "_start", "in_order")
@@ -60,7 +60,7 @@ class Automaton:
         self.in_order = None if self._start.asks else self._start.accepted
 
     def candidates(self, op: Operation) -> Sequence[Accepted]:
-        """Returns the patterns whose form an op has, in order of preference; their conditions are yet to be checked."""
+        """Returns the patterns whose form an op has, in order of preference, without checking their conditions."""
         if self.in_order is not None:
             return self.in_order
         found: list[Any] = [None] * self._size
@@ -73,7 +73,7 @@ class Automaton:
                 accepted += node.accepted
             following = None
             for ask, table in node.asks:
-                # What is found at a position doesn't depend on the way there, so branches may share the list.
+                # The op at a position doesn't depend on the path to it, so branches may share the list.
                 next_node = table.get(ask(found))
                 if next_node is not None:
                     if following is not None:
@@ -86,7 +86,7 @@ class Automaton:
 
 
 def _matcher(pattern: Pattern[Any], program: Program | None) -> Callable[[Operation], Any]:
-    """Returns the function that matches a pattern, of a declarative one by one of its programs."""
+    """Returns the function that matches a pattern; a declarative pattern is matched by one of its programs."""
     declaration = pattern.declaration
     if program is None or declaration is None:
         return pattern.match
@@ -95,13 +95,13 @@ def _matcher(pattern: Pattern[Any], program: Program | None) -> Callable[[Operat
 
 
 def _words(pattern: Pattern[Any]) -> list[tuple[list[tuple[Question, Iterable[Any]]], Program | None]]:
-    """Returns the questions, with the right answers, that each form of a pattern begins with."""
+    """Returns the initial questions of each form of a pattern, with the accepted answers."""
     if pattern.declaration is None:
         asked = [
             (Question(QuestionKind.PRODUCER, (index,)), names) for index, names in sorted(pattern.producers.items())
         ]
-        least = max(pattern.producers, default=-1) + 1
-        return [([(Question(QuestionKind.AT_LEAST, (), least), (True,)), *asked] if asked else [], None)]
+        minimum = max(pattern.producers, default=-1) + 1
+        return [([(Question(QuestionKind.AT_LEAST, (), minimum), (True,)), *asked] if asked else [], None)]
     return [([(asked[0], asked[1]) for asked in program.asked], program) for program in pattern.declaration.programs]
 
 
@@ -121,7 +121,7 @@ def _insert(start: _Node, questions: Iterable[tuple[Question, Iterable[Any]]], a
 
 
 def _compile(start: _Node, slots: Mapping[Path, int]) -> None:
-    """Turns the questions of all nodes into functions, the same question everywhere into the same one."""
+    """Turns the questions of all nodes into functions; equal questions share a function."""
     known: dict[Question, Ask] = {}
     pending = [start]
     while pending:

@@ -47,7 +47,7 @@ class Rule:
         name: Its name.
         root: The term that it matches.
         replacements: The replacement terms, op by op, each before those that it feeds.
-        native: The function that creates the result instead, if there is one.
+        native: The function that creates the result instead, or `None`.
         conditions: The conditions to check once the form matches, in order.
     """
 
@@ -80,7 +80,7 @@ class Rule:
         return self._programs
 
     def match(self, op: Operation) -> Match | Failure:
-        """Matches an op of the root's name; a failure is that of the form that came farthest."""
+        """Matches an op of the root's name; a failure is that of the form that matched farthest."""
         best, reason = -1, ""
         for program in self.programs:
             found, passed = program.run(op)
@@ -141,13 +141,13 @@ def rule(
         name: Unique among the patterns it is used with; the report counts it under this name.
         root: The term that is matched, from the op whose results are replaced up to the producers of its operands.
         to: The replacement of each result of the root: captures, ops that were matched or are created, constants;
-            nothing (`()`) for an op without results. A function instead creates the result by itself: its first
-            parameter is the `Rewriter`, the others are names as in `computed`.
-        where: Conditions on the captures, and values to be computed for them, tried in order.
-        also: Other matched ops whose results are replaced too, with what replaces them. They may use only what the op
-            itself is computed from.
-        benefit: Patterns of one root are tried in falling order of it; the number of ops matched by default.
-        depth: How far above the root its functions look, if that is farther than the terms.
+            nothing (`()`) for an op without results. Alternatively, a function creates the result: its first parameter
+            is the `Rewriter`, the others are names as in `computed`.
+        where: Conditions on the captures, and values to compute for them, in order.
+        also: Other matched ops whose results are also replaced, with their replacements. These may use only values that
+            the op itself depends on.
+        benefit: The priority among patterns of one root, highest first; by default, the number of matched ops.
+        depth: The distance above the root at which its functions look, if that is farther than the terms.
         note: A warning for the report where the pattern was applied, as a phrase; none by default.
 
     Returns:

@@ -12,13 +12,13 @@ from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.operation import Operation
 
-# A function whose ops are each rewritten this often, on average, is taken to cycle.
+# If the ops of a function are rewritten this many times on average, it counts as a cycle.
 _REWRITES_PER_OP = 32
 
-# How many of the last rewrites the error about a cycle looks at.
+# Number of recent rewrites that the error about a cycle considers.
 _TRACE = 1024
 
-# How often the last rewrites must have repeated to count as a cycle.
+# Number of repetitions of the last rewrites that count as a cycle.
 _REPEATED = 3
 
 Effects = Callable[[Operation], bool]
@@ -27,20 +27,20 @@ Effects = Callable[[Operation], bool]
 def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Effects) -> Counter[str]:
     """Rewrites a region's ops until no pattern matches, and erases dead ops on the way.
 
-    Ops are taken in program order, those in nested regions before the op that holds them. What a rewrite may have made
-    to match is visited again: new ops, users of new values, the last user of a value that lost one, and the ops that
-    these feed, as far away as any pattern looks.
+    Ops are visited in program order, those in nested regions before the enclosing op. Ops that may match after a
+    rewrite are visited again: new ops, users of new values, the last user of a value that lost one, and the ops that
+    these feed, up to the depth of the patterns.
 
     Args:
-        region: What to rewrite; its ops' order is topological and stays so.
+        region: The region; its ops are in topological order, and stay so.
         patterns: The patterns.
         has_side_effects: Returns whether an op must not be erased although nothing uses it.
 
     Returns:
-        How often each pattern was applied.
+        The number of times that each pattern was applied.
 
     Raises:
-        ConversionError: The patterns undo each other for ever (`rewrite-cycle`).
+        ConversionError: The patterns undo each other indefinitely (`rewrite-cycle`).
     """
     worklist = _Worklist(region, patterns)
     limit = _REWRITES_PER_OP * worklist.size + 1024
@@ -74,12 +74,12 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
 
 
 class _Worklist:
-    """The ops to look at, the next one last: those that a pattern may start at, and unused ones.
+    """The ops to visit, the next one last: those that a pattern may start at, and unused ones.
 
     Attributes:
         ops: The ops.
-        size: How many ops there were to begin with, those included that aren't looked at.
-        waiting: Their ids, which are safe since the list keeps the ops; hashing an op is a Python call.
+        size: The initial number of ops, including those that aren't visited.
+        waiting: Their ids, which are safe since the list keeps the ops alive; hashing an op would be a Python call.
     """
 
     __slots__ = ("_farthest", "_reach", "ops", "size", "waiting")
@@ -101,7 +101,7 @@ class _Worklist:
         """Adds ops to visit.
 
         Args:
-            changed: Ops whose operands changed or lost another user, and new ones. What they feed may match now, too.
+            changed: New ops, and ops whose operands changed or lost another user. Ops that they feed may also match.
             dropped: Ops whose results lost a use.
         """
         if self._farthest > 1:
@@ -118,7 +118,7 @@ class _Worklist:
                 append(op)
 
     def _fed_by(self, ops: list[Operation]) -> list[Operation]:
-        """Returns the ops that changed ones feed and whose patterns look as far as the change, nearest first.
+        """Returns the ops fed by changed ones whose patterns look as far as the change, nearest first.
 
         The changed ops are the producers of operands of `changed`, one step farther away than those.
         """
@@ -131,7 +131,7 @@ class _Worklist:
 
 
 def _users(ops: list[Operation], seen: set[int]) -> list[Operation]:
-    """Returns the users of ops' results but for those seen before, by their ids, and adds theirs."""
+    """Returns the users of ops' results whose ids are not in `seen`, and adds their ids."""
     users: list[Operation] = []
     for op in ops:
         for result in op.results:
@@ -150,13 +150,13 @@ def _cycle(op: Operation, trace: list[str]) -> ConversionError:
     return error_at(
         op,
         "rewrite-cycle",
-        f"rewriting doesn't come to an end; these patterns undo each other: {' -> '.join([*names, names[0]])}",
+        f"rewriting doesn't terminate; these patterns undo each other: {' -> '.join([*names, names[0]])}",
         "this is a defect of the converter, or of a pattern passed to it; please report it",
     )
 
 
 def _period(trace: list[str]) -> list[str]:
-    """Returns the shortest sequence that a trace ends in repeatedly; without one, all names in it."""
+    """Returns the shortest repeated sequence at the end of a trace, or all names in it."""
     for length in range(1, len(trace) // _REPEATED + 1):
         if trace[-length:] * _REPEATED == trace[-length * _REPEATED :]:
             return trace[-length:]

@@ -1,11 +1,11 @@
 """The vocabulary of declarative patterns: captures, op builders, constraints, computed values.
 
 A term represents a matched value, or a value to create when it is in a result. Terms never change;
-methods such as `once` return a changed copy. A capture is known by its name: the same name twice is the same value. An
-op is known by its object: the same `Op` twice is the same op, and an `Op` of the matched side that appears in the
-result is the op that was found.
+methods such as `once` return a changed copy. A capture is identified by its name: the same name twice is the same
+value. An op is identified by its object: the same `Op` twice is the same op, and an `Op` of the matched side that
+appears in the result is the matched op.
 
-These are plain classes, since every start of the program pays for what a decorator would generate.
+These are plain classes, since decorators would slow down every start of the program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 
 VALUE, CONSTANT, ARRAY, NUMBER, REST = "value", "constant", "array", "number", "rest"
-"""Kinds of captures; the builders below document what functions get for each."""
+"""Kinds of captures; the builders below document the values that functions get."""
 
 
 class ValueLimits(NamedTuple):
@@ -29,11 +29,11 @@ class ValueLimits(NamedTuple):
 
     Attributes:
         elements: Element types, one of which it has; empty for any.
-        rank: Its number of dimensions, `None` for any.
+        rank: Its number of dimensions; `None` for any.
         dims: Its shape, -1 where any dimension matches; `None` for any.
         static: Whether every dimension has to be known.
         once: Whether it has exactly one use; of an op, whether its results have one use in all.
-        varies: Whether it must not be constant.
+        varies: Whether constants are excluded.
     """
 
     elements: frozenset[Attribute] = frozenset()
@@ -59,7 +59,7 @@ class Term:
     reason: str = ""
 
     def element(self, *dtypes: Any) -> Self:
-        """Requires one of these element types: anything that numpy takes for a dtype, or an MLIR type."""
+        """Requires one of these element types: a NumPy dtype, or an MLIR type."""
         found = frozenset(each if isinstance(each, Attribute) else _element(each) for each in dtypes)
         return self._limited(elements=found)
 
@@ -80,7 +80,7 @@ class Term:
         return self._limited(varies=True)
 
     def once(self) -> Self:
-        """Requires a value that has one use only; of an op, that its results have one use in all."""
+        """Requires a value that has one use; for an op, that its results have one use in total."""
         return self._limited(once=True)
 
     def because(self, reason: str) -> Self:
@@ -145,7 +145,7 @@ class Computed(Term):
     Attributes:
         function: Returns an array or a constant's handle, an existing value, a Python value for an attribute, or a
             `Failure`.
-        name: Its name for other functions; empty if none reads it.
+        name: Its name for other functions, or empty.
     """
 
     def __init__(self, function: Callable[..., Any], name: str = "") -> None:
@@ -158,7 +158,7 @@ class Check:
 
     Attributes:
         function: Returns whether the condition holds, or returns a `Failure`.
-        reason: Why the pattern declines if it doesn't.
+        reason: Why the pattern declines if the condition doesn't hold.
     """
 
     def __init__(self, function: Callable[..., Any], reason: str) -> None:
@@ -170,14 +170,14 @@ class Op(Term):
     """An op, matched or created.
 
     Attributes:
-        names: The op's full name; on the matched side also several, one of which it has.
+        names: The op's full name; on the matched side also several alternatives.
         operands: Its operands.
         attributes: Its attributes: Python values, `Attribute`s, and the terms for attributes.
-        label: Its name as a parameter of functions; empty if none reads it.
+        label: Its name as a parameter of functions, or empty.
         commutes: Whether its two operands match in either order.
-        unregistered: Whether to take the name although no table has it.
-        result_types: Of an op that is created: types, terms whose types are copied, or functions of captures.
-        copied: Of an op that is created: the matched op whose name and attributes it has.
+        unregistered: Whether to accept a name that no table has.
+        result_types: For created ops: types, terms whose types are copied, or functions of captures.
+        copied: For created ops: the matched op whose name and attributes are copied.
     """
 
     label: str = ""
@@ -203,12 +203,12 @@ class Op(Term):
         return self.changed(label=label)
 
     def typed(self, *result_types: Attribute | Callable[..., Attribute]) -> Op:
-        """Sets the result types of an op that is created: types, or functions of captures that return one."""
+        """Sets the result types of a created op: types, or functions of captures that return one."""
         made = (each if isinstance(each, Attribute) else Computed(each) for each in result_types)
         return self.changed(result_types=tuple(made))
 
     def like(self, *values: Term) -> Op:
-        """Sets the result types of an op that is created to the types of other values."""
+        """Sets the result types of a created op to the types of other values."""
         return self.changed(result_types=values)
 
     def rebuilt(self, *operands: TermLike, **attributes: Any) -> Op:
@@ -269,13 +269,13 @@ def one_of(*values: Any) -> OneOf:
 
 
 def computed(function: Callable[..., Any], name: str = "") -> Computed:
-    """Computes a constant or an attribute from captures, or chooses one of the values that the root is computed from.
+    """Computes a constant or an attribute from captures, or chooses one of the values that the root depends on.
 
-    Listed among the conditions of a rule it is computed while matching, may decline by returning a `Failure`, and is
-    known to later functions by its name. Anywhere else it is computed when the result is created.
+    Among the conditions of a rule, it is computed while matching, may decline by returning a `Failure`, and is
+    available to later functions by its name. Anywhere else, it is computed when the result is created.
 
     Args:
-        function: Its parameters are names of captures, of ops (`root` is always one) and of what was computed before.
+        function: Its parameters are names of captures, of ops (including `root`) and of values computed before.
         name: Its name for other functions.
     """
     return Computed(function, name)
@@ -285,8 +285,8 @@ def check(reason: str, function: Callable[..., Any]) -> Check:
     """Requires a condition on captures.
 
     Args:
-        reason: Why the pattern declines where it doesn't hold.
-        function: Its parameters are names as in `computed`; returns a truth value, or a `Failure` with another reason.
+        reason: Why the pattern declines if it doesn't hold.
+        function: Its parameters are names as in `computed`; returns a boolean, or a `Failure` with another reason.
     """
     return Check(function, reason)
 
@@ -295,10 +295,10 @@ def op(name: str | tuple[str, ...], *operands: TermLike, unregistered: bool = Fa
     """Builds the term of an op.
 
     Args:
-        name: Its full name (`tfl.add`); on the matched side below the root also several.
-        operands: Its operands, all of them.
-        unregistered: Takes a name that no table has: an op of the user's own.
-        attributes: Its attributes; those not named may have any value when matched, and the default when created.
+        name: Its full name (`tfl.add`); for matched ops other than the root also several alternatives.
+        operands: All of its operands.
+        unregistered: Accepts a name that no table has, such as a user's own op.
+        attributes: Its attributes; others may have any value when matched, and have the default when created.
     """
     names = (name,) if isinstance(name, str) else tuple(name)
     made = Op(names, tuple(map(as_term, operands)), attributes)
@@ -306,15 +306,15 @@ def op(name: str | tuple[str, ...], *operands: TermLike, unregistered: bool = Fa
 
 
 def custom(code: str, *operands: TermLike, options: Mapping[str, Any] | Computed | None = None) -> Op:
-    """Builds the term of a custom operator, which your runtime has a kernel for; needs `allow_custom_ops`.
+    """Builds the term of a custom operator, for which your runtime has a kernel; needs `allow_custom_ops`.
 
     As the replacement of the root it has the root's result types; any other declares them with `like` or `typed`.
 
     Args:
-        code: The name that the kernel is registered by.
+        code: The name of the registered kernel.
         operands: Its operands.
-        options: What the kernel reads by name: numbers, texts, booleans, and lists of one kind of these; or how such a
-            map is computed, `computed(lambda scale: {"scale": scale})`. None by default.
+        options: Options of the kernel by name: numbers, strings, booleans, and lists of one of these types; or the
+            computation of such a mapping, `computed(lambda scale: {"scale": scale})`. No options by default.
     """
     wanted: dict[str, Any] = {} if options is None else {tfl_dialect.CUSTOM_OPTION: options}
     wanted[tfl_dialect.CUSTOM_CODE] = code

@@ -1,4 +1,4 @@
-"""Why a declarative pattern declines an op, in words."""
+"""Explains why a declarative pattern declines an op."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 
 def of(question: Question, expected: frozenset[Any], found: Found, slots: Mapping[Path, int]) -> str:
-    """Returns why an op that gave a wrong answer isn't matched.
+    """Returns why an op isn't matched.
 
     Args:
         question: The question.
-        expected: The answers that would have been right.
+        expected: The accepted answers.
         found: The ops found.
         slots: Slots of the positions that have an op.
     """

@@ -16,7 +16,7 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """Returns the names that a function reads: those of its parameters without a default.
 
     Raises:
-        PatternError: It is not a plain function, or takes parameters that no name can fill.
+        PatternError: It is not a plain function, or has parameters that no name can fill.
     """
     if not isinstance(function, FunctionType):
         raise PatternError(f"the parameters of {function!r} are unknown; wrap it in a lambda")

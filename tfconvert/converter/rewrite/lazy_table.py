@@ -1,4 +1,4 @@
-"""Tables of modules that are loaded when an op is met that needs them."""
+"""Tables of modules that are loaded when an op needs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class LazyModule(NamedTuple):
 
     Attributes:
         name: Its name in the table's package.
-        ops: The ops of which one is enough for it to be needed, separated by spaces; empty if it always is.
+        ops: The ops that need it, separated by spaces; empty if it is always needed.
         title: Its title in the table of support.
     """
 
@@ -23,7 +23,7 @@ class LazyModule(NamedTuple):
 
 
 class LazyTable:
-    """Modules of a package by the ops that need them.
+    """The modules of a package by the ops that need them.
 
     Attributes:
         modules: All of them, in order.

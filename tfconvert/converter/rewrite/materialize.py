@@ -21,14 +21,14 @@ from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
-# Attributes that are not properties, beside those that begin with `_`.
+# Attributes that are not properties, in addition to those that begin with `_`.
 _FREE = frozenset(("device",))
 
 
 def misfit(
     op: Operation, terms: Sequence[Term], bound: Mapping[str, Bound], ops: Mapping[Op, Operation]
 ) -> Failure | None:
-    """Returns why existing values can't replace an op's results, `None` if they can.
+    """Returns why existing values can't replace an op's results, or `None` if they can.
 
     A value fits if its type is the result's or a more specific one.
     """
@@ -81,7 +81,7 @@ class Maker:
             self._rewriter.erase(replaced)
 
     def _values(self, term: Term, like: Attribute | None) -> Sequence[Value]:
-        """Returns the values that a term represents: one, but for a capture of several."""
+        """Returns the values that a term represents: one, or several for a capture of the rest."""
         if isinstance(term, Capture):
             origin = self._bound[term.name].origin
             return origin if isinstance(origin, tuple) else (_value(origin),)
@@ -122,7 +122,7 @@ class Maker:
         return self._rewriter.insert(op, before=self._before)
 
     def _operands(self, term: Op) -> list[Value]:
-        """Returns an op's operands; numbers among them get the element type of the first that isn't one."""
+        """Returns an op's operands; numbers get the element type of the first operand that isn't a number."""
         operands = [() if _is_free(each) else self._values(each, None) for each in term.operands]
         like = next((values[0].type for values in operands if values), None)
         return [

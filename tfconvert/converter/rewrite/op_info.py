@@ -63,9 +63,9 @@ class Signature(NamedTuple):
     """The signature of an op.
 
     Attributes:
-        operands: The least and the most operands.
-        results: The least and the most results.
-        attributes: Names of its attributes; `None` if any name will do.
+        operands: The minimum and maximum number of operands.
+        results: The minimum and maximum number of results.
+        attributes: Names of its attributes; `None` for any.
         derived: Attributes that operands and results determine, which the IR doesn't keep.
     """
 
@@ -81,7 +81,7 @@ ANYTHING = Signature((0, operators.UNBOUNDED), (0, operators.UNBOUNDED), None)
 
 @cache
 def signature_of(name: str) -> Signature | None:
-    """Returns the signature of an op, `None` if its dialect's table doesn't have it."""
+    """Returns the signature of an op, or `None` if its dialect's table doesn't have it."""
     if name.startswith(TFL):
         return _tfl_signature(name.removeprefix(TFL))
     op_def = op_defs.lookup(name.removeprefix(TF)) if name.startswith(TF) else None
@@ -111,7 +111,7 @@ def _range(arguments: Sequence[pb.OpDef.ArgDef]) -> Range:
 
 
 def similar_names(name: str) -> list[str]:
-    """Returns names of ops that a misspelt name may have meant."""
+    """Returns names of ops similar to a misspelt name."""
     from difflib import get_close_matches
 
     known = {TFL: operators.names, TF: op_defs.names}
@@ -126,7 +126,7 @@ def to_attribute(name: str, attribute: str, value: Any) -> Attribute:
 
     Raises:
         TypeError: No attribute can hold the value.
-        ValueError: The op's attribute can't be that.
+        ValueError: The attribute can't have the value.
     """
     if name == f"{TFL}{tfl.CUSTOM}" and attribute == tfl.CUSTOM_OPTION:
         return _options(value)
@@ -145,7 +145,7 @@ def _options(value: Any) -> Attribute:
         return value
     if isinstance(value, bytes | bytearray):
         return tfl.ConstBytesAttr.get(bytes(value))
-    # Few patterns make custom operators.
+    # Imported late, since few patterns make custom operators.
     from tfconvert.converter.ir.option_map import encode
 
     return tfl.ConstBytesAttr.get(encode(value))
@@ -153,7 +153,7 @@ def _options(value: Any) -> Attribute:
 
 @cache
 def default_of(name: str, attribute: str) -> Attribute | None:
-    """Returns the default of an attribute, `None` if it has no (simple) one."""
+    """Returns the default of an attribute, or `None` if it has no simple default."""
     if name.startswith(TFL):
         field = tfl.option_fields(name.removeprefix(TFL)).get(attribute)
         if field is None or field.kind not in SCALARS:
@@ -175,7 +175,7 @@ def default_of(name: str, attribute: str) -> Attribute | None:
 
 
 def python_value(attribute: Attribute) -> Any:
-    """Returns an attribute as functions of patterns get it: a Python value, or itself if it has none."""
+    """Returns the value that functions of patterns get for an attribute: a Python value if it has one, or itself."""
     try:
         return tf.python_value(attribute)
     except TypeError:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class PatternError(ValueError):
-    """A pattern that can't work, noticed when it is defined."""
+    """A pattern that can't work; raised when it is defined."""
 
 
 class Failure(NamedTuple):
@@ -27,8 +27,8 @@ class Failure(NamedTuple):
 
     Attributes:
         reason: A phrase that completes "not rewritten because ...".
-        takes: The element types that the pattern takes, separated by spaces, if the op's is another one.
-        given: The op's element type then.
+        takes: The element types that the pattern accepts, separated by spaces, if the op has another one.
+        given: The op's element type in this case.
         is_special: Whether the pattern is for a special form only, so that the reason explains nothing to a user.
     """
 
@@ -39,7 +39,7 @@ class Failure(NamedTuple):
 
 
 class Declined(Exception):  # noqa: N818  # nothing is wrong: the op stays as it is
-    """Carries a `Failure` up from helpers far below a rewrite; `attempt` returns it."""
+    """Carries a `Failure` from nested helpers of a rewrite to `attempt`, which returns it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -71,7 +71,7 @@ class Declaration(Protocol):
         """The questions about an op, one program for each order of commutative operands."""
 
     def conclude(self, program: Program, found: Found) -> Any | Failure:
-        """Returns what the rewrite needs to know of ops that one of the programs matches, or why it declines."""
+        """Returns the match that the rewrite needs, for ops that one of the programs matches, or a failure."""
 
 
 class Pattern(NamedTuple, Generic[M]):
@@ -80,13 +80,14 @@ class Pattern(NamedTuple, Generic[M]):
     Attributes:
         name: Unique in its set; shown in errors.
         root: The full name of the op that the pattern starts at (`tf.Conv2D`).
-        match: Looks at the op without changing anything; returns what the rewrite needs to know, or a `Failure`.
-        rewrite: Replaces the op; may rely on what `match` saw.
-        benefit: Patterns of one root are tried in falling order of benefit, equal ones in the order of the set.
-        depth: How far above the root `match` looks: 1 is the producers of its operands. When something changes that far
-            above an op, the op is visited again.
-        producers: Names of the ops one of which must define an operand, by the operand's index. A pattern set doesn't
-            try the pattern where they don't.
+        match: Inspects the op without changing anything; returns the data for the rewrite, or a `Failure`.
+        rewrite: Replaces the op; may rely on the checks of `match`.
+        benefit: Patterns of one root are tried in descending order of benefit, equal ones in the order of the set.
+        depth: The distance above the root at which `match` looks: 1 is the producers of its operands. When an op
+        changes
+            at that distance, the root is visited again.
+        producers: Names of the ops that may define an operand, by the operand's index. A pattern set doesn't try the
+            pattern for others.
         declaration: The rule that the pattern was created from, if it is declarative.
         note: A warning for the user where the pattern was applied, as a phrase, or empty.
     """

@@ -1,4 +1,4 @@
-"""Sets of patterns: which of them rewrites an op."""
+"""Sets of patterns, which find the pattern that rewrites an op."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tfconvert.schema.ir.operation import Operation
 
 
 class PatternSet:
-    """Patterns by root op, in falling order of benefit, each root's patterns behind one automaton.
+    """Patterns by root op, in descending order of benefit, with one automaton for each root.
 
     Attributes:
-        reach: How far above an op of a name the patterns look that start there.
+        reach: The maximum depth of the patterns that start at an op, by its name.
     """
 
     __slots__ = ("_automata", "_buckets", "reach")
 
     def __init__(self, patterns: Iterable[Pattern[Any]]) -> None:
-        """Sorts the patterns; an automaton is built when the first op of its root is met.
+        """Sorts the patterns; an automaton is built for the first op of its root.
 
         Raises:
             ValueError: Two patterns have the same name.
@@ -42,7 +42,7 @@ class PatternSet:
         }
 
     def match(self, op: Operation) -> tuple[Pattern[Any], Any] | None:
-        """Returns the most beneficial pattern that matches an op, with what its rewrite needs to know."""
+        """Returns the pattern with the highest benefit that matches an op, with the data for its rewrite."""
         automaton = self._automata.get(op.name)
         if automaton is None:
             bucket = self._buckets.get(op.name)
@@ -67,7 +67,7 @@ class PatternSet:
         """Returns the warnings of the patterns that were applied.
 
         Args:
-            applied: How often each pattern was applied, by its name.
+            applied: The number of times that each pattern was applied, by name.
         """
         return [
             Diagnostic(INEXACT, f"{pattern.note} ({applied[pattern.name]} of them)", severity=WARNING)
@@ -80,6 +80,6 @@ class PatternSet:
         return [f"{pattern.name}: {failure.reason}" for pattern, failure in self.failures(op)]
 
     def failures(self, op: Operation) -> list[tuple[Pattern[Any], Failure]]:
-        """Returns the patterns that could rewrite an op but decline it, in falling order of benefit."""
+        """Returns the patterns that could rewrite an op but decline it, in descending order of benefit."""
         results = [(pattern, pattern.match(op)) for pattern in self.for_root(op.name)]
         return [(pattern, result) for pattern, result in results if isinstance(result, Failure)]

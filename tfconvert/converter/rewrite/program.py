@@ -38,7 +38,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 Asked = tuple[Question, frozenset[Any], str]
-"""A question, the answers that it must have one of, and the reason if it hasn't (empty: derived from the IR)."""
+"""A question, its accepted answers, and the reason for other answers (empty: derived from the IR)."""
 
 
 class Bound(NamedTuple):
@@ -46,7 +46,7 @@ class Bound(NamedTuple):
 
     Attributes:
         value: The value that functions get.
-        origin: The captured value, the matched op or the attribute; what a result is computed from.
+        origin: The captured value, the matched op or the attribute, from which a result is computed.
     """
 
     value: Any
@@ -58,12 +58,12 @@ class Program:
 
     Attributes:
         root: The root op's name.
-        asked: The questions in order; an op that gives the right answer to all is matched.
+        asked: The questions in order; an op with an accepted answer to all of them is matched.
         captures: Position of each captured value, by name.
         attributes: Position and attribute's name of each captured attribute, by name.
         labels: Positions of ops by their labels.
         ops: Positions of the ops by their terms.
-        slots: Where a list of found ops has the op of a position.
+        slots: The index of each position's op in a list of found ops.
     """
 
     __slots__ = ("_asks", "_places", "asked", "attributes", "captures", "labels", "ops", "root", "slots")
@@ -80,7 +80,7 @@ class Program:
         self._places: list[tuple[int, int]] | None = None
 
     def run(self, op: Operation) -> tuple[Found, int]:
-        """Matches an op of the right name; returns the ops found and how many questions were answered right."""
+        """Matches an op of the root's name; returns the ops found and the number of accepted answers."""
         if self._asks is None:
             self._asks = [compiled(question, self.slots) for question, _, _ in self.asked]
         found: Found = [None] * len(self.slots)
@@ -98,7 +98,7 @@ class Program:
     def locate(self, op: Operation) -> Found:
         """Returns the ops that `run` finds, for an op that is known to be matched."""
         if self._places is None:
-            paths = list(self.slots)[1:]  # each after those that it begins with
+            paths = list(self.slots)[1:]  # each after its prefixes
             self._places = [(self.slots[path[:-1]], path[-1]) for path in paths]
         found: Found = [op]
         for parent, index in self._places:
@@ -128,7 +128,7 @@ class Program:
 
 
 class Bindings(dict[str, Bound]):
-    """The bindings of a match by name; those of the pattern are made when first read."""
+    """The bindings of a match by name; those of the pattern are created on first use."""
 
     __slots__ = ("_found", "_program")
 
@@ -141,7 +141,7 @@ class Bindings(dict[str, Bound]):
         return bound
 
     def complete(self, names: Iterable[str]) -> None:
-        """Makes the bindings that nothing has read yet, before the ops change."""
+        """Creates the bindings that nothing has read yet, before the ops change."""
         for name in names:
             if name not in self:
                 self[name] = self._program.binding(self._found, name)
@@ -163,7 +163,7 @@ def _bind(found: Found, slots: Mapping[Path, int], path: Path, kind: str) -> Bou
 
 
 def programs(root: Op) -> list[Program]:
-    """Returns the ways to match a term, the one with all operands as they are written first."""
+    """Returns the ways to match a term, starting with all operands in the order in which they are written."""
     commuting = [op for op in ops_of(root) if op.commutes]
     orders = product((False, True), repeat=len(commuting))
     return [_flatten(root, {op for op, swap in zip(commuting, order, strict=True) if swap}) for order in orders]
@@ -183,7 +183,7 @@ def ops_of(root: Op) -> Iterator[Op]:
 
 
 def depth_of(root: Op) -> int:
-    """Returns how many ops lie between the root and the farthest value of a term, at most."""
+    """Returns the maximum number of ops between the root and a value of a term."""
     depth, level = 0, list(root.operands)
     while level:
         depth += 1

@@ -1,8 +1,8 @@
-"""The questions about an op by which patterns are matched, one at a time.
+"""The questions about an op that match patterns, one at a time.
 
 A position is a path of operand indices from the root: `(1, 0)` is the first operand of the root's second operand's op.
-Questions are values, so that patterns with the same one can share its answer; `compiled` turns one into a function.
-It reads and writes a list of the ops found so far, in which every position that has an op has a slot.
+Questions are values, so that patterns with equal questions can share the answer. `compiled` turns a question into a
+function, which reads and writes a list of the ops found so far. Every position that has an op has a slot in this list.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class QuestionKind(IntEnum):
     SAME_OP = 1
     """Whether the defining op of a value is the one at another position; finds the op."""
     ARITY = 2
-    """How many operands an op has."""
+    """The number of operands of an op."""
     AT_LEAST = 3
     """Whether an op has this many operands."""
     INDEX = 4
-    """Which of its op's results a value is."""
+    """The result number of a value."""
     SAME = 5
     """Whether a value is the one at another position."""
     CONSTANT = 6
@@ -57,23 +57,23 @@ class QuestionKind(IntEnum):
     ELEMENT = 10
     """A value's element type."""
     RANK = 11
-    """How many dimensions a value has."""
+    """The number of dimensions of a value."""
     DIM = 12
     """One of a value's dimensions."""
     STATIC = 13
     """Whether all of a value's dimensions are known."""
     ATTRIBUTE = 14
-    """The attribute of an op by its name, where it is not set the default."""
+    """An attribute of an op by its name, or its default."""
     SAME_ATTRIBUTE = 15
     """Whether two ops' attributes are equal."""
     EQUALS = 16
-    """Whether a constant holds one number only."""
+    """Whether all elements of a constant are one number."""
     ALL_ONCE = 17
-    """Whether an op's results have one use in all."""
+    """Whether an op's results have one use in total."""
 
 
 STRUCTURE = frozenset((QuestionKind.PRODUCER, QuestionKind.SAME_OP, QuestionKind.ARITY, QuestionKind.AT_LEAST))
-"""The first questions: cheap, and answered by one look-up however many patterns there are."""
+"""The first questions, which are cheap: one lookup for any number of patterns."""
 
 
 class Question(NamedTuple):
@@ -81,7 +81,7 @@ class Question(NamedTuple):
 
     Attributes:
         kind: The kind of the question.
-        path: The position that it is about.
+        path: The position.
         argument: Another position, a number, or an attribute's name and default, if the kind needs it.
     """
 
@@ -91,7 +91,7 @@ class Question(NamedTuple):
 
     @property
     def order(self) -> tuple[bool, int, Path, int]:
-        """The place among a pattern's questions: structure first, from the root down."""
+        """The sort key among a pattern's questions: structure first, from the root to its producers."""
         return (self.kind not in STRUCTURE, len(self.path), self.path, self.kind)
 
 
@@ -162,7 +162,7 @@ def _attribute(slot: int, argument: Any, slots: Mapping[Path, int]) -> Ask:
 
 
 def attribute_of(op: Operation, name: str) -> Attribute | None:
-    """Returns an op's attribute, its default where it is not set; `None` if it has neither."""
+    """Returns an op's attribute or its default, or `None`."""
     found = op.properties.get(name) or op.attributes.get(name)
     return op_info.default_of(op.name, name) if found is None else found
 
@@ -185,7 +185,7 @@ def _uses_once(op: Operation) -> bool:
 
 _OF_OP: Mapping[QuestionKind, Callable[[int, Any, Mapping[Path, int]], Ask]] = {
     QuestionKind.ARITY: lambda slot, _, __: lambda found: len(found[slot].operands),
-    QuestionKind.AT_LEAST: lambda slot, least, _: lambda found: len(found[slot].operands) >= least,
+    QuestionKind.AT_LEAST: lambda slot, minimum, _: lambda found: len(found[slot].operands) >= minimum,
     QuestionKind.ATTRIBUTE: _attribute,
     QuestionKind.SAME_ATTRIBUTE: _same_attribute,
     QuestionKind.ALL_ONCE: lambda slot, _, __: lambda found: _uses_once(found[slot]),

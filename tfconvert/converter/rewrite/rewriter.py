@@ -1,4 +1,4 @@
-"""The edits that patterns may do to the IR while the driver runs."""
+"""The edits that patterns may make to the IR while the driver runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tfconvert.schema.ir.values import OpResult, Value
 Op = TypeVar("Op", bound=Operation)
 
 MAX_FUSED = 64
-"""How many locations one of several holds: a chain of any length may become one op."""
+"""Maximum number of locations in a fused one, since a chain of any length may become one op."""
 
 
 def fuse_locations(locations: Sequence[Location]) -> Location:
     """Returns the location of something that replaces several ops; nested fusions are flattened.
 
-    The last location stays the last one, which gives the result its name; of too many, the first are left out.
+    The last location stays the last one, which gives the result its name. If there are too many, the first are omitted.
     """
     flat: dict[Location, None] = {}
     for location in reversed(locations):
@@ -33,16 +33,16 @@ def fuse_locations(locations: Sequence[Location]) -> Location:
 
 
 def fuse_origins(values: Iterable[object]) -> Location:
-    """Returns the location of something that is computed from values, where ops define them."""
+    """Returns the fused location of the ops that define values."""
     return fuse_locations([value.op.location for value in values if isinstance(value, OpResult)])
 
 
 def ops_within(op: Operation) -> Iterator[Operation]:
-    """Yields the ops in the regions of an op, at any depth, each before the op that holds it."""
+    """Yields the ops in the regions of an op, at any depth, each before the enclosing op."""
     pending = [(op, False)]
     while pending:
-        current, is_left = pending.pop()
-        if is_left:
+        current, is_exit = pending.pop()
+        if is_exit:
             if current is not op:
                 yield current
         elif current.regions or current is op:
@@ -73,9 +73,9 @@ class Rewriter:
         """Inserts an op before the root (or another op) and returns it.
 
         Args:
-            op: The op; without a location of its own it gets that of the root, once the rewrite is done fused with
-                those of all ops that the rewrite made dead.
-            before: Where to insert, the root by default.
+            op: The op. Without a location it gets the root's; at the end of the rewrite, this is fused with the
+                locations of all ops that became dead.
+            before: The op to insert before; by default, the root.
         """
         if op.location is UNKNOWN_LOC:
             op.location = self.root.location

@@ -1,4 +1,4 @@
-"""The user's patterns, beside the converter's own."""
+"""The user's patterns, which are applied together with the converter's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfconvert.converter.rewrite.dsl import Op, Result
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.program import ops_of
-from tfconvert.converter.rewrite.watched import CUSTOM, Watched, custom_code, not_allowed
+from tfconvert.converter.rewrite.tracked_pattern import CUSTOM, TrackedPattern, custom_code, not_allowed
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.operation import Operation
@@ -46,7 +46,7 @@ def of_dialect(patterns: Sequence[Pattern[Any]], dialect: str) -> tuple[Pattern[
 
 
 def check_custom(patterns: Sequence[Pattern[Any]], allow_custom_ops: bool) -> None:
-    """Checks that patterns make custom operators only where the user allows them.
+    """Checks that patterns create custom operators only if the user allows them.
 
     Raises:
         ConversionError: One makes a custom operator although they aren't allowed (`wrong-option`).
@@ -71,14 +71,14 @@ def _custom_codes(pattern: Pattern[Any]) -> Iterator[str]:
 
 def watched(
     patterns: Sequence[Pattern[Any]], dialect: str, module: Operation, *, allow_custom_ops: bool
-) -> list[Watched]:
+) -> list[TrackedPattern]:
     """Returns the patterns that start at ops of a dialect, to be applied to a module.
 
     Args:
         patterns: All of the user's patterns.
         dialect: One of `DIALECTS`.
         module: The module.
-        allow_custom_ops: Whether they may make custom operators that the module doesn't have.
+        allow_custom_ops: Whether they may create custom operators that the module doesn't have.
 
     Raises:
         ConversionError: Something isn't a pattern, or starts at an op of another dialect (`wrong-option`).
@@ -86,11 +86,11 @@ def watched(
     chosen = of_dialect(patterns, dialect)
     ops = list(module.walk()) if chosen else []
     codes = None if allow_custom_ops else frozenset(map(custom_code, ops))
-    return [Watched(pattern, ops, codes) for pattern in chosen]
+    return [TrackedPattern(pattern, ops, codes) for pattern in chosen]
 
 
 def joined(own: PatternSet, patterns: Sequence[Pattern[Any]]) -> PatternSet:
-    """Returns a pass's patterns and the user's, who come first where benefits are equal.
+    """Returns a pass's patterns and the user's, which come first if benefits are equal.
 
     Raises:
         ConversionError: Two patterns have the same name (`wrong-option`).

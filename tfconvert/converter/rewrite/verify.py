@@ -25,11 +25,11 @@ from tfconvert.converter.rewrite.pattern import PatternError
 from tfconvert.converter.rewrite.program import ops_of
 
 _MAX_OPS = 64
-# More commutative ops than this would need a program for each of a hundred orders.
+# Maximum number of commutative ops; each order of operands needs a program.
 _MAX_COMMUTING = 6
 
 ROOT = "root"
-"""The name of the op that a pattern starts at, in functions' parameters."""
+"""The parameter name of the op that a pattern starts at."""
 
 
 def check_rule(
@@ -65,8 +65,8 @@ def in_order(root: Op) -> list[Op]:
     done: dict[Op, None] = {}
     pending: list[tuple[Op, bool]] = [(root, False)]
     while pending:
-        op, is_left = pending.pop()
-        if is_left:
+        op, is_exit = pending.pop()
+        if is_exit:
             done[op] = None
         elif op not in done:
             pending.append((op, True))
@@ -102,8 +102,8 @@ def _check_operand(op: Op, term: Term) -> None:
     if isinstance(term, Literal) and not isinstance(term.value, int | float):
         raise PatternError(f"an operand of {_title(op)} is {type(term.value).__name__}, not a term or a number")
     if isinstance(term, Result):
-        most = max(_signature(name, term.op).results[1] for name in term.op.names)
-        if not 0 <= term.index < most:
+        maximum = max(_signature(name, term.op).results[1] for name in term.op.names)
+        if not 0 <= term.index < maximum:
             raise PatternError(f"{_title(term.op)} has no result {term.index}")
 
 
@@ -132,13 +132,19 @@ def _check_op(op: Op) -> None:
         raise PatternError(f"{_title(op)} has {len(op.operands)} operands; only two can commute")
     for name in op.names:
         signature = _signature(name, op)
-        least, most = signature.operands
+        minimum, maximum = signature.operands
         count = len(op.operands) - len(rests)
-        if count > most or (count < least and not rests):
-            wanted = str(least) if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
+        if count > maximum or (count < minimum and not rests):
+            wanted = _count(minimum, maximum)
             raise PatternError(f"{name} takes {wanted} operands, not {count}")
         for attribute, value in op.attributes.items():
             _check_attribute(name, signature, attribute, value)
+
+
+def _count(minimum: int, maximum: int) -> str:
+    if minimum == maximum:
+        return str(minimum)
+    return f"{minimum} or more" if maximum > 1000 else f"{minimum} to {maximum}"
 
 
 def _check_attribute(name: str, signature: op_info.Signature, attribute: str, value: Any) -> None:
@@ -226,9 +232,9 @@ class _Results:
         for op, terms in self._replacements.items():
             if op not in self._matched:
                 raise PatternError("an op whose results are replaced isn't matched")
-            least, most = _signature(op.names[0], op).results
-            if not least <= len(terms) <= most:
-                wanted = str(least) if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
+            minimum, maximum = _signature(op.names[0], op).results
+            if not minimum <= len(terms) <= maximum:
+                wanted = _count(minimum, maximum)
                 raise PatternError(f"{_title(op)} has {wanted} results, but {len(terms)} replacements")
             for term in terms:
                 if isinstance(term, Capture) and term.kind == REST:
@@ -242,7 +248,7 @@ class _Results:
                 self._check_term(term, reachable)
 
     def _reachable(self, op: Op) -> set[Any]:
-        """Returns what the result of an op may use: the captures and ops that the op itself is computed from."""
+        """Returns the captures and ops that an op depends on, which its replacement may use."""
         below = set(in_order(op)) - {op}
         return below | {name for inner in (*below, op) for name, _, _ in _captures_of(inner)}
 

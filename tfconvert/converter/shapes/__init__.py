@@ -1,1 +1,1 @@
-"""Shapes and elements of values, as far as they are known at compile time."""
+"""Shapes and elements of values that are known at compile time."""

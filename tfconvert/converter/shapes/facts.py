@@ -1,7 +1,7 @@
 """The lattice of the shape analysis: shape, constant, known elements of a value; `join` is the meet over callers.
 
-A fact holds for all the times that a value is computed: facts of two callers, branches or iterations are joined,
-which leaves what both have in common.
+A fact holds whenever a value is computed. Facts of two callers, branches or iterations are joined, which keeps what
+they have in common.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Fact(NamedTuple):
     """The known facts of a value.
 
     Attributes:
-        shape: Its shape; -1 where a dimension isn't known or not always the same, `None` for an unknown rank.
-        constant: Its value if that is a constant.
-        partial: Its elements as far as they are known, if it is an integer scalar or vector.
+        shape: Its shape; -1 for a dimension that is unknown or varies, `None` for an unknown rank.
+        constant: Its value if it is a constant.
+        partial: Its known elements if it is an integer scalar or vector.
     """
 
     shape: Shape | None
@@ -51,7 +51,7 @@ def fact_of(known: Known, value: Value) -> Fact:
 
 
 def join(one: Fact, other: Fact) -> Fact:
-    """Returns the fact of a value that is one or the other; dimensions that differ are -1."""
+    """Returns the facts that two values have in common; dimensions that differ are -1."""
     if one == other:
         return one
     constant = one.constant if one.constant is not None and _are_same(one.constant, other.constant) else None
@@ -76,7 +76,7 @@ def _join_partials(one: Partial | None, other: Partial | None) -> Partial | None
 
 
 def agreed(found: Shape | None, declared: Shape | None) -> Shape | None:
-    """Returns a shape merged with that of a type; the shape alone where the two contradict each other."""
+    """Returns a shape merged with that of a type, or the shape alone if the two contradict each other."""
     try:
         return merge(found, declared)
     except MismatchError:
@@ -84,12 +84,12 @@ def agreed(found: Shape | None, declared: Shape | None) -> Shape | None:
 
 
 def fits(size: int, dtype: np.dtype[Any]) -> bool:
-    """Returns whether a size is small enough for a type of integers; other types hold any."""
+    """Returns whether an integer type can represent a size; other types can represent any size."""
     return dtype.kind not in "iu" or size < 1 << (8 * dtype.itemsize - (dtype.kind == "i"))
 
 
 def constant_of(fact: Fact, element: Attribute) -> Constant | None:
-    """Returns a fully known value as a constant, `None` if it isn't fully known.
+    """Returns a fully known value as a constant, or `None`.
 
     Args:
         fact: Its fact.

@@ -1,10 +1,10 @@
 """Interprocedural shape inference: from callers into branches and bodies, and back.
 
-The arguments of a function that one op alone runs are that op's operands, and nothing else: they are as specific as the
-operands. A loop's variables begin as the operands of the loop; then the body is analysed, and its results are
-joined with its arguments, until nothing changes. Dimensions that differ become unknown, so that each can change once,
-and the facts of a function's arguments are kept between two visits of the op that runs it: however deep loops are
-nested, a function is analysed as often as its arguments change, and a few times more at most.
+If only one op runs a function, the function's arguments have the facts of that op's operands. A loop's variables start
+with the facts of the loop's operands. Then the body is analysed and its results are joined with its arguments, until
+nothing changes. Dimensions that differ become unknown, so each can change only once. The facts of a function's
+arguments are kept between visits of the op that runs it. Therefore a function in nested loops of any depth is analysed
+only a few times more than its arguments change.
 
 The arguments of functions with several or unknown callers, and of exported ones, have the types that they declare.
 """
@@ -31,8 +31,7 @@ from tfconvert.schema.dialects.tf_executor import ExecutorOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.values import Value
 
-# After this many iterations the dimensions of a loop's variables are widened, and after as many
-# again their ranks.
+# After this many iterations the dimensions of a loop's variables are widened, and after twice as many their ranks.
 _MAX_ROUNDS = 8
 
 
@@ -42,14 +41,14 @@ class _Body:
     Attributes:
         function: The function.
         blocks: Its blocks.
-        is_fixed: Whether its arguments have just their declared types.
+        is_fixed: Whether its arguments have exactly their declared types.
         is_loop: Whether it is part of a loop.
         entry: The facts of its arguments; `None` until a caller is analysed.
         is_stale: Whether `entry` has changed since its last analysis.
-        is_open: Whether it is being analysed.
-        results: The facts of its results, as far as it has been analysed.
+        is_open: Whether its analysis is in progress.
+        results: The known facts of its results.
         folded: The results of its folded ops.
-        invariant: The arguments that a loop's body returns at their own places.
+        invariant: The arguments that a loop's body returns at the same index.
     """
 
     __slots__ = (
@@ -117,7 +116,7 @@ def infer(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> None:
 
     Args:
         functions: The module's functions.
-        outside: Names that ops outside of functions refer to.
+        outside: Names that ops outside functions refer to.
     """
     _Flow(functions, outside).run()
 
@@ -138,12 +137,12 @@ class _Flow:
             )
 
     def run(self) -> None:
-        """Analyses everything and updates the IR: callers first, then the functions that they run."""
+        """Analyses all functions and updates the IR: callers first, then the functions that they run."""
         for body in self._bodies.values():
             if body.is_fixed and body.is_stale:
                 drive(self._task(body, writes=True))
         for body in self._entered:
-            drive(self._task(body, writes=True))  # grows as functions are found that others run
+            drive(self._task(body, writes=True))  # adds functions that this one runs
         for body in self._bodies.values():
             if body.is_stale:
                 body.is_fixed = True
@@ -168,7 +167,7 @@ class _Flow:
         body.is_open = False
 
     def _sweep(self, body: _Body, block: Block, inner: list[Block] | None, *, writes: bool) -> Task[Any]:
-        """Sweeps one block; the blocks in its ops' regions, but for executor graphs, are for later."""
+        """Sweeps one block; the blocks in its ops' regions follow later, except for those of executor graphs."""
         is_outermost = block in body.blocks
         sweep = Sweep(
             block,
@@ -196,7 +195,7 @@ class _Flow:
                 self._known.forget(result)
 
     def _run_construct(self, found: Construct, sweep: Sweep) -> Task[Any]:
-        """Analyses the functions that an op runs, and notes its results."""
+        """Analyses the functions that an op runs, and records its results."""
         operands = [fact_of(self._known, value) for value in found.given]
         bodies = [self._bodies[function] for function in found.functions]
         if found.kind is Kind.LOOP:
@@ -241,13 +240,13 @@ class _Flow:
         body.enter(facts)
 
     def _settle(self, body: _Body) -> Task[Any]:
-        """Analyses a function if its arguments have changed; one that calls itself is left alone."""
+        """Analyses a function if its arguments have changed, except for recursive calls."""
         if body.is_stale and not body.is_open:
             yield self._task(body, writes=body.is_fixed)
 
 
 def _run_by_one(functions: Mapping[str, FuncOp], outside: Iterable[str]) -> dict[str, Kind]:
-    """Returns the private functions that one op alone runs, and how."""
+    """Returns the private functions that only one op runs, and how."""
     count = Counter(outside)
     kinds: dict[str, Kind] = {}
     for function in functions.values():
@@ -255,7 +254,7 @@ def _run_by_one(functions: Mapping[str, FuncOp], outside: Iterable[str]) -> dict
             named = set(callees(op)) if op.name in KINDS else ()
             for name in named:
                 kinds[name] = KINDS[op.name]
-                # Who calls by `func.call` has to have just the types that the callee takes.
+                # The operands of a `func.call` must have exactly the types of the callee's arguments.
                 count[name] += 1 if op.name != "func.call" else 2
     return {
         name: kind
@@ -272,7 +271,7 @@ def _declared(value: Value) -> Fact:
 
 
 def _in_branch(found: Construct, number: int, operands: list[Fact]) -> list[Fact]:
-    """Returns the operands' facts in a branch: the condition is true in the first one, false in the second."""
+    """Returns the operands' facts in a branch; the condition is true in the first and false in the second."""
     if found.op.name not in IFS or types.element_of(found.op.operands[0].type) != types.I1:
         return operands
     decided = Fact((), tensor_data.of_array(np.array(not number), types.I1))
@@ -284,7 +283,7 @@ def _in_branch(found: Construct, number: int, operands: list[Fact]) -> list[Fact
 
 
 def _joined(results: Sequence[Sequence[Fact] | None], declared: Sequence[Value]) -> list[Fact]:
-    """Returns the joined facts of the branches' results; of an unknown branch those of the types."""
+    """Returns the joined facts of the branches' results; an unknown branch has those of the types."""
     ways = [list(map(_declared, declared)) if facts is None else facts for facts in results]
     first, *others = ways
     for other in others:

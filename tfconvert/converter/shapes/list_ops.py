@@ -1,4 +1,4 @@
-"""Effects of ops on lists of tensors, and the facts of a list."""
+"""The effects of ops on lists of tensors, and the facts about a list."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tfconvert.schema.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class ListOp:
-    """The roles of an op's operands and results that are about a list.
+    """The roles of an op's operands and results concerning a list.
 
     Attributes:
         lists: The operands that are lists.
-        creates: Whether the first result is a list, too: the same one if an operand is a list.
+        creates: Whether the first result is also a list; it is the same list if an operand is a list.
         shape: The operand that holds the shape of an element.
         item: The operand that is an element.
         stack: The operand whose rows are elements.
-        joined: The operand that is elements joined along their first dimension.
+        joined: The operand that concatenates elements along their first dimension.
         results: The role of each result that is not a list: `item`, `stack`, `joined`, or empty.
-        resizes: Whether the list that it creates may have another length than its operand.
+        resizes: Whether the created list may have another length than the operand.
     """
 
     lists: tuple[int, ...] = (0,)
@@ -59,7 +59,7 @@ OPS: Mapping[str, ListOp] = {
     "tf.TensorListSplit": ListOp((), creates=True, shape=1, joined=0),
     "tf.TensorListStack": ListOp(shape=1, results=("stack",)),
 }
-"""The ops of lists that become ops of tensors."""
+"""The ops on lists that become ops on tensors."""
 
 
 FORWARDING = full_names(IDENTITIES | {"AddN", "ZerosLike"})
@@ -68,14 +68,14 @@ FORWARDING = full_names(IDENTITIES | {"AddN", "ZerosLike"})
 
 @dataclass(eq=False, slots=True)
 class ListClass:
-    """Values that are one list at different times, or lists that get into the same place.
+    """Values that are one list at different times, or lists that reach the same value.
 
     Attributes:
         values: The values.
-        ops: The ops of `OPS` that create or take them.
-        element: The elements' type, `None` if it isn't known.
-        shape: Their shape, `None` for an unknown rank.
-        length: How many there are, -1 if that is not known or changes.
+        ops: The ops of `OPS` that create or use them.
+        element: The elements' type, or `None` if unknown.
+        shape: Their shape, or `None` for an unknown rank.
+        length: The number of elements; -1 if it is unknown or changes.
     """
 
     values: list[Value] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Passes dimensions that a loop reads in each iteration to it as variables, where they are known before it."""
+"""Passes dimensions that a loop reads in each iteration as variables, if they are known before the loop."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def pass_dims(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[in
     Args:
         op: The loop.
         calls: The module's calls.
-        symbols: Its symbolic shapes; those of new values are noted.
-        known: Returns a dimension as a scalar that is available before the loop, if there is one.
+        symbols: Its symbolic shapes; those of new values are added.
+        known: Returns a dimension as a scalar that is available before the loop, or `None`.
 
     Returns:
-        The loop that replaces it, or itself.
+        The loop that replaces it, or the loop itself.
     """
     blocks = [call.block for call in calls.of[op]]
     if any(len(calls.to[block]) > 1 for block in blocks):
@@ -70,7 +70,7 @@ def _read_dims(block: Block, symbols: Symbols) -> dict[int, list[Value]]:
 
 
 def _extended(op: Operation, scalars: list[Value], symbols: Symbols) -> Operation:
-    """Returns a loop of more variables, with the known facts of the one that it replaces."""
+    """Returns a loop with additional variables, and the known facts of the loop that it replaces."""
     shapes = [symbols.known.shapes.get(result) for result in op.results]
     partials = [symbols.known.partials.get(result) for result in op.results]
     made = change_signature(op, [*op.operands, *scalars], (), [_SCALAR] * len(scalars))

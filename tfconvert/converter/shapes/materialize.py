@@ -1,7 +1,7 @@
 """Materializes dynamic dimensions as values at a point in a function.
 
-A dimension that some value has there already is read from it. One that only ops in a loop determine is computed by
-running these once before the loop, on zeros of the right shapes: only the result's shape matters.
+A dimension is read from a value that has it, if one is available. A dimension that only ops in a loop determine is
+computed by running these once before the loop, on zeros of the same shapes, since only the result's shape matters.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
-# At most this many ops are run once more for one dimension.
+# Maximum number of additional ops for computing one dimension.
 _MAX_STAND_INS = 64
 
 MAKERS = frozenset({"tf.EmptyTensorList", "tf.TensorListReserve"})
-"""Ops whose tensor is created where it is first used, so that nothing before that can read its shape."""
+"""Ops whose tensor is created at its first use, so that its shape can't be read earlier."""
 
 
 class Positions:
-    """The order of ops in their blocks, as it was before anything was inserted."""
+    """The order of ops in their blocks before any insertion."""
 
     __slots__ = ("_known",)
 
@@ -37,7 +37,7 @@ class Positions:
         self._known: dict[Block, dict[Operation, int]] = {}
 
     def of(self, op: Operation) -> int | None:
-        """Returns an op's number in its block, `None` if it was inserted later."""
+        """Returns an op's index in its block, or `None` if it was inserted later."""
         block = op.parent
         assert block is not None
         if block not in self._known:
@@ -66,7 +66,7 @@ class Sizes:
         return TFBuilder(self.anchor)
 
     def scalar(self, dim: int) -> Value | None:
-        """Returns a dimension as a scalar `i32` before the anchor, `None` if it isn't available there."""
+        """Returns a dimension as a scalar `i32` before the anchor, or `None` if it isn't available there."""
         dim = self.symbols.find(dim)
         if dim >= 0:
             return self._insert.number(dim)
@@ -100,7 +100,7 @@ class Sizes:
         return here is not None and there is not None and there < here
 
     def _broadcast(self, dim: int) -> Value | None:
-        """Returns the dimension that others are broadcast to: the one that is not 1."""
+        """Returns the dimension to which others are broadcast: the one that is not 1."""
         scalars = self._scalars(sorted(self.symbols.broadcasts.get(dim, ()), reverse=True))
         if not scalars:
             return None
@@ -132,7 +132,7 @@ class Sizes:
         return self._insert.pick(self._insert.shape(copy.results[result.index]), source.axis)
 
     def _stand_in(self, value: Value) -> Value | None:
-        """Returns a stand-in of another value's shape, equal to it where shapes may depend on that."""
+        """Returns a stand-in with the shape of a value, and with equal elements if shapes may depend on them."""
         if self._is_there(value):
             return value
         constant = self.symbols.known.constants.get(value)

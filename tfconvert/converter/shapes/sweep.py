@@ -1,7 +1,7 @@
 """Shape inference of one block in program order, and the rewrites that follow from it.
 
-A sweep that only analyses leaves the IR as it is: a function may be analysed more than once, for other
-arguments each time, before the IR is updated.
+An analysis doesn't change the IR, since a function may be analysed several times with different arguments before the IR
+is updated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 Folded = dict[Operation, tuple[list[Constant], Sequence[Constant] | None]]
-"""Op -> the constant operands of its last folding, and the results, `None` if it failed."""
+"""Op -> the constant operands of its last folding, and the results, or `None` if it failed."""
 
 
 class Sweep:
@@ -51,11 +51,11 @@ class Sweep:
         self._folded = folded
 
     def enter(self, facts: Sequence[Fact] | None, *, keeps_returns: bool = False) -> None:
-        """Notes the block's arguments.
+        """Records the facts of the block's arguments.
 
         Args:
-            facts: Their facts, beside their types.
-            keeps_returns: Whether arguments are kept where the terminator uses them.
+            facts: Their facts, in addition to their types.
+            keeps_returns: Whether uses of the arguments by the terminator are kept.
         """
         for index, argument in enumerate(self._block.args):
             self._known.forget(argument)
@@ -88,7 +88,7 @@ class Sweep:
             self._known.partials[value] = fact.partial
 
     def note_constant(self, op: Operation) -> None:
-        """Notes the value of a constant, whose result gets its type."""
+        """Records the value of a constant, whose result gets its type."""
         result = op.results[0]
         constant = tensor_data.constant_of(result)
         if constant is not None:
@@ -98,7 +98,7 @@ class Sweep:
                 result.type = constant.type
 
     def settle(self, op: Operation, facts: Sequence[Fact]) -> None:
-        """Notes, or writes into the IR, the facts of an op's results."""
+        """Records the facts of an op's results, or writes them into the IR."""
         for result, fact in zip(op.results, facts, strict=True):
             constant = constant_of(fact, types.element_of(result.type))
             shape = agreed(fact.shape, types.shape_of(result.type))
@@ -109,7 +109,7 @@ class Sweep:
                 self._write_type(result, shape)
 
     def visit(self, op: Operation) -> None:
-        """Infers an op's results, and notes them or updates the IR."""
+        """Infers an op's results, and records them or updates the IR."""
         operands = Operands(op, self._known)
         noted = operands.results
         shapes, partials = self._infer(operands, noted)
@@ -165,7 +165,7 @@ class Sweep:
             value.type = types.tensor(types.element_of(value.type), plain)
 
     def _replace(self, result: OpResult, constant: Constant) -> None:
-        """Replaces the uses of a result by a constant; an op without uses is dead from here on."""
+        """Replaces the uses of a result by a constant; an op without uses is then dead."""
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert(constant, result.op))
 
@@ -198,7 +198,7 @@ def _whole(op: Operation, shapes: list[Shape | None], partials: list[Partial | N
 
 
 def _empty(op: Operation, shapes: list[Shape | None]) -> list[Constant] | None:
-    """Returns results that have no elements as constants: a kernel may mistake an empty slice for the whole value."""
+    """Returns results without elements as constants: a kernel may treat an empty slice as the whole value."""
     if any(shape is None or 0 not in shape or min(shape) < 0 for shape in shapes) or not tf_effects.is_pure(op):
         return None
     constants: list[Constant] = []

@@ -1,11 +1,11 @@
 """Symbolic shapes through calls, branches and loops: which unknown dimensions are equal.
 
 An unknown dimension is a symbol (`tfconvert.schema.dialects.dims`). A function's arguments have the symbols of its
-operands, a loop's variables those of their initial values as far as the body returns them unchanged. So the batch of
-an element that is set deep inside of loops is found to be the batch of an input outside of them.
+operands. A loop's variables have the symbols of their initial values if the body returns them unchanged. Thus the batch
+of an element that is written inside nested loops is recognized as the batch of an input.
 
-A list has the shape of the tensor that it becomes. Elements of a new list have symbols of their own, which are known to
-equal those of whatever is set.
+A list has the shape of the tensor that it becomes. Elements of a new list have new symbols, which become equal to those
+of the elements that are written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# Loops nested deeper are swept once, with every dimension that may change widened.
+# Loops that are nested more deeply are swept once, and every dimension that may change is widened.
 _DEPTH = 4
 
 _BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
@@ -53,7 +53,7 @@ class Symbols:
     Args:
         calls: The module's calls.
         lists: The classes of its lists.
-        supposes: Whether dimensions that a loop requires to be equal are assumed so, although it may never run.
+        supposes: Whether dimensions that a loop requires to be equal are assumed equal, even if it may never run.
 
     Attributes:
         known: The facts of each value.
@@ -92,13 +92,13 @@ class Symbols:
                 drive(self._sweep(block))
 
     def find(self, dim: int) -> int:
-        """Returns what a dimension is known to be: a number, or the symbol that represents all that equal it."""
+        """Returns the known size of a dimension, or the symbol that represents all equal dimensions."""
         while (other := self._equal.get(dim)) is not None:
             dim = other
         return dim
 
     def equate(self, one: int, other: int) -> None:
-        """Notes that two dimensions are equal; a symbol is represented by the second one if possible."""
+        """Records that two dimensions are equal; a symbol is represented by the second one if possible."""
         one, other = self.find(one), self.find(other)
         if one != other and one < UNKNOWN:
             self._equal[one] = other
@@ -106,7 +106,7 @@ class Symbols:
             self._equal[other] = one
 
     def shape(self, value: Value) -> Shape | None:
-        """Returns a value's shape with symbols; that of a list is the shape of the tensor that it becomes."""
+        """Returns a value's shape with symbols; a list has the shape of the tensor that it becomes."""
         shape = self.known.shapes.get(value)
         return None if shape is None else tuple(map(self.find, shape))
 
@@ -128,7 +128,7 @@ class Symbols:
             self._sources.setdefault(found, []).append(source)
 
     def _note(self, value: Value, shape: Shape | None) -> None:
-        """Notes a value's shape as far as it is known; of a list merged with that of its class."""
+        """Records the known shape of a value; that of a list is merged with the shape of its class."""
         listed = self._lists.get(value)
         if listed is not None and listed.shape is not None:
             own = (listed.length, *listed.shape)
@@ -142,7 +142,7 @@ class Symbols:
             self.equate(first, second)
 
     def _join(self, values: Sequence[Value], declared: Shape | None) -> Shape | None:
-        """Returns the facts of a value that is one of several and has a declared shape."""
+        """Returns the shape of a value that is one of several and has a declared shape."""
         return self._joined([self.known.shapes.get(value) for value in values], declared)
 
     def _joined(self, shapes: Sequence[Shape | None], declared: Shape | None) -> Shape | None:
@@ -187,13 +187,13 @@ class Symbols:
                 self.known.partials[result] = partial
 
     def _settle(self, value: Value) -> None:
-        """Updates a value's shape with the dimensions that its own have been found to equal."""
+        """Updates a value's shape with the dimensions that are known to be equal."""
         shape = self.known.shapes.get(value)
         if shape is not None and not self._equal.keys().isdisjoint(shape):
             self.known.shapes[value] = tuple(map(self.find, shape))
 
     def _agree(self, op: Operation) -> None:
-        """Notes that values joined along an axis have equal dimensions along the others."""
+        """Records that concatenated values have equal dimensions along the other axes."""
         *joined, last = op.operands
         axis = constant_int(last)
         shapes = [self.known.shapes.get(value) for value in joined]
@@ -202,7 +202,7 @@ class Symbols:
             return
         for shape in shapes[1:]:
             if shape is not None and len(shape) == len(first) > 1:
-                # A broadcast dimension has to be computed, so that the other one is kept if possible.
+                # A broadcast dimension has to be computed, so the other one is kept if possible.
                 pairs = [sorted(pair, key=self._is_plain) for pair in zip(first, shape, strict=True)]
                 del pairs[axis]
                 self._equate(*zip(*pairs, strict=True))
@@ -213,7 +213,7 @@ class Symbols:
         return self.find(dim) not in self.broadcasts
 
     def _broadcast(self, result: Shape, operands: Sequence[Shape | None]) -> Shape:
-        """Returns the shape of an elementwise result with a symbol for each set of dimensions that meet in one."""
+        """Returns the shape of an elementwise result, with a symbol for each set of dimensions that are broadcast."""
         if None in operands:
             return result
         shapes = [tuple(map(self.find, shape)) for shape in operands if shape is not None]
@@ -261,14 +261,14 @@ class Symbols:
                 self._note(result, shape_of(result.type))
 
     def _reserved(self, op: Operation) -> Shape | None:
-        """Returns the shape of a new list as far as its length operand determines it."""
+        """Returns the known shape of a new list from its length operand."""
         listed, length = self._lists.get(op.results[0]), self.known.partials.get(op.operands[1])
         if listed is None or listed.shape is None or length is None or len(length) != 1:
             return None
         return (dim_of_element(length[0]), *(-1 for _ in listed.shape))
 
     def _result(self, op: Operation, result: Value, kind: str, shape: Shape | None) -> None:
-        """Notes the elements that an op reads from a list of a certain shape."""
+        """Records the elements that an op reads from a list of a given shape."""
         if shape is None or not kind:
             return
         if kind == "item":
@@ -284,7 +284,7 @@ class Symbols:
         if calls[0].is_loop:
             yield self._loop(op, calls)
             return
-        # What a branch requires to be equal may differ wherever the other one is taken.
+        # Dimensions that a branch requires to be equal may differ if another branch runs.
         self._branches += len(calls) > 1
         try:
             for call in calls:
@@ -309,8 +309,8 @@ class Symbols:
     def _loop(self, op: Operation, calls: tuple[FunctionCall, ...]) -> Task[Any]:
         """Sweeps a loop until the shapes of its variables are the same before and after the body.
 
-        First with the initial shapes. What the body broadcasts to something else stays so after that; what it
-        changes in another way is widened.
+        The first sweep has the initial shapes. Dimensions that the body broadcasts stay so afterwards; dimensions that
+        it changes in another way are widened.
         """
         *_conditions, body = calls
         arguments, returned = body.block.args, body.returned
@@ -344,7 +344,7 @@ class Symbols:
         self._leave(op, shapes)
 
     def _next(self, shape: Shape | None, returned: Value) -> Shape | None:
-        """Returns the shape of a loop's variable in the next iteration, `None` if it is widened."""
+        """Returns the shape of a loop's variable in the next iteration, or `None` if it is widened."""
         other = self.known.shapes.get(returned)
         if shape is None or other is None or len(shape) != len(other):
             return None if shape != other else shape

@@ -1,4 +1,4 @@
-"""Whether a function works for arguments of certain shapes, without a change to the IR."""
+"""Checks whether a function works for arguments of given shapes, without changing the IR."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tfconvert.schema.ir.values import Value
 
 
 def fits(function: FuncOp, shapes: Mapping[Value, Shape]) -> bool:
-    """Returns whether no op of a function contradicts certain shapes, or has a result without elements for them.
+    """Returns whether no op of a function contradicts the given shapes, or has a result without elements for them.
 
-    What an op without shape function does, and what branches and loops do inside, is taken to be right.
+    Ops without shape function, and the contents of branches and loops, are assumed to be correct.
 
     Args:
         function: The function.
@@ -47,7 +47,7 @@ def fits(function: FuncOp, shapes: Mapping[Value, Shape]) -> bool:
 
 
 def _vanishes(op: Operation, known: Known) -> bool:
-    """Returns whether an op has a result without elements that isn't always so."""
+    """Returns whether an op has a result without elements that its type doesn't show."""
     for result in op.results:
         if 0 in (known.shapes.get(result) or ()) and 0 not in (types.shape_of(result.type) or ()):
             return True

@@ -10,7 +10,7 @@ import numpy as np
 from tfconvert.ops.call import Array
 
 _TOLERANCE: Mapping[str, float] = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-6, "complex128": 1e-6}
-# Largest difference, relative to a result's largest value, that rounding explains: sums may be in another order.
+# Largest difference, relative to a result's largest value, that rounding explains; sums may have another order.
 _TOLERANCE_OF_OTHERS = 1e-3
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -20,7 +20,7 @@ class Difference(NamedTuple):
     """How one value differs from another.
 
     Attributes:
-        what: A phrase that says how, as the end of a sentence that begins with the value; empty if they agree.
+        what: A phrase that completes a sentence about the value ("differs by ..."); empty if they agree.
         absolute: The largest absolute difference; infinite for values that can't be subtracted.
         relative: The same, relative to the largest magnitude.
     """
@@ -33,16 +33,16 @@ class Difference(NamedTuple):
 SAME = Difference("")
 
 
-def compare(was: Array, now: Array, least: float = _TINY) -> Difference:
+def compare(was: Array, now: Array, minimum: float = _TINY) -> Difference:
     """Returns how one value differs from another.
 
-    Integers, booleans and strings have to be equal; floats to a tolerance relative to the largest of them. NaN equals
-    NaN, an infinity itself only.
+    Integers, booleans and strings have to be equal, floats within a tolerance relative to the largest of them. NaN
+    equals NaN, and an infinity equals only itself.
 
     Args:
         was: The expected value.
         now: The other one.
-        least: Floats that differ by no more agree, however small they are.
+        minimum: The absolute tolerance for floats.
     """
     if was.shape != now.shape:
         return _unlike(f"has shape {list(now.shape)}, not {list(was.shape)}")
@@ -64,7 +64,7 @@ def compare(was: Array, now: Array, least: float = _TINY) -> Difference:
         count = int(np.count_nonzero(~same))
         what = f"differs in {count} of {was.size} numbers, by up to {largest:g}"
         return Difference(what, largest, relative)
-    if largest <= tolerance(was.dtype) * scale or largest <= least:
+    if largest <= tolerance(was.dtype) * scale or largest <= minimum:
         return Difference("", largest, relative)
     return Difference(f"differs by up to {largest:.3g}; the largest number is {scale:.3g}", largest, relative)
 

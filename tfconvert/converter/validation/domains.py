@@ -1,6 +1,6 @@
-"""Which values an op takes for an operand that is an index, a partition, a split, an axis, a size or the like.
+"""The values that ops accept for operands such as indices, partitions, splits, axes and sizes.
 
-The limits come from what the other operands are while the op runs, so dynamic sizes don't matter.
+The limits depend on the other operands while the op runs, so dynamic sizes don't matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PERMUTATION = "permutation"
 SHAPE = "shape"
 KEYS = "keys"
 
-# Kinds, those first that leave the least choice: it is taken where a value is used in several ways.
+# Kinds, the most restrictive first: it is the one that counts if a value is used in several ways.
 _STRICTEST = (SPLITS, KEYS, PERMUTATION, SHAPE, SORTED, INDEX)
 
 # Sizes, counts and depths are smaller.
@@ -38,8 +38,8 @@ class Domain(NamedTuple):
             to `high` itself; `permutation`: different numbers below `high`; `shape`: sizes whose product is `high`;
             `numerals`: texts that are numbers; `keys`: some of `keys`.
         high: The limit.
-        low: The least value.
-        keys: What there is to choose from.
+        low: The minimum value.
+        keys: The values to choose from.
     """
 
     kind: str
@@ -99,7 +99,7 @@ _DRAWS: Mapping[str, Callable[[Domain, int, np.random.Generator], Array]] = {
 }
 
 Rule = Callable[[Call, int], Domain | None]
-"""Returns the values that a call's operand may have, given what the other operands are; `None` for any."""
+"""Returns the values that a call's operand may have, given the other operands; `None` for any."""
 
 
 def _along(operand: int, axis: int, call: Call, index: int) -> Domain | None:
@@ -179,7 +179,7 @@ def _dense_splits(call: Call, index: int) -> Domain | None:
 
 
 def _ragged_rows(call: Call, index: int) -> Domain | None:
-    """Returns what `RaggedTensorToTensor` takes as the partition of its values."""
+    """Returns the partitions that `RaggedTensorToTensor` accepts."""
     values = call.inputs[1]
     return Domain(SPLITS, values.shape[0]) if index >= 3 and values.ndim and call.inputs[index].ndim else None
 
@@ -239,10 +239,10 @@ RULES: Mapping[str, Mapping[int, Rule]] = {
     **{name: {1: _nonzero} for name in _DIVISIONS},
     **{name: {1: partial(_axes, 0)} for name in _REDUCTIONS},
 }
-"""Op -> operand -> the values that it takes."""
+"""Op -> operand -> the accepted values."""
 
 
 def fits(tensor_type: Any) -> bool:
-    """Returns whether an input's elements can be limited: numbers and texts, not truth values or handles."""
+    """Returns whether an input's elements can be limited: numbers and strings, but not booleans or handles."""
     entry = types.from_mlir(types.element_of(tensor_type))
     return entry is not None and entry.name not in ("bool", "resource", "variant")

@@ -1,8 +1,8 @@
-"""The search for the fewest layers whose exclusion from quantization makes a model near enough to that of floats.
+"""Searches for the fewest layers to exclude from quantization so that a model is close enough to the float model.
 
-A layer whose result suits its type badly is excluded together with those that read the result: it is stored as integers
-for as long as any of them takes integers. The layers where most is lost come first, as the last trial has shown them.
-Once that is enough, those are dropped again that aren't needed.
+A layer whose result suits its type badly is excluded together with the readers of the result: the result is stored as
+integers if any of them reads integers. The layers with the largest loss in the last trial come first. When the fidelity
+is sufficient, the search drops exclusions that aren't needed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Trial(NamedTuple):
     """A quantized model with some layers excluded.
 
     Attributes:
-        fidelity: How near it is.
+        fidelity: Its fidelity.
         nodes: The nodes that are integers.
-        layers: Returns its layers, those where most is lost first; rarely called, as that takes long.
+        layers: Returns its layers, those with the largest loss first; slow, and rarely called.
     """
 
     fidelity: Fidelity
@@ -38,9 +38,9 @@ class Search:
     """A search.
 
     Args:
-        measure: Quantizes the model with nodes excluded, and measures it; an error if it can't be quantized so.
+        measure: Quantizes the model with nodes excluded and measures it; raises an error if that is impossible.
         readers: For each node, those that read its results.
-        seconds: The time that there is.
+        seconds: The time limit.
         clock: Returns the time.
     """
 
@@ -59,7 +59,7 @@ class Search:
         """Returns the layers to exclude.
 
         Args:
-            first: The model as it is.
+            first: The model without exclusions.
         """
         try:
             found = self._grown(first)
@@ -72,7 +72,7 @@ class Search:
         return Exclusions(exclude, trial.fidelity.snr, trial.fidelity.agreement, self._trials, ran_out)
 
     def _grown(self, known: Trial) -> tuple[list[str], Trial] | None:
-        """Returns nodes that are enough, perhaps more than needed, and the trial; `None` if none are."""
+        """Returns sufficient nodes, perhaps more than needed, and the trial; `None` if no nodes are sufficient."""
         excluded: list[str] = []
         failed: set[str] = set()
         step = 1
@@ -90,7 +90,7 @@ class Search:
             excluded += [node for node in added if node not in excluded]
             if not trial.fidelity.is_low:
                 return excluded, trial
-            # Where one more layer doesn't help, many may: the last step excludes all.
+            # If one more layer doesn't help, several may; the last step excludes all.
             step = 1 if trial.fidelity.snr > known.fidelity.snr + _GAIN else 2 * step
             known = trial
             worst = self._worst_first(known)
@@ -104,7 +104,7 @@ class Search:
         return [each for each in (node, *self._readers.get(node, ())) if each in known.nodes]
 
     def _pruned(self, nodes: list[str], trial: Trial) -> tuple[list[str], Trial, bool]:
-        """Returns the nodes without those that aren't needed, first many at once; and whether time ran out."""
+        """Removes unnecessary nodes, several at once first; also returns whether time ran out."""
         size = max(1, len(nodes) // 2)
         try:
             while True:
@@ -120,10 +120,10 @@ class Search:
             return nodes, trial, True
 
     def _trial(self, nodes: Sequence[str]) -> Trial | None:
-        """Returns the model with nodes excluded, `None` if it can't be made.
+        """Returns the model with nodes excluded, or `None` if it can't be made.
 
         Raises:
-            _OutOfTimeError: There is no time for it.
+            _OutOfTimeError: The time limit is reached.
         """
         if self._clock() >= self._end:
             raise _OutOfTimeError
@@ -134,5 +134,5 @@ class Search:
             return None
 
 
-# How many dB are a gain.
+# Minimum gain in dB that counts as an improvement.
 _GAIN = 0.5

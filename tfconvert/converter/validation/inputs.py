@@ -1,4 +1,4 @@
-"""Inputs that suit a model: random ones, but valid as indices, partitions, splits, axes and sizes where it needs them.
+"""Random inputs that suit a model: valid indices, partitions, splits, axes and sizes where it needs them.
 
 The ops that an input reaches, through casts, reshapes, calls and bodies, determine its kind; a run of the model shows
 which values they accept.
@@ -31,7 +31,7 @@ DRAWS = 3
 """The number of different kinds of values."""
 
 _LEADING = (2, 1, 3)
-# Sizes of unknown dimensions, a draw each: the first is most often a batch, the others are wide or odd.
+# Sizes of unknown dimensions for each draw: the first is usually a batch, the others are large or odd.
 _OTHER = (32, 5, 8)
 
 _WORDS = (b"", b"a", b"two words", "gr\u00fc\u00df".encode(), b"a longer text, with 42.")
@@ -53,7 +53,7 @@ REFUSED_INPUT = frozenset(
         OUTSIDE,
     }
 )
-"""Codes of errors that mean that random inputs don't suit a function, not that it can't be run at all."""
+"""Error codes for functions that can run, but not on these random inputs."""
 
 
 def draws(kinds: Sequence[Attribute], names: Sequence[str], seed: int = 0) -> Iterator[list[Array]]:
@@ -61,8 +61,8 @@ def draws(kinds: Sequence[Attribute], names: Sequence[str], seed: int = 0) -> It
 
     Args:
         kinds: The arguments' types.
-        names: Distinguish arguments of the same type.
-        seed: Distinguishes runs.
+        names: Names that distinguish arguments of the same type.
+        seed: The seed of the run.
     """
     for draw in range(DRAWS if kinds else 1):
         values = [value_of(kind, name, draw, seed) for kind, name in zip(kinds, names, strict=True)]
@@ -75,13 +75,13 @@ def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Arr
     """Returns a random value, the same for the same arguments.
 
     Args:
-        tensor_type: The type. Dimensions that it doesn't know get a size by their place, an unknown rank is a scalar.
-        name: Distinguishes values of the same type.
-        draw: 0 draws small numbers, as networks are fed; 1 wider ones; 2 has zeros, equal values and the like.
-        seed: Distinguishes runs.
+        tensor_type: The type. The size of unknown dimensions depends on their position; an unknown rank is a scalar.
+        name: A name that distinguishes values of the same type.
+        draw: 0 draws small numbers, as networks expect; 1 larger ones; 2 includes zeros and equal values.
+        seed: The seed of the run.
 
     Returns:
-        The value; `None` if there is none: a handle of a resource, a variant.
+        The value, or `None` for a handle of a resource or a variant.
     """
     element = types.element_of(tensor_type)
     entry = types.from_mlir(element)
@@ -130,7 +130,7 @@ _PASS_FIRST = (
     "Unpack",
 )
 
-# Op -> the operands whose elements are its results'; `None` for all.
+# Op -> the operands whose elements become the results'; `None` for all.
 _THROUGH: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(_PASS_FIRST, (0,)),
     "ConcatV2": None,
@@ -139,7 +139,7 @@ _THROUGH: Mapping[str, Sequence[int] | None] = {
     "SelectV2": (1, 2),
 }
 
-# Ops whose every operand is the result at its place.
+# Ops whose results are their operands, in order.
 _POSITIONAL = frozenset(
     ("IdentityN", "tf_executor.Enter", "tf_executor.Exit", "tf_executor.LoopCond", "tf_executor.NextIteration.Sink")
 )
@@ -175,7 +175,7 @@ class Flow:
                         waiting.append(following)
 
     def _following(self, use: Use) -> Sequence[Value]:
-        """Returns the values that hold what an operand holds."""
+        """Returns the values that have the elements of an operand."""
         op, name = use.operation, use.operation.name.removeprefix("tf.")
         if name in _POSITIONAL:
             return _sink(op) if name.endswith("Sink") else op.results[use.index : use.index + 1]
@@ -196,7 +196,7 @@ class Flow:
             function = self._functions.get(name)
             if function is not None:
                 arguments = function.body.block.args
-                place = index - (len(op.operands) - len(arguments))  # Conditions stand before the arguments.
+                place = index - (len(op.operands) - len(arguments))  # Conditions precede the arguments.
                 if 0 <= place < len(arguments):
                     yield arguments[place]
 
@@ -207,13 +207,13 @@ class Flow:
 
 
 def _sink(op: Operation) -> Sequence[Value]:
-    """Returns the value that a loop's Sink hands to the next iteration: its Source's."""
+    """Returns the value of a loop's Source, which its Sink passes to the next iteration."""
     token = op.operands[0]
     return token.owner.results[:1] if isinstance(token.owner, Operation) else ()
 
 
 def _outer(op: Operation, index: int) -> Sequence[Value]:
-    """Returns the result, of the op that a terminator is in, that its operand becomes; of a loop the arguments too."""
+    """Returns the result of the enclosing op that a terminator's operand becomes, and the arguments of a loop."""
     parent = op.parent_op()
     if parent is None:
         return ()
@@ -236,11 +236,11 @@ Watched = Mapping[Operation, Mapping[int, tuple[int, ...]]]
 
 @dataclass(slots=True)
 class Probe(Executor):
-    """Finds which values the ops that inputs reach take for them.
+    """Finds the values that ops accept for the inputs that reach them.
 
     Attributes:
         watched: The ops.
-        domains: Input -> the values that suit it, as far as the run came.
+        domains: Input -> the values that suit it, from the ops that ran.
     """
 
     watched: Watched = field(default_factory=dict)
@@ -252,14 +252,14 @@ class Probe(Executor):
             try:
                 domain = rule(call_of(op, tuple(value_behind(op, value) for value in inputs)), index)
             except ConversionError:
-                continue  # The op itself will say the same.
+                continue  # The op itself will report the error.
             for number in reached if domain is not None else ():
                 assert domain is not None
                 self.domains[number] = narrower(self.domains.get(number), domain)
         return Executor.execute(self, op, inputs)
 
 
-# Maximum number of times that inputs are drawn again with what the last run showed.
+# Maximum number of times that inputs are drawn again with the domains of the last run.
 _TRIES = 6
 
 
@@ -280,7 +280,7 @@ def drawn_runs(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iter
     """Yields the reference's runs on random inputs that suit a function; none if one of them is a handle.
 
     Args:
-        module: The model as it was imported.
+        module: The imported model.
         function: The function.
         names: The names of its inputs.
     """
@@ -291,10 +291,10 @@ def drawn_runs(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iter
 
 
 def drawn(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iterator[Sequence[Array]]:
-    """Yields random inputs that suit a function, as `drawn_runs`; the reference runs only if it has to.
+    """Yields random inputs that suit a function, like `drawn_runs`, but runs the reference only if necessary.
 
     Args:
-        module: The model as it was imported.
+        module: The imported model.
         function: The function.
         names: The names of its inputs.
     """
@@ -307,13 +307,13 @@ def drawn(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iterator[
 def runs_in_ranges(
     module: ModuleOp, function: FuncOp, names: Sequence[str], ranges: Mapping[int, tuple[float, float]]
 ) -> Iterator[Run | Refused]:
-    """Yields the reference's runs on random inputs that suit a function, floats within ranges.
+    """Yields the reference's runs on random inputs that suit a function, with floats within ranges.
 
     Args:
-        module: The model as it was imported.
+        module: The imported model.
         function: The function.
         names: The names of its inputs.
-        ranges: The ranges, by the places of inputs.
+        ranges: The ranges, by input number.
     """
     for draw, values in enumerate(drawn(module, function, names)):
         fitting = list(values)
@@ -347,7 +347,7 @@ def _run(
     watched: dict[Operation, dict[int, tuple[int, ...]]],
     draw: int,
 ) -> Run | Refused:
-    """Returns a run on inputs that are drawn, and drawn again within what the ops that they reach take."""
+    """Returns a run on random inputs; draws them again within the domains of the ops that they reach."""
     first, known = values, dict[int, Domain]()
     for _ in range(_TRIES):
         probe = Probe(module, watched=watched)
@@ -375,7 +375,7 @@ def _redrawn(value: Array, name: str, domain: Domain | None, draw: int) -> Array
 
 
 def _watched(module: ModuleOp, function: FuncOp) -> dict[Operation, dict[int, tuple[int, ...]]]:
-    """Returns the ops that take only some values for operands that a function's inputs reach."""
+    """Returns the ops with restricted operands that a function's inputs reach."""
     flow, found = Flow(module), dict[Operation, dict[int, tuple[int, ...]]]()
     for number, argument in enumerate(function.body.block.args):
         if not fits(argument.type):

@@ -1,8 +1,8 @@
 """Translation validation: runs a module before and after a pass on the same random inputs and compares.
 
-`tf` and `tf_executor` functions run in the reference executor, those of nothing but `tfl` ops as a file in LiteRT.
-Where passes have inserted operators among `tf` ops, the executor runs both, if it knows them. What can't be compared is
-reported, never left out silently.
+`tf` and `tf_executor` functions run in the reference executor, and functions of only `tfl` ops as a file in LiteRT. The
+executor also runs `tfl` operators that passes have inserted among `tf` ops, if it knows them. Functions that can't be
+compared are reported, never skipped silently.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.types import MemRefType
 
 MAX_ITERATIONS = 2000
-"""Loops that random inputs keep going for longer are not compared."""
+"""Maximum number of iterations; functions with longer loops are not compared."""
 
 
 def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> list[Diagnostic]:
@@ -41,7 +41,7 @@ def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> l
         before: The module before the pass.
         after: The module after it.
         pass_name: The pass, for the messages.
-        seed: Distinguishes the random inputs of several runs.
+        seed: The seed of the random inputs.
 
     Returns:
         A note for each function that could not be compared, with the reason.
@@ -89,18 +89,18 @@ class _Side:
         self.functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and _is_exported(op)}
         names = {op.name for op in module.walk()}
         dialects = {name.partition(".")[0] for name in names}
-        # What only texts have isn't in a file either.
+        # A file has no ops that exist only in text.
         self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor", "arith"} and "tfl.yield" not in names
         self.has_buffers = "memref" in dialects
         self._content = b""
 
     def rename(self, names: Sequence[str]) -> None:
-        """Calls the functions by others' names, in order, if there are as many and the pass has renamed them."""
+        """Gives the functions other names, in order, if there are as many and the pass has renamed them."""
         if len(names) == len(self.functions) and not self.functions.keys() & set(names):
             self.functions = dict(zip(names, self.functions.values(), strict=True))
 
     def cannot_run(self, name: str) -> str:
-        """Returns why a function can't be run, whatever its inputs are; empty if it can."""
+        """Returns why a function can't be run on any inputs; empty if it can."""
         if self.has_buffers:
             return ""
         if not self.is_file:
@@ -134,7 +134,7 @@ class _Side:
         if not self._content:
             stream = io.BytesIO()
             module = self.module.clone()
-            # What LiteRT can't run is replaced only at the end of the pipeline.
+            # The pipeline replaces ops that LiteRT can't run only at its end.
             FoldFakeQuant().apply(module)
             SeparateState().apply(module)
             export(module).write(stream)
@@ -154,7 +154,7 @@ def _is_exported(function: FuncOp) -> bool:
 
 
 def _why_not(one: _Side, other: _Side, name: str) -> str:
-    """Returns why a function can't be compared, whatever its inputs are; empty if it can."""
+    """Returns why a function can't be compared on any inputs; empty if it can."""
     if name not in other.functions:
         return "the pass has removed or renamed it"
     if len({len(side.functions[name].function_type.inputs) for side in (one, other)}) == 2:
@@ -190,14 +190,14 @@ def _compare_function(one: _Side, other: _Side, name: str, pass_name: str, seed:
 
 
 def _tensor(kind: Attribute) -> Attribute:
-    """Returns a type, of a buffer that of the tensor in it."""
+    """Returns a type; for a buffer, the type of its tensor."""
     return types.tensor(kind.element_type, kind.shape) if isinstance(kind, MemRefType) else kind
 
 
 def _differences(
     expected: _Outcome, other: _Side, name: str, pass_name: str, inputs: Sequence[Array]
 ) -> Iterator[Diagnostic]:
-    """Yields how the outcome after the pass is not the expected one."""
+    """Yields the differences of the outcome after the pass from the expected one."""
     try:
         got = other.run(name, inputs)
     except ConversionError as problem:
@@ -238,6 +238,6 @@ def _changed(pass_name: str, function: str, what: str) -> Diagnostic:
         f"pass {pass_name} has changed what function {function!r} computes: {what}",
         op="func.func",
         node=function,
-        hint="this is a mistake in the pass, not in the model; please report it",
+        hint="this is a bug in the pass, not in the model; please report it",
     )
     return problem.diagnostics[0]

@@ -1,4 +1,4 @@
-"""Compares a quantized model with the same model of floats on samples."""
+"""Compares a quantized model with the float model on samples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REST = STAGES[len(_FLOATS) :]
 
 
 class FloatForm(NamedTuple):
-    """The file of floats.
+    """The float file.
 
     Attributes:
         file: The file.
@@ -70,7 +70,7 @@ class Forms:
     Args:
         source: The model.
         options: The settings of its conversion.
-        quantize: Those of its quantization; what is read only once is not read again.
+        quantize: Those of its quantization; samples that can be read only once are not read again.
     """
 
     def __init__(self, source: Source, options: Options, quantize: Quantize) -> None:
@@ -90,7 +90,7 @@ class Forms:
 
         Args:
             layers: The layers that quantizing activations has reported.
-            exclude: Patterns of those that stay float, beside those of the conversion.
+            exclude: Patterns of nodes that stay float, in addition to those of the conversion.
         """
         if self._quantize.is_static:
             return frozenset(layer.node for layer in layers if layer.form != FLOAT and layer.node)
@@ -101,7 +101,7 @@ class Forms:
         return frozenset(node_of(op.location) for op in weighted if not exclusion.excludes(op)) - {""}
 
     def floats(self) -> FloatForm:
-        """Returns the model of floats."""
+        """Returns the float model."""
         module = self._module.clone({})
         with limited(self._options.limits):
             for _ in run_stages(module, _REST, self._with(None)):
@@ -116,7 +116,7 @@ class Forms:
         return FloatForm(file, nodes, _readers(module))
 
     def quantized(self, exclude: Sequence[str]) -> QuantizedForm:
-        """Returns the quantized model with further layers of floats.
+        """Returns the quantized model with additional float layers.
 
         Args:
             exclude: Patterns of them.
@@ -150,9 +150,9 @@ def _ops(module: ModuleOp) -> Iterator[Operation]:
 
 
 MOST = result_check.MOST
-"""How many samples of each signature are compared."""
+"""Maximum number of samples per signature that are compared."""
 
-# On how many the layers are compared while searching for those to exclude.
+# Number of samples for comparing layers during the search for exclusions.
 _FEW = 4
 
 
@@ -165,7 +165,7 @@ def check(
     layers: Sequence[LayerReport],
     on_stage: Callable[[str], None] = lambda name: None,
 ) -> Fidelity:
-    """Compares a quantized file with the model of floats; if that is wished, layer by layer.
+    """Compares a quantized file with the float model, and optionally their layers.
 
     Args:
         source: The model.
@@ -174,7 +174,7 @@ def check(
         wanted: How to verify.
         file: The quantized file.
         layers: The layers that quantizing activations has reported.
-        on_stage: Called with a name before the search for layers to exclude begins.
+        on_stage: Called with a name before the search for exclusions.
     """
     forms = Forms(source, options, quantize)
     floats = forms.floats()
@@ -210,7 +210,7 @@ def check(
 def _samples(
     module: ModuleOp, functions: Sequence[FuncOp], entries: Sequence[Entry], given: Any
 ) -> tuple[Iterable[Sample], bool]:
-    """Returns inputs for the signatures, and whether they are random since there are none of the user's."""
+    """Returns inputs for the signatures, and whether they are random because the user gave none."""
     own = _given(entries, given() if callable(given) else given)
     first = next(own, None)
     return (_random(module, functions), True) if first is None else (chain([first], own), False)

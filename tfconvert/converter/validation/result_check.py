@@ -1,9 +1,8 @@
 """Checks a converted model: LiteRT and the reference executor on the same inputs must agree.
 
-The reference runs the model as it was imported, before any pass, so that a mistake of any of them is found. Inputs are
-the user's, or random ones that suit the model. What the reference itself would give otherwise if it rounded otherwise,
-such as which of two equal numbers is the greatest, is not held against the file; what can't be compared at all is
-reported in a note.
+The reference runs the imported model before any pass, so that a bug in any pass is found. Inputs are the user's, or
+random ones that suit the model. Results that also change in the reference if it rounds differently, such as the larger
+of two equal numbers, don't count as errors. Functions that can't be compared are reported in a note.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ class FileEngine(Protocol):
 
 
 class Wires(NamedTuple):
-    """How one function of a model is run in a file.
+    """The mapping of a model function's inputs and outputs to those of a file.
 
     Attributes:
         key: The signature; empty for the first subgraph.
         inputs: The signature's names of the model's inputs, in the model's order.
         outputs: The signature's names of the model's outputs, in the model's order.
-        order: The first subgraph only: the model's input that each of its inputs is.
-        picked: The first subgraph only: its output that each of the model's outputs is.
+        order: The first subgraph only: the model's input for each of its inputs.
+        picked: The first subgraph only: its output for each of the model's outputs.
     """
 
     key: str
@@ -67,7 +66,7 @@ class Wires(NamedTuple):
         """Runs the file; returns the outputs in the model's order.
 
         Args:
-            engine: What runs it.
+            engine: The runtime.
             content: The file's bytes.
             values: The inputs in the model's order.
         """
@@ -79,40 +78,40 @@ class Wires(NamedTuple):
 
 
 Wiring = Callable[[Interface], Wires]
-"""Returns how a function of a model is run in a file."""
+"""Returns the mapping of a model function's inputs and outputs to those of a file."""
 
 
 def own_wiring(interface: Interface) -> Wires:
-    """Returns the wires of a file that was converted from the model: the same names, in the same order."""
+    """Returns the mapping for a file that was converted from the model: the same names, in the same order."""
     inputs, outputs = ([tensor.name for tensor in side] for side in (interface.inputs, interface.outputs))
     key = interface.keys[0] if interface.keys else ""
     return Wires(key, inputs, outputs, range(len(inputs)), range(len(outputs)))
 
 
 MOST = 32
-"""How many of the user's samples are compared for each signature: the reference is slow."""
+"""Maximum number of the user's samples per signature that are compared; the reference is slow."""
 
-# The rounding error of numbers near one, of which a small result may be the difference.
+# The rounding error of numbers near one; a small result may be the difference of such numbers.
 _ROUNDING = float(np.finfo(np.float32).eps)
 
 _DECLINED = "not-verified"
 
 Engine = Callable[[Sequence[Array]], Sequence[Array]]
-"""Runs what a model's function was converted to, on inputs in the model's order; raises `runtime-error` if it can't."""
+"""Runs a converted function on inputs in the model's order; raises `runtime-error` if it can't."""
 
 
 Ranges = Callable[[Interface], Mapping[int, tuple[float, float]]]
-"""Returns the ranges of the floats that a function's inputs can be, by their places."""
+"""Returns the ranges of a function's float inputs, by input number."""
 
 
 class Verification(NamedTuple):
     """The outcome of a check.
 
     Attributes:
-        errors: How far each output is from the reference's, at most.
-        notes: What was not compared, or differs for a reason, and why.
-        problems: What is wrong; empty if the file is right as far as was compared.
-        fidelity: How near a quantized file is; `None` for others.
+        errors: The maximum difference of each output from the reference's.
+        notes: Notes about outputs that were not compared, or that differ for a known reason.
+        problems: The differences; empty if everything that was compared agrees.
+        fidelity: The fidelity of a quantized file; `None` for others.
     """
 
     errors: tuple[OutputError, ...] = ()
@@ -126,7 +125,7 @@ class Verification(NamedTuple):
         return not self.problems and bool(self.errors or self.fidelity)
 
     def with_layers(self, notes: Iterable[Diagnostic]) -> Verification:
-        """Returns the outcome with the notes of a comparison of layers, instead of hints to compare them."""
+        """Returns the outcome with the notes of a layer comparison, instead of hints to compare layers."""
         problems = tuple(each._replace(hint=_REPORT_IT) if each.hint == _HINT else each for each in self.problems)
         return self._replace(notes=(*self.notes, *notes), problems=problems)
 
@@ -161,10 +160,10 @@ def verify(source: Source, content: bytes, data: Any = None) -> Verification:
 
 
 class Quantized(NamedTuple):
-    """How a quantized file is judged: not by rounding.
+    """The criteria for a quantized file.
 
     Attributes:
-        limits: The fidelity that is enough.
+        limits: The minimum fidelity.
         ranges: The ranges of random inputs.
     """
 
@@ -175,14 +174,15 @@ class Quantized(NamedTuple):
 def compared(
     source: Source, content: bytes, data: Any = None, wiring: Wiring | None = None, quantized: Quantized | None = None
 ) -> Verification:
-    """Returns how a file compares with a model; as `verify`, but differences are returned, not raised.
+    """Compares a file with a model, like `verify`, but returns differences instead of raising an error.
 
     Args:
         source: The model.
         content: The file's bytes.
         data: The user's inputs; `None` for random ones.
-        wiring: Which of the file's inputs and outputs are those of the model; by default, those of the same names.
-        quantized: How it is judged if it is quantized; then integers that represent floats are fed and read as these.
+        wiring: Returns the mapping of inputs and outputs; by default, by name.
+        quantized: The criteria if the file is quantized; integers that represent floats are then fed and read as
+            floats.
     """
     runtime.require()
     with Runtime(as_floats=quantized is not None) as litert:
@@ -197,15 +197,15 @@ def compared_in(
     wiring: Wiring = own_wiring,
     quantized: Quantized | None = None,
 ) -> Verification:
-    """Returns how a file compares with a model in any engine; see `compared`.
+    """Compares a file with a model in any runtime; see `compared`.
 
     Args:
-        engine: What runs the file.
+        engine: The runtime.
         source: The model.
         content: The file's bytes.
         data: The user's inputs; `None` for random ones.
-        wiring: Which of the file's inputs and outputs are those of the model.
-        quantized: How the file is judged if it is quantized.
+        wiring: Returns the mapping of inputs and outputs.
+        quantized: The criteria if the file is quantized.
     """
     module, functions = exported(source)
     if not functions:
@@ -225,15 +225,15 @@ def checked(
     name: str = "the executor",
     quantized: Quantized | None = None,
 ) -> Verification:
-    """Returns how the results of an engine compare with a model.
+    """Compares the results of an engine with a model.
 
     Args:
         module: The model.
         functions: Its functions.
         data: The user's inputs; `None` for random ones.
-        engine: Returns what runs a function of an interface.
-        name: What diagnostics call the engine.
-        quantized: How it is judged if it computes a quantized file.
+        engine: Returns the engine for a function of an interface.
+        name: The engine's name in diagnostics.
+        quantized: The criteria if it computes a quantized file.
     """
     make = _Check if quantized is None else _FidelityCheck
     ranges = None if quantized is None else quantized.ranges
@@ -264,11 +264,11 @@ NAMELESS = Verification(
         ),
     ),
 )
-"""The outcome for a model without functions that have names."""
+"""The outcome for a model without named functions."""
 
 
 def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
-    """Returns a model as it was imported, and cut if it is, and its exported functions, each once."""
+    """Returns an imported model, cut if requested, and its exported functions, each once."""
     module = opened(source)
     MergeFunctions().apply(module)
     return module, [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
@@ -283,7 +283,7 @@ def reference_runs(
         module: The model.
         functions: The functions.
         data: The user's inputs; `None` for random ones.
-        ranges: Returns the ranges of random inputs of floats, by their places; `None` for any.
+        ranges: Returns the ranges of random float inputs, by input number; `None` for any.
     """
     if data is None:
         for function in functions:
@@ -302,11 +302,11 @@ def reference_runs(
 
 
 def samples_of(data: Any, entries: Sequence[Entry], number: int) -> Iterator[Sequence[Array]]:
-    """Yields the user's inputs for one function; those of others are not read, since that may be possible only once.
+    """Yields the user's inputs for one function; doesn't read those of others, which may be readable only once.
 
     Args:
         data: The user's inputs.
-        entries: What each function takes.
+        entries: The inputs of each function.
         number: The function.
     """
     keys = {entry.key for entry in entries} | {key for entry in entries for key in entry.aliases}
@@ -335,10 +335,10 @@ class _Check:
     """The comparison of one function.
 
     Attributes:
-        errors: How far each output is from the reference's, at most.
-        problems: What is wrong with an output.
-        notes: What was not compared.
-        done: How many runs were compared.
+        errors: The maximum difference of each output from the reference's.
+        problems: The differences of outputs.
+        notes: Notes about outputs that were not compared.
+        done: The number of compared runs.
     """
 
     def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine], name: str) -> None:
@@ -356,7 +356,7 @@ class _Check:
 
         Args:
             runs: The reference's.
-            given: Whether the inputs are the user's: then the engine has to run them all.
+            given: Whether the inputs are the user's; the engine then has to run all of them.
         """
         obstacles = Executor(self._module).problems(self._function.sym_name)
         if obstacles:
@@ -414,11 +414,11 @@ class _Check:
             self._judge(run, got, wrong)
 
     def fidelity(self) -> list[OutputFidelity]:
-        """Returns the fidelity of a quantized file's outputs, or `None`."""
+        """Returns the fidelity of a quantized file's outputs; empty for others."""
         return []
 
     def _judge(self, run: Run, got: Sequence[Array], wrong: dict[int, Difference]) -> None:
-        """Tells differences that rounding explains from those that nothing does."""
+        """Separates differences that rounding explains from all others."""
         left = unexplained(self._module, self._function.sym_name, run, got, list(wrong))
         for number, difference in wrong.items():
             name = self._interface.outputs[number].name
@@ -458,7 +458,7 @@ class _Check:
 
 
 class _FidelityCheck(_Check):
-    """The comparison of one function of a quantized file: by how much, over all runs."""
+    """The comparison of one function of a quantized file, by its fidelity over all runs."""
 
     def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine], name: str) -> None:
         super().__init__(module, function, engine, name)

@@ -1,6 +1,6 @@
-"""Which differences rounding explains: the reference, disturbed by rounding errors, gives them too.
+"""Finds differences that rounding explains: the reference shows them too if rounding errors disturb it.
 
-Of integers, truth values and texts it has to give the very same; of floats, an error of the same size.
+Disturbed integers, booleans and strings have to be identical to the other output; floats need an error of equal size.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tfconvert.schema.ir.operation import Operation
 # Ops whose results are not computed.
 _NOT_COMPUTED = frozenset(("tf.Const", "tf.ReadVariableOp"))
 
-# The errors of the runs, in turn: those of sums in another order, and of longer sums.
+# The relative errors of alternating runs: of sums in another order, and of longer sums.
 _SHARES = (1e-6, 1e-5)
 
 _MAX_RUNS = 24
-# Maximum number of runs in a row that explain nothing more.
+# Maximum number of consecutive runs that explain nothing new.
 _PATIENCE = 4
 
 # Maximum error, relative to that of disturbed runs: few runs don't find the largest.
@@ -35,7 +35,7 @@ _MARGIN = 10.0
 def unexplained(
     module: ModuleOp, function: str, run: Run, got: Sequence[Array], suspects: Sequence[int]
 ) -> frozenset[int]:
-    """Returns which outputs differ in a way that rounding does not explain.
+    """Returns the outputs whose differences rounding does not explain.
 
     Args:
         module: The model.
@@ -63,14 +63,14 @@ def _disturbed(module: ModuleOp, function: str, values: Sequence[Array]) -> Iter
         try:
             yield shaken.run(function, values)
         except ConversionError:
-            continue  # The disturbed numbers don't suit an op any more.
+            continue  # The disturbed numbers are invalid for an op.
 
 
 class _Suspect:
-    """An output that differs, and how far disturbed runs are from the expected one.
+    """An output that differs, and the errors of disturbed runs.
 
     Attributes:
-        left: How many elements differ without an explanation.
+        left: The number of elements that differ without an explanation.
     """
 
     def __init__(self, want: Array, have: Array) -> None:
@@ -81,11 +81,11 @@ class _Suspect:
         self.left = max(want.size, 1)
 
     def see(self, other: Array) -> None:
-        """Takes the output of one disturbed run."""
+        """Adds the output of a disturbed run."""
         want, have = self._want, self._have
         if want.dtype != have.dtype or not self.left:
             return
-        if other.shape != want.shape:  # Rounding decides how much comes out.
+        if other.shape != want.shape:  # Rounding determines the shape.
             self.left = 0
         elif have.shape == want.shape:
             if self._is_float:
@@ -95,7 +95,7 @@ class _Suspect:
             self.left = int(np.count_nonzero(~self._is_near()))
 
     def _is_near(self) -> Array:
-        """Returns which elements are as expected, or as far from it as disturbed runs can be."""
+        """Returns the elements that are as expected, or as far from it as disturbed runs can be."""
         want, have = self._want, self._have
         if not self._is_float:
             return np.asarray((have == want) | self._seen)
@@ -118,14 +118,14 @@ def _wide(value: Array) -> Array:
 
 @dataclass(slots=True)
 class Shaken(Executor):
-    """Rounds in another way: every number that is computed is off by a random few units in its last place.
+    """Rounds differently: every computed number is off by a few random units in the last place.
 
-    What comes out different is what rounding decides: which of two nearly equal numbers is the greater, small
-    differences of large numbers, and all that follows from them.
+    This changes only results that rounding decides: the larger of two nearly equal numbers, small differences of large
+    numbers, and everything that depends on them.
 
     Attributes:
         share: The largest relative error, for 32-bit floats.
-        random: Where the errors come from.
+        random: The source of the errors.
     """
 
     share: float = 1e-6

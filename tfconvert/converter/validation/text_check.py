@@ -1,6 +1,6 @@
-"""Compares StableHLO text with the model that it was made of: the reference executor runs both, at several sizes.
+"""Compares StableHLO text with its model: the reference executor runs both, at several sizes.
 
-It runs the text as it is written, weights and all. What the model computes and the text refuses is a defect.
+It runs the text as written, including the weights. If the model accepts inputs that the text rejects, that is a defect.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tfconvert.schema.ir.builtin import ModuleOp
 def compared(
     source: Source, content: bytes, data: Any = None, beside: Mapping[str, TensorData] = MappingProxyType({})
 ) -> Verification:
-    """Returns how a text compares with a model.
+    """Compares StableHLO text with a model.
 
     Args:
         source: The model.
         content: The text.
         data: The user's inputs, as `Quantize.samples`; `None` for random ones.
-        beside: What the arguments that are weights or state are, always or at first.
+        beside: The values of arguments that are weights, and the initial values of state.
     """
     module, functions = result_check.exported(source)
     if not functions:
@@ -70,7 +70,7 @@ def _engine(text: ModuleOp, interface: Interface, beside: Mapping[str, TensorDat
 
 
 def _held(attributes: ArrayAttr | None) -> dict[int, str]:
-    """Returns which arguments or results are weights or state, each with its name, by number."""
+    """Returns the names of arguments or results that are weights or state, by number."""
     found: dict[int, str] = {}
     for at, each in enumerate(() if attributes is None else attributes.data):
         told = each.data if isinstance(each, DictionaryAttr) else {}
@@ -81,7 +81,7 @@ def _held(attributes: ArrayAttr | None) -> dict[int, str]:
 
 
 def _function_of(text: ModuleOp, interface: Interface) -> FuncOp:
-    """Returns the function of a text that has an interface: the only one, or that of its signature's name."""
+    """Returns the function for an interface: the only one, or the one named after its signature."""
     defined = defined_functions(text)
     sizes = {name + SUFFIX for name in defined}
     functions = [each for name, each in defined.items() if name not in sizes and not symbol_table.is_private(each)]

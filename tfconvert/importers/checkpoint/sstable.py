@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import google_crc32c
 
 # The maximum number of bytes of a 64-bit number.
-_LONGEST = 10
+_MAX_VARINT = 10
 
 _MASK_DELTA = 0xA282EAD8
 
@@ -45,7 +45,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     if position < len(data) and data[position] < 0x80:
         return data[position], position + 1  # most numbers
     value = shift = 0
-    for index in range(position, min(position + _LONGEST, len(data))):
+    for index in range(position, min(position + _MAX_VARINT, len(data))):
         byte = data[index]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:

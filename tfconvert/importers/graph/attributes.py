@@ -70,21 +70,21 @@ def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:
     """
     row = types.from_number(tensor.dtype)
     if row is None or (tensor.dtype not in _FIELDS):
-        raise _bad(node, f"has element type {tensor.dtype}, which can't be a constant")
+        raise _invalid_node(node, f"has element type {tensor.dtype}, which can't be a constant")
     shape = shape_of(tensor.tensor_shape)
     if not types.is_static(shape):
-        raise _bad(node, "has a shape that is not static")
+        raise _invalid_node(node, "has a shape that is not static")
     assert shape is not None
     elements, most = 1, 1
     for dim in shape:
         elements *= dim
         most *= dim or 1
     if len(shape) > _MAX_RANK or most > _MAX_ELEMENTS or elements * max(row.dtype.itemsize, 1) > MAX_BYTES:
-        raise _bad(node, f"states the absurd shape {list(shape)}")
+        raise _invalid_node(node, f"states the absurd shape {list(shape)}")
     if tensor.tensor_content and row.dtype != object:
         content = tensor.tensor_content
         if len(content) != elements * row.dtype.itemsize:
-            raise _bad(
+            raise _invalid_node(
                 node, f"holds {len(content)} bytes, but its shape {list(shape)} needs {elements * row.dtype.itemsize}"
             )
         return tensor_data.of_array(np.frombuffer(content, row.dtype).reshape(shape), row.mlir)
@@ -97,7 +97,7 @@ def _from_values(
     field: Any = getattr(tensor, _FIELDS[row.number])
     values = _decode(field, row)
     if len(values) > elements:
-        raise _bad(node, f"holds {len(values)} values for {elements} elements")
+        raise _invalid_node(node, f"holds {len(values)} values for {elements} elements")
     if len(values) == elements:
         return tensor_data.of_array(values.reshape(shape), row.mlir)
     last = values[-1:] if len(values) else np.array([b""] if row.dtype == object else [0], row.dtype)
@@ -129,7 +129,7 @@ def _decode(field: Any, row: types.ElementType) -> tensor_data.Array:
     return np.array(field, row.dtype)
 
 
-def _bad(node: str, what: str) -> ConversionError:
+def _invalid_node(node: str, what: str) -> ConversionError:
     return error("bad-tensor", f"the tensor {what}", op="tf.Const", node=node, hint="the model file is damaged")
 
 

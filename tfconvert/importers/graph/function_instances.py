@@ -48,11 +48,11 @@ class FunctionLibrary:
         try:
             key = (name, tuple((attr, value.SerializeToString(deterministic=True)) for attr, value in bound.items()))
         except EncodeError:
-            raise _bad(name, "has attributes with functions nested too deep") from None
+            raise _invalid_function(name, "has attributes with functions nested too deep") from None
         instance = self._instances.get(key)
         if instance is None:
             if len(self._instances) == _MAX_INSTANCES:
-                raise _bad(name, "is called with new attributes again and again")
+                raise _invalid_function(name, "is called with new attributes again and again")
             instance = self._instances[key] = self._unused(name)
             self._definitions[instance] = _instantiate(definition, instance, bound)
         return instance
@@ -103,7 +103,7 @@ def _chosen(name: str, attr: pb.OpDef.AttrDef, values: Mapping[str, pb.AttrValue
     value = values[attr.name] if attr.name in values else attr.default_value if attr.HasField("default_value") else None
     kind = value.WhichOneof("value") if value is not None else None
     if value is None or kind in (None, "placeholder") or (attr.type == "type" and kind != "type"):
-        raise _bad(name, f"requires the attribute {attr.name!r}")
+        raise _invalid_function(name, f"requires the attribute {attr.name!r}")
     return value
 
 
@@ -115,7 +115,9 @@ def _instantiate(definition: pb.FunctionDef, name: str, bound: Mapping[str, pb.A
     del instance.signature.attr[:]
     for argument in (*instance.signature.input_arg, *instance.signature.output_arg):
         if argument.number_attr or argument.type_list_attr:
-            raise _bad(definition.signature.name, f"has the list of tensors {argument.name!r} in its signature")
+            raise _invalid_function(
+                definition.signature.name, f"has the list of tensors {argument.name!r} in its signature"
+            )
         if argument.type_attr:
             argument.type = _bound(definition.signature.name, argument.type_attr, bound).type
             argument.type_attr = ""
@@ -128,7 +130,7 @@ def _instantiate(definition: pb.FunctionDef, name: str, bound: Mapping[str, pb.A
 def _bind(function: str, value: pb.AttrValue, bound: Mapping[str, pb.AttrValue], depth: int) -> None:
     """Replaces the placeholders in an attribute."""
     if depth > _MAX_NESTING:
-        raise _bad(function, "nests functions too deep in its attributes")
+        raise _invalid_function(function, "nests functions too deep in its attributes")
     if value.WhichOneof("value") == "placeholder":
         value.CopyFrom(_bound(function, value.placeholder, bound))
     for named in _functions(value):
@@ -138,9 +140,9 @@ def _bind(function: str, value: pb.AttrValue, bound: Mapping[str, pb.AttrValue],
 
 def _bound(function: str, attribute: str, bound: Mapping[str, pb.AttrValue]) -> pb.AttrValue:
     if attribute not in bound:
-        raise _bad(function, f"uses an attribute {attribute!r} that it doesn't declare")
+        raise _invalid_function(function, f"uses an attribute {attribute!r} that it doesn't declare")
     return bound[attribute]
 
 
-def _bad(name: str, what: str) -> ConversionError:
+def _invalid_function(name: str, what: str) -> ConversionError:
     return error("bad-function", f"function {name!r} {what}", node=name, hint="the model file is damaged")

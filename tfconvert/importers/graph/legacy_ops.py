@@ -35,7 +35,7 @@ Replacement = list[pb.NodeDef]
 
 
 def upgrade_legacy_ops(nodes: Mapping[str, pb.NodeDef]) -> Mapping[str, pb.NodeDef]:
-    """Returns the nodes with legacy ones replaced; the same mapping if there are none."""
+    """Returns the nodes with legacy ones replaced; the same mapping if nothing changes."""
     old = [node for node in nodes.values() if node.op in _LEGACY]
     if not old:
         return nodes
@@ -207,7 +207,7 @@ _WRITERS = {"Assign": "AssignVariableOp", "AssignAdd": "AssignAddVariableOp", "A
 def upgrade_ref_variables(
     nodes: Mapping[str, pb.NodeDef], targets: Iterable[TensorName], fed: Collection[tuple[str, int]]
 ) -> Mapping[str, pb.NodeDef]:
-    """Returns the nodes with reference variables replaced by handles; the same mapping if there are none.
+    """Returns the nodes with reference variables replaced by handles; the same mapping if nothing changes.
 
     Args:
         nodes: The graph's nodes by name.
@@ -229,7 +229,7 @@ def _ref_arguments(op: str) -> tuple[bool, ...]:
 
 @cache
 def _twin(op: str) -> str:
-    """Returns the op on handles that replaces an op on references; empty if there is none."""
+    """Returns the op on handles that replaces an op on references; empty otherwise."""
     twin = _WRITERS.get(op) or _QUESTIONS.get(op) or f"Resource{op}"
     return twin if op_defs.lookup(twin) is not None else ""
 

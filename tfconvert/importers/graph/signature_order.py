@@ -127,7 +127,7 @@ def _get(value: Any, key: str) -> Any:
 
 
 def _field(message: bytes, wanted: int) -> bytes:
-    """Returns the first field of a number in an encoded message; empty if there is none."""
+    """Returns the first field of a number in an encoded message; empty otherwise."""
     at = 0
     while at < len(message):
         tag, at = _number(message, at)

@@ -92,7 +92,7 @@ class _Importer:
         for view in self._model["signature_defs"] or ():
             index = view["subgraph_index"]
             if index >= len(self._views):
-                raise malformed(f"signature {view['signature_key']!r} is of subgraph {index}, but there is none")
+                raise malformed(f"signature {view['signature_key']!r} refers to subgraph {index}, which does not exist")
             result.setdefault(index, []).append(view)
         return result
 
@@ -204,7 +204,7 @@ def _names(view: View, which: str, tensors: Sequence[int]) -> list[tuple[int, st
     for item in view[which] or ():
         tensor = item["tensor_index"]
         if tensor not in positions:
-            raise malformed(f"a signature names tensor {tensor}, which is none of its subgraph's {which}")
+            raise malformed(f"a signature names tensor {tensor}, which is not one of its subgraph's {which}")
         count = used[tensor] = used.get(tensor, 0) + 1
         pairs.append((positions[tensor][min(count, len(positions[tensor])) - 1], item["name"] or ""))
     return sorted(pairs)

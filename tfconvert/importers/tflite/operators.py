@@ -92,11 +92,11 @@ def check_arity(operator: Code, inputs: Sequence[int], outputs: Sequence[int]) -
     """
     builtin = operators.lookup(operator.name)
     assert builtin is not None
-    for what, indices, values, (least, most) in (
+    for what, indices, values, (minimum, maximum) in (
         ("operands", inputs, builtin.operands, builtin.operand_range),
         ("results", outputs, builtin.results, builtin.result_range),
     ):
-        if not least <= len(indices) <= most:
+        if not minimum <= len(indices) <= maximum:
             raise malformed(f"an operator has {len(indices)} {what}, which is not possible", op=operator.shown)
         if -1 in indices and what == "operands":
             for index, value in zip(indices, values, strict=False):
@@ -181,7 +181,7 @@ class Properties:
         indices = value.tolist() if isinstance(value, np.ndarray) else [value]
         for index in indices:
             if not 0 <= index < len(self._symbols):
-                raise malformed(f"subgraph {index} is called, but there is none", op=operator.shown)
+                raise malformed(f"the called subgraph {index} does not exist", op=operator.shown)
         calls += indices
         symbols = [attrs.symbol(self._symbols[index]) for index in indices]
         return ArrayAttr.get(symbols) if isinstance(value, np.ndarray) else symbols[0]

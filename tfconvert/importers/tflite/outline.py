@@ -181,7 +181,7 @@ def _signatures(model: View, views: Sequence[View], tensors: Sequence[Sequence[T
     for view in model["signature_defs"] or ():
         subgraph = view["subgraph_index"]
         if subgraph >= len(views):
-            raise malformed(f"signature {view['signature_key']!r} is of subgraph {subgraph}, but there is none")
+            raise malformed(f"signature {view['signature_key']!r} refers to subgraph {subgraph}, which does not exist")
         sides = [
             tuple(_at(tensors[subgraph], each["tensor_index"])._replace(name=each["name"]) for each in view[side] or ())
             for side in ("inputs", "outputs")

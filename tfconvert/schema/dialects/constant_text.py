@@ -234,10 +234,10 @@ def _strings(items: list[Any]) -> tensor_data.Array:
     return values
 
 
-def _integer(item: Any, least: int, most: int) -> int:
-    if not isinstance(item, int) or (isinstance(item, bool) and most != 1):
+def _integer(item: Any, minimum: int, maximum: int) -> int:
+    if not isinstance(item, int) or (isinstance(item, bool) and maximum != 1):
         raise TypeError
-    if not least <= item <= most:
+    if not minimum <= item <= maximum:
         raise OverflowError
     return int(item)
 

@@ -45,7 +45,7 @@ def element_of_dim(dim: int) -> int:
 
 
 def dim_of_element(element: int) -> int:
-    """Returns an element of a shape tensor as a dimension; values that are none are unknown dimensions."""
+    """Returns an element of a shape tensor as a dimension; invalid values are unknown dimensions."""
     return element if element >= 0 or element < UNKNOWN else -1
 
 

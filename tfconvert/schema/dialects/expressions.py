@@ -312,11 +312,11 @@ def _fake_quant(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     own = slice(None) if axis is None else box[axis]
     steps = scales.array()[own].reshape(aligned)
     offsets = zero_points.array()[own].reshape(aligned).astype(np.float32)
-    least = (np.float32(low) - offsets) * steps
+    minimum = (np.float32(low) - offsets) * steps
     # NaN stays NaN in numpy's minimum and maximum; a scalar becomes a number, which can't be written to.
     result: Array = np.asarray(np.minimum(values.part(box), (np.float32(high) - offsets) * steps))
-    np.maximum(result, least, out=result)
-    result -= least
+    np.maximum(result, minimum, out=result)
+    result -= minimum
     result *= np.float32(1) / steps
     result += np.float32(low) - offsets + np.float32(0.5)
     np.floor(result, out=result)

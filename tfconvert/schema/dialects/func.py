@@ -130,7 +130,7 @@ class FuncOp(Operation):
 
     @property
     def arg_attrs(self) -> ArrayAttr | None:
-        """The attributes of the arguments, a dictionary each, `None` if there are none."""
+        """The attributes of the arguments, a dictionary each, or `None`."""
         found = self.properties.get(ARGUMENT_ATTRIBUTES)
         return found if isinstance(found, ArrayAttr) else None
 
@@ -140,7 +140,7 @@ class FuncOp(Operation):
 
     @property
     def res_attrs(self) -> ArrayAttr | None:
-        """The attributes of the results, a dictionary each, `None` if there are none."""
+        """The attributes of the results, a dictionary each, or `None`."""
         found = self.properties.get(RESULT_ATTRIBUTES)
         return found if isinstance(found, ArrayAttr) else None
 

@@ -33,8 +33,8 @@ Check = Callable[[Attribute], bool]
 class Count(NamedTuple):
     """The minimum and maximum number of an op's operands, results or regions."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
 
 class Property(NamedTuple):
@@ -70,10 +70,10 @@ class Definition(NamedTuple):
 
 
 def _count(text: str) -> Count:
-    least, _, most = text.partition("-")
+    minimum, _, maximum = text.partition("-")
     if text.endswith("+"):
         return Count(int(text[:-1]), _UNBOUNDED)
-    return Count(int(least), int(most or least))
+    return Count(int(minimum), int(maximum or minimum))
 
 
 def _properties(text: str) -> Mapping[str, Property]:
@@ -97,7 +97,7 @@ class TableOp(Operation):
             ("region", len(self.regions), definition.regions),
         )
         for what, count, allowed in counts:
-            if not allowed.least <= count <= allowed.most:
+            if not allowed.minimum <= count <= allowed.maximum:
                 raise VerifyError(f"{self.name} can't have {count} {what}s")
         for name, prop in definition.properties.items():
             value = self.properties.get(name)

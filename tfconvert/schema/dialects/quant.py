@@ -234,9 +234,9 @@ def _parse_limits(parser: AttributeParser, storage: IntegerType) -> tuple[int, i
     parser.parse_punctuation(":")
     high = parser.parse_integer(False, True)
     parser.parse_punctuation(">")
-    least, greatest = _range(storage)
-    if not least <= low < high <= greatest:
-        parser.raise_error(f"expected limits within {least} and {greatest}, the lower one first")
+    minimum, maximum = _range(storage)
+    if not minimum <= low < high <= maximum:
+        parser.raise_error(f"expected limits within {minimum} and {maximum}, the lower one first")
     return limits_within(storage, low, high)
 
 

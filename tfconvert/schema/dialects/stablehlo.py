@@ -74,7 +74,7 @@ class DimensionNumbersAttr(Attribute):
     ROLES: ClassVar[tuple[str, ...]] = ()
     """The roles of lists of dimensions, in the order in which they are printed."""
     INDEX: ClassVar[str] = ""
-    """The role of a single dimension, the last one; empty if there is none."""
+    """The role of a single dimension, the last one; empty otherwise."""
 
     dims: tuple[tuple[int, ...] | int, ...]
 

@@ -101,7 +101,7 @@ class Limits(NamedTuple):
         kind: The OpDef's name of the kind: `int`, `list(type)`, ...
         is_required: Whether there is no default.
         allowed: The values that there may be (strings or element types), empty if any.
-        minimum: The least value, or length of a list.
+        minimum: The minimum value, or length of a list.
     """
 
     kind: str
@@ -363,9 +363,9 @@ def _is_tensor(value: Attribute) -> bool:
 
 def _check_derived(op: Operation, name: str, limits: Limits, value: object, place: str) -> None:
     """Checks derived attributes against the limits of their attribute."""
-    least = 1 if op.name in _OF_ONE else limits.minimum
-    if least is not None and not isinstance(value, Attribute) and _length(value) < least:
-        _fail(op, f"{place} must have at least {least} values, found {_length(value)}")
+    minimum = 1 if op.name in _OF_ONE else limits.minimum
+    if minimum is not None and not isinstance(value, Attribute) and _length(value) < minimum:
+        _fail(op, f"{place} must have at least {minimum} values, found {_length(value)}")
     if limits.allowed and not isinstance(value, int):
         for element in value if isinstance(value, tuple) else (value,):
             if element not in limits.allowed and types.from_mlir(element) is not None:

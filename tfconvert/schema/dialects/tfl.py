@@ -197,12 +197,18 @@ def _verify_constant(op: TFLOp) -> None:
 def _verify_builtin(op: TFLOp) -> None:
     operator = op.operator
     assert operator is not None
-    for what, values, (least, most) in (
+    for what, values, (minimum, maximum) in (
         ("operands", op.operands, operator.operand_range),
         ("results", op.results, operator.result_range),
     ):
-        if not least <= len(values) <= most:
-            expected = str(least) if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
+        if not minimum <= len(values) <= maximum:
+            expected = (
+                str(minimum)
+                if minimum == maximum
+                else f"{minimum} or more"
+                if maximum > 1000
+                else f"{minimum} to {maximum}"
+            )
             raise VerifyError(f"{op.name} expects {expected} {what}, not {len(values)}")
     if op.op_name == CUSTOM:
         _verify_custom(op)
@@ -253,7 +259,7 @@ def is_known(name: str) -> bool:
 
 
 def class_of(name: str) -> type[TFLOp] | None:
-    """Returns the class of the ops of a full name (`tfl.conv_2d`), `None` if there are none."""
+    """Returns the class of the ops of a full name (`tfl.conv_2d`), or `None`."""
     return TFLOp if is_known(name[len(PREFIX) :]) else None
 
 

@@ -260,8 +260,8 @@ _INDEX_VECTORS = ((1 << 8, "Uint8Vector"), (1 << 16, "Uint16Vector"), (1 << 31, 
 
 
 def _index_vector(values: list[int]) -> tuple[str, dict[str, Any]] | None:
-    greatest = max(values, default=-1)
-    table = next((name for beyond, name in _INDEX_VECTORS if greatest < beyond), "Int32Vector")
+    maximum = max(values, default=-1)
+    table = next((name for beyond, name in _INDEX_VECTORS if maximum < beyond), "Int32Vector")
     return (table, {"values": values}) if values else None
 
 

@@ -280,7 +280,7 @@ def from_dtype(dtype: np.dtype[np.generic]) -> ElementType:
 
 
 def from_mlir(element: Attribute) -> ElementType | None:
-    """Returns the row of an MLIR element type (handles with any subtype), `None` if there is none."""
+    """Returns the row of an MLIR element type (handles with any subtype), or `None`."""
     row = _BY_MLIR.get(element)
     if row is None and isinstance(element, ResourceType | VariantType):
         return _BY_NUMBER[20 if isinstance(element, ResourceType) else 21]

@@ -57,7 +57,7 @@ class Attribute:
         self.print_parameters(printer)
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints the parameters after the name; nothing if there are none."""
+        """Prints the parameters after the name; nothing otherwise."""
 
     def __str__(self) -> str:
         pieces: list[str] = []
@@ -126,7 +126,7 @@ _INSTANCES: dict[Hashable, _Reference] = {}
 
 
 def interned(entry: Hashable) -> Any:
-    """Returns the attribute that the table has at an entry, `None` if there is none or it is no longer used."""
+    """Returns the attribute that the table has at an entry, or `None` if it is missing or no longer used."""
     reference = _INSTANCES.get(entry)
     return reference() if reference is not None else None
 

@@ -51,7 +51,7 @@ class SymbolTable:
         self._symbols = dict(symbols_in(table))
 
     def lookup(self, name: str) -> Operation | None:
-        """Returns the symbol of a name, `None` if there is none."""
+        """Returns the symbol of a name, or `None`."""
         return self._symbols.get(name)
 
 

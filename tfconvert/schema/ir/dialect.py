@@ -19,7 +19,7 @@ class Dialect(NamedTuple):
     Attributes:
         name: The name.
         ops: The classes of its ops.
-        open_ops: Returns the class of an op by its full name, `None` if there is none; for dialects with too many ops
+        open_ops: Returns the class of an op by its full name, or `None`; for dialects with too many ops
             to list.
         attributes: The parsers of the parameters of attributes, by name without the dialect's.
         types: The parsers of the parameters of types, by name without the dialect's.

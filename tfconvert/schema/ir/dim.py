@@ -380,8 +380,8 @@ def _comparison(name: str, x: Dim, y: Dim) -> Dim | None:
     if name in ("EQ", "NE"):
         differs = is_at_least(difference, 1) or is_at_least(-1, difference)
         return int(name == "NE") if differs else None
-    least = int(name == "LT")
-    return 1 if is_at_least(y, add(x, least)) else 0 if is_at_least(x, add(y, 1 - least)) else None
+    minimum = int(name == "LT")
+    return 1 if is_at_least(y, add(x, minimum)) else 0 if is_at_least(x, add(y, 1 - minimum)) else None
 
 
 _RULES: Mapping[str, Callable[[str, Dim, Dim], Dim | None]] = {

@@ -31,8 +31,8 @@ class Operation:
         NAME: The full name of all ops of a class; empty where a class is for ops of many names.
         PROPERTIES: The names of the properties of a class, which the generic form may have among the attributes.
         TRAITS: The traits of the class.
-        HAS_ASSEMBLY: Whether a class has a text of its own: methods `print(printer)`, for what follows the op's name,
-            and `parse(parser)`, a class method that reads the same.
+        HAS_ASSEMBLY: Whether a class has a custom assembly format: a method `print(printer)` for what follows the op's
+            name, and a class method `parse(parser)` that reads the same.
         name: The full name, `tf.Relu`.
         operands: Its operands; `set_operand` and `set_operands` change them.
         results: The values that it defines.
@@ -286,7 +286,7 @@ class _Cloning:
         self._branches: list[Operation] = []
 
     def clone(self, op: Op) -> Op:
-        clone = self._shell(op)
+        clone = self._clone_without_regions(op)
         pending: list[tuple[Operation, Operation]] = [(op, clone)] if op.regions else []
         while pending:
             original, copy = pending.pop()
@@ -295,13 +295,13 @@ class _Cloning:
                     new_region.add_block(self._empty(block))
                 for block, new_block in zip(region.blocks, new_region.blocks, strict=True):
                     for inner in block.ops:
-                        new_block.add_op(new := self._shell(inner))
+                        new_block.add_op(new := self._clone_without_regions(inner))
                         if inner.regions:
                             pending.append((inner, new))
-        self._mend()
+        self._resolve_operands()
         return clone
 
-    def _shell(self, op: Op) -> Op:
+    def _clone_without_regions(self, op: Op) -> Op:
         values = self.values
         clone = op.copy_without_regions(values)
         for index, operand in enumerate(op.operands):
@@ -322,7 +322,7 @@ class _Cloning:
         self._blocks[block] = new
         return new
 
-    def _mend(self) -> None:
+    def _resolve_operands(self) -> None:
         """Replaces operands that were copied only after the ops that use them, and the blocks of branches."""
         for clone, index, operand in self._unmapped:
             new = self.values.get(operand)

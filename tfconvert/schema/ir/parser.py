@@ -131,11 +131,11 @@ class Scope:
             del self.places[name]
 
     def first_undefined(self) -> tuple[int, str] | None:
-        """Returns the first use of a value that is not defined, where it is and its name; `None` if there is none."""
+        """Returns the position and name of the first use of an undefined value, or `None`."""
         return min(((use.position, name) for name, uses in self.forward.items() for use in uses.values()), default=None)
 
     def first_undefined_block(self) -> tuple[int, str] | None:
-        """Returns the first use of a block that is not defined, where it is and its name; `None` if there is none."""
+        """Returns the position and name of the first use of an undefined block, or `None`."""
         return min(
             ((block.position, name) for name, block in self.blocks.items() if not block.is_defined), default=None
         )

@@ -8,7 +8,7 @@ table. Rows are parsed when a call needs them.
 
 A row is: operators, conditions, the outcomes of the builtin kernels and of XNNPACK, signatures. A signature is
 `operand,...>result,...` in the words of `form`. The conditions are those of `CONDITIONS` and `PLAIN_CONDITIONS` that
-must hold, and the ranks, `rank0-4` or `rank5-`: the greatest rank among the operands and results must be one of these.
+must hold, and the ranks, `rank0-4` or `rank5-`: the maximum rank among the operands and results must be one of these.
 Of several rows for a signature the one with the most conditions decides.
 """
 

@@ -90,8 +90,10 @@ class Operator(NamedTuple):
 
 
 def _range(values: tuple[Value, ...]) -> tuple[int, int]:
-    least = max((index + 1 for index, value in enumerate(values) if not (value.optional or value.variadic)), default=0)
-    return least, UNBOUNDED if any(value.variadic for value in values) else len(values)
+    minimum = max(
+        (index + 1 for index, value in enumerate(values) if not (value.optional or value.variadic)), default=0
+    )
+    return minimum, UNBOUNDED if any(value.variadic for value in values) else len(values)
 
 
 def _value(text: str) -> Value:
@@ -116,7 +118,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def lookup(name: str) -> Operator | None:
-    """Returns the operator of a name in lower case, `None` if there is none."""
+    """Returns the operator of a name in lower case, or `None`."""
     row = _rows().get(name)
     if row is None:
         return None

@@ -36,7 +36,7 @@ class Database:
     """A database, used by several threads and processes at once.
 
     Args:
-        url: A URL of SQLite or PostgreSQL, as SQLAlchemy takes it.
+        url: A SQLAlchemy URL of SQLite or PostgreSQL.
 
     Raises:
         ConversionError: The URL can't be used (`bad-config`), or a package is missing (`database-away`).
@@ -198,7 +198,7 @@ def _check(connection: Connection) -> None:
 
 
 def _match(connection: Connection, folders: Folders) -> None:
-    """Ties the database to the data directory, or checks that: files of another database would count as left over."""
+    """Ties the database to the data directory, or checks this, since files of another database would be removed."""
     mark = folders.data / _MARK
     known = connection.execute(select(INSTALLATION.c.id)).scalar()
     try:

@@ -1,4 +1,4 @@
-"""Rows of the table of jobs as records, and back; and the statements that change these, which are built once."""
+"""Converts rows of the job table to records and back, and has the statements that change them, built once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def select_jobs() -> Select[Any]:
 
 
 def _next_job() -> Select[Any]:
-    """Returns the query for the job that has waited longest, without those of which an equal one runs.
+    """Returns the query for the oldest queued job without a running equal job.
 
     It skips rows that other servers have locked.
     """
@@ -44,7 +44,7 @@ EQUAL_JOB = (
     .where(JOBS.c.cache_key == bindparam("key"), JOBS.c.state == JobState.SUCCEEDED, JOBS.c.result_attempt > 0)
     .limit(1)
 )
-"""A job whose result is that of the jobs of the key `key`."""
+"""A job with a result for the key `key`."""
 
 WAITING = select(func.count()).where(JOBS.c.state == JobState.QUEUED)
 """The number of queued jobs."""
@@ -77,7 +77,7 @@ HELD = (
     JOBS.c.server == bindparam("holder"),
     JOBS.c.attempt == bindparam("number"),
 )
-"""The condition that an attempt still holds its job: one that has lost it changes nothing."""
+"""The condition that an attempt still holds its job; otherwise it changes nothing."""
 
 SET_STAGE = update(JOBS).where(*HELD).values(stage=bindparam("name"))
 """Sets the stage of the attempt in `held_by` to `name`."""

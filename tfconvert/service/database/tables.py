@@ -1,4 +1,4 @@
-"""The tables, for SQLite and PostgreSQL alike."""
+"""The tables, for both SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ JOBS = Table(
     Index("jobs_by_calibration", "calibration_sha256"),
 )
 
-# However many servers claim at once, of equal jobs one runs at a time: the database sees to that.
+# The database ensures that only one of equal jobs runs at a time, for any number of servers.
 ONE_RUNS = Index(
     "jobs_one_of_equals_runs",
     JOBS.c.cache_key,

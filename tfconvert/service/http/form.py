@@ -1,4 +1,4 @@
-"""Forms with files (multipart/form-data) as they come in: files go to the disk, and never to memory as a whole."""
+"""Reads forms with files (multipart/form-data) from a stream, and writes the files to disk in parts."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.service.storage import Incoming
 
 _FILES = ("model", "calibration")
-# Fields that are texts, and the bytes that they may have.
+# Text fields and their maximum bytes.
 _TEXTS = {"options": 1 << 18, "place": 1 << 12}
 
 _MAX_HEADER = 1 << 13
-# Bytes that are collected before they are written.
+# Minimum number of bytes for a write.
 _BATCH = 1 << 20
 
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 
 
 class ReceivedFile(NamedTuple):
-    """A file of a form, which is on the disk but not kept yet.
+    """A file of a form, which is on disk but not stored yet.
 
     Attributes:
-        name: Its name where it came from: a single line without folders.
-        incoming: Where it is.
+        name: Its name at the client: a single line without directories.
+        incoming: Its location.
     """
 
     name: str
@@ -41,8 +41,8 @@ class Form(NamedTuple):
     """A form.
 
     Attributes:
-        files: The files by their fields.
-        texts: The texts by theirs.
+        files: The files by field.
+        texts: The texts by field.
     """
 
     files: dict[str, ReceivedFile]
@@ -50,14 +50,14 @@ class Form(NamedTuple):
 
 
 class _Part:
-    """A part of a form while it comes in.
+    """A part of a form that is being received.
 
     Attributes:
-        field: Its field's name.
+        field: The name of its field.
         name: The file's name.
-        data: What was not written yet; all of a text.
-        size: Bytes that came in.
-        waiting: Those of them that were not written yet.
+        data: The data that is not written yet; all data of a text.
+        size: The number of received bytes.
+        waiting: The number of bytes that are not written yet.
     """
 
     __slots__ = ("data", "field", "name", "size", "waiting")
@@ -75,8 +75,8 @@ class FormReader:
 
     Args:
         content_type: The request's header.
-        new_file: Makes the place of a file of a field.
-        stack: By its end, all files that are not kept are gone.
+        new_file: Creates the file for a field.
+        stack: Deletes files that are not kept when it closes.
 
     Raises:
         ConversionError: It isn't a form (`wrong-content-type`, `bad-request`).
@@ -92,7 +92,7 @@ class FormReader:
             )
         boundary = options.get(b"boundary", b"")
         if not 0 < len(boundary) <= 200:
-            raise _bad("its header names no boundary")
+            raise _bad_request("its header names no boundary")
         self._new_file = new_file
         self._stack = stack
         self._form = Form({}, {})
@@ -120,20 +120,20 @@ class FormReader:
         """Reads a form to its end.
 
         Raises:
-            ConversionError: It is wrong (`bad-request`), too large (`upload-too-large`), or can't be written.
+            ConversionError: It is invalid (`bad-request`), too large (`upload-too-large`), or can't be written.
         """
         async for data in stream:
             try:
                 self._parser.write(data)
             except FormParserError as problem:
-                raise _bad(str(problem)) from None
+                raise _bad_request(str(problem)) from None
             await self._settle()
         if not self._is_ended:
-            raise _bad("it ends in the middle")
+            raise _bad_request("it ends in the middle")
         return self._form
 
     async def _settle(self) -> None:
-        """Writes what has come in, once that is much, and takes over parts that are complete."""
+        """Writes received data once there is enough, and finishes complete parts."""
         pending, self._pending = self._pending, []
         for part, is_complete in pending:
             if part.field in _FILES:
@@ -151,7 +151,7 @@ class FormReader:
     def _on_header(self, index: int, data: bytes) -> None:
         self._header_size += len(data)
         if self._header_size > _MAX_HEADER:
-            raise _bad("a part's headers are too long")
+            raise _bad_request("a part's headers are too long")
         self._header[index] += data
 
     def _on_header_end(self) -> None:
@@ -164,9 +164,9 @@ class FormReader:
         _, options = parse_options_header(self._disposition)
         field = options.get(b"name", b"").decode("utf-8", "replace")
         if field not in _FILES and field not in _TEXTS:
-            raise _bad(f"the field {field[:100]!r} is not known", f"known are: {', '.join((*_FILES, *_TEXTS))}")
+            raise _bad_request(f"the field {field[:100]!r} is not known", f"known are: {', '.join((*_FILES, *_TEXTS))}")
         if field in self._form.files or field in self._form.texts:
-            raise _bad(f"the field {field!r} is there twice")
+            raise _bad_request(f"the field {field!r} is there twice")
         self._part = _Part(field, _clean(options.get(b"filename", b"")) or field)
         if field in _FILES:
             incoming = self._stack.enter_context(self._new_file(field))
@@ -179,7 +179,7 @@ class FormReader:
         part.waiting += end - start
         if part.field in _TEXTS and part.size > _TEXTS[part.field]:
             raise error("upload-too-large", f"the field {part.field!r} has more than {_TEXTS[part.field]} bytes")
-        # Not copied: most of what comes in is one part of a file from its beginning to its end.
+        # Not copied, since most received chunks belong to a single file.
         part.data.append(memoryview(data)[start:end])
         if part.field in _FILES and part.waiting >= _BATCH:
             self._pending.append((part, False))
@@ -188,24 +188,24 @@ class FormReader:
         assert self._part is not None
         self._pending.append((self._part, True))
         if self._part.field in _TEXTS:
-            self._form.texts[self._part.field] = ""  # Taken from here on, so that a second one is seen.
+            self._form.texts[self._part.field] = ""  # Reserved now, so that a duplicate is noticed.
 
     def _on_end(self) -> None:
         self._is_ended = True
 
 
 def _clean(name: bytes) -> str:
-    """Returns a file's name as one line without folders and without what isn't seen."""
+    """Returns a file's name as one line without directories and non-printable characters."""
     text = name.decode("utf-8", "replace").replace("\\", "/").rstrip("/")
-    return "".join(each for each in posixpath.basename(text) if each.isprintable())[:_LONGEST_NAME].strip()
+    return "".join(each for each in posixpath.basename(text) if each.isprintable())[:_MAX_NAME].strip()
 
 
 def _decoded(part: _Part) -> str:
     try:
         return b"".join(part.data).decode("utf-8")
     except UnicodeDecodeError:
-        raise _bad(f"the field {part.field!r} is not UTF-8") from None
+        raise _bad_request(f"the field {part.field!r} is not UTF-8") from None
 
 
-def _bad(message: str, hint: str = "") -> ConversionError:
+def _bad_request(message: str, hint: str = "") -> ConversionError:
     return error("bad-request", f"the form can't be used: {message}", hint=hint)

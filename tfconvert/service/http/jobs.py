@@ -72,7 +72,7 @@ def list_jobs(
 ) -> JobPage:
     """List jobs, the newest first."""
     if name is not None and "\0" in name:
-        raise error("bad-request", "'name' has a character that is none")
+        raise error("bad-request", "'name' contains an invalid character")
     jobs, following = service.store.list(caller.sees, state, name, cursor, limit)
     return JobPage(jobs=[JobView.of(job) for job in jobs], next=following)
 
@@ -132,7 +132,7 @@ async def follow_job(
 ) -> StreamingResponse:
     """Follow a job's stages and states."""
     await run_in_threadpool(service.store.get, id, caller.sees)
-    if request.method == "HEAD":  # There is nothing to wait for: no events would be in the answer.
+    if request.method == "HEAD":  # The response has no events, so there is nothing to wait for.
         return StreamingResponse(iter(()), media_type="text/event-stream")
     behind = int(last) if last.isascii() and last.isdigit() else after
     return StreamingResponse(
@@ -141,7 +141,7 @@ async def follow_job(
 
 
 async def _lines(service: Service, id: str, owner: str | None, after: int) -> AsyncIterator[str]:
-    """Yields the text of the stream; it breaks off, and clients come back, if the server is asked to stop."""
+    """Yields the text of the stream; it ends early when the server stops, and clients then reconnect."""
 
     async def is_ended() -> bool:
         if service.is_stopping:
@@ -170,7 +170,7 @@ IfNoneMatch = Annotated[str | None, Header(description="An ETag: 304 if it is st
 
 
 class _FileResponse(FileResponse):
-    """A file in large parts: a thread reads each, and the reader waits for all."""
+    """A file that is sent in large chunks, since a thread reads each of them."""
 
     chunk_size = 1 << 20
 
@@ -250,7 +250,7 @@ def _stat(path: Path, job: JobRecord) -> os.stat_result:
 
 
 def _stem(name: str) -> str:
-    """Returns a model's name without its ending."""
+    """Returns a model's name without its extension."""
     for ending in _ENDINGS:
         if name.lower().endswith(ending) and len(name) > len(ending):
             return name[: -len(ending)]

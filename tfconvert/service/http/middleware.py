@@ -17,7 +17,7 @@ REPORT_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'"
 )
-"""The policy of a report: its scripts run without an origin, so that they can request nothing of the server."""
+"""The policy of a report: its scripts have no origin, so that they can't send requests to the server."""
 
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -32,7 +32,7 @@ _HEADERS: Mapping[str, str] = {
 
 
 class SecurityHeaders:
-    """Adds headers; a route that has one of its own keeps it.
+    """Adds security headers that the route doesn't set.
 
     Args:
         app: The application behind it.
@@ -42,7 +42,6 @@ class SecurityHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -62,7 +61,7 @@ class MetricsMiddleware:
 
     Args:
         app: The application behind it.
-        metrics: Where they are counted.
+        metrics: The counters.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -70,7 +69,6 @@ class MetricsMiddleware:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -78,7 +76,7 @@ class MetricsMiddleware:
 
         async def send_measured(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # Only paths of routes: other paths, which clients choose, would each be a new series.
+                # Only paths of routes, since clients could create a new series with each other path.
                 route = getattr(scope.get("route"), "path", "other")
                 self._metrics.answered(scope["method"], route, message["status"], time.perf_counter() - begin)
             await send(message)
@@ -91,7 +89,7 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 class ForeignRequestGuard:
-    """Refuses requests that a browser sends for others.
+    """Rejects cross-site requests of browsers.
 
     Args:
         app: The application behind it.
@@ -101,7 +99,6 @@ class ForeignRequestGuard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles a request."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             problem = _host_problem(headers) or _origin_problem(headers, scope["method"])
@@ -143,22 +140,22 @@ def _name(host: str) -> str:
     return name if colon and port.isdigit() and port.isascii() else host.lower()
 
 
-# Bytes of any body but that of a form.
+# Maximum bytes of a body, except for forms.
 _MAX_SMALL_BODY = 1 << 16
 
-# Seconds between checks whether the server was asked to stop.
+# Seconds between checks whether the server is stopping.
 _POLL_SECONDS = 0.5
 
 
 class BodyLimits:
-    """Refuses bodies that are too large, and cuts off clients that stop in the middle of one.
+    """Rejects bodies that are too large, and disconnects clients that stop in the middle of a body.
 
     Args:
         app: The application behind it.
-        max_size: Bytes of a form.
-        idle: Seconds that a client may be silent.
-        is_stopping: Returns whether the server was asked to stop: it doesn't wait for bodies then.
-        max_seconds: Seconds that any body may take: older files of uploads are removed.
+        max_size: Maximum bytes of a form.
+        idle: Maximum seconds without data from a client.
+        is_stopping: Returns whether the server is stopping, and then doesn't wait for bodies.
+        max_seconds: Maximum seconds for a body; the janitor removes older uploads.
     """
 
     def __init__(
@@ -171,7 +168,6 @@ class BodyLimits:
         self._max_seconds = max_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -187,7 +183,7 @@ class BodyLimits:
 
 
 class _Body:
-    """A body as it comes in, with the limits of `BodyLimits`."""
+    """A body that is being received, with the limits of `BodyLimits`."""
 
     __slots__ = ("_deadline", "_idle", "_is_complete", "_is_stopping", "_left", "_max_seconds", "_max_size", "_receive")
 
@@ -218,7 +214,7 @@ class _Body:
         """Returns the next message.
 
         Raises:
-            ConversionError: It doesn't come (`request-timeout`), or the server is about to stop (`service-stopping`).
+            ConversionError: It times out (`request-timeout`), or the server is stopping (`service-stopping`).
         """
         now = time.monotonic()
         if now >= self._deadline:  # A client that sends byte by byte is never idle.

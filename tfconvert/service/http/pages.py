@@ -1,4 +1,4 @@
-"""The page, its files, the policies under which browsers run them, and the meaning of error codes."""
+"""The page, its files, their security policies for browsers, and the page of error codes."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class PageFile(NamedTuple):
 
     Attributes:
         name: Its name in the package.
-        media_type: What it is.
-        policy: The Content-Security-Policy that it is sent with.
-        package: The package that it is in.
+        media_type: Its media type.
+        policy: Its Content-Security-Policy.
+        package: The package that contains it.
     """
 
     name: str
@@ -50,7 +50,7 @@ class PageFile(NamedTuple):
 
 
 INDEX = PageFile("index.html", "text/html; charset=utf-8")
-"""The page itself, which is at the root of the server."""
+"""The page itself, at the root of the server."""
 
 _SCRIPT = "text/javascript; charset=utf-8"
 _STYLE = "text/css; charset=utf-8"

@@ -18,7 +18,7 @@ from tfconvert.schema.error_codes import all_codes
 
 MEDIA_TYPE = "application/problem+json"
 
-# The status of codes that are not in the table: they are about the model.
+# The status of codes that are not in the table, which concern the model.
 _DEFAULT = 422
 
 _STATUS: Mapping[str, int] = {
@@ -72,7 +72,7 @@ class TryLaterError(ConversionError):
     """A request that may be repeated after a while.
 
     Attributes:
-        seconds: How long.
+        seconds: The delay before the next attempt.
     """
 
     def __init__(self, code: str, message: str, seconds: float, hint: str = "") -> None:
@@ -151,8 +151,8 @@ def _on_client_gone(request: Request, problem: Exception) -> Response:
 
 def _on_internal_error(request: Request, problem: Exception) -> Response:
     """Answers an internal error without details, which are in the server's log."""
-    text = "the server has made a mistake"
-    return to_response(error("internal-error", text, hint="its log tells more"), request.url.path)
+    text = "the server had an internal error"
+    return to_response(error("internal-error", text, hint="see the server's log"), request.url.path)
 
 
 def add_handlers(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""The fields of requests and responses, as the OpenAPI document describes them."""
+"""The fields of requests and responses for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class NewToken(BaseModel):
 
 
 class TokenView(BaseModel):
-    """What is known of a token; the token itself is kept nowhere."""
+    """The record of a token; the token itself is not stored."""
 
     id: str
     name: str
@@ -206,7 +206,7 @@ class Health(BaseModel):
 
 
 class Readiness(BaseModel):
-    """What jobs need, and whether it is there."""
+    """Whether everything that jobs need is available."""
 
     status: str = Field(examples=["ready"])
     checks: dict[str, str] = Field(examples=[{"database": "ok", "disk": "ok", "workers": "ok"}])
@@ -221,7 +221,7 @@ class OpWay(BaseModel):
 
 
 class OpView(BaseModel):
-    """What becomes of one of TensorFlow's ops."""
+    """How a TensorFlow op is converted."""
 
     op: str
     how: str

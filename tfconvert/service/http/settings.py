@@ -1,4 +1,4 @@
-"""The settings of a job as a request brings them: JSON that the database, and every process, can take."""
+"""The settings of a job in a request: JSON that the database and every process can represent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_settings(text: str) -> dict[str, Any]:
     """Returns settings.
 
     Args:
-        text: JSON of an object, empty for no settings.
+        text: A JSON object, or an empty string for no settings.
 
     Raises:
         ConversionError: It is not JSON, or no settings, or names files (`bad-config`).
@@ -25,8 +25,8 @@ def read_settings(text: str) -> dict[str, Any]:
     try:
         settings = json.loads(text or "{}", parse_constant=_refuse)
     except (ValueError, RecursionError) as problem:
-        told = "it is nested too deeply" if isinstance(problem, RecursionError) else problem
-        raise error("bad-config", f"'options' is not JSON: {told}") from None
+        reason = "it is nested too deeply" if isinstance(problem, RecursionError) else problem
+        raise error("bad-config", f"'options' is not JSON: {reason}") from None
     if not isinstance(settings, dict):
         raise error("bad-config", "'options' is not an object", hint='as in {"quantize": "dynamic"}')
     _check_values(settings)
@@ -39,7 +39,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _check_values(settings: dict[str, Any]) -> None:
-    """Refuses what JSON can hold and databases can't."""
+    """Rejects values that JSON can represent but databases can't."""
     pending: list[tuple[Any, int]] = [(settings, 0)]
     while pending:
         value, depth = pending.pop()
@@ -59,4 +59,4 @@ def _check_values(settings: dict[str, Any]) -> None:
 
 def _check_text(text: str) -> None:
     if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text):
-        raise error("bad-config", "'options' has a text with a character that is none")
+        raise error("bad-config", "'options' has a string with an invalid character")

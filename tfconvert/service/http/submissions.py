@@ -1,4 +1,4 @@
-"""A request to convert: a form becomes files on the disk and a `Submission`."""
+"""Turns the form of a conversion request into files on disk and a `Submission`."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ FORM: dict[str, Any] = {
         },
     }
 }
-"""The body as OpenAPI describes it."""
+"""The OpenAPI description of the body."""
 
 
 async def receive(request: Request, service: Service, caller: Caller, key: str) -> Submission:
-    """Returns what a request asks for; its files are where jobs look for them.
+    """Returns the submission of a request, and stores its files.
 
     Args:
-        request: The request, whose body was not read.
+        request: The request, before its body is read.
         service: The server.
-        caller: Who asks.
-        key: By which the request is recognized, empty for none.
+        caller: The client.
+        key: The idempotency key, or empty.
     """
     service.check_open()
     with _slot(service, caller), ExitStack() as stack:
@@ -108,7 +108,7 @@ async def receive(request: Request, service: Service, caller: Caller, key: str) 
 
 @contextmanager
 def _slot(service: Service, caller: Caller) -> Iterator[None]:
-    """A context in which an owner has an upload more in flight.
+    """A context manager that counts an upload in progress.
 
     Raises:
         ConversionError: There are too many (`too-many-jobs`).
@@ -127,18 +127,18 @@ def _slot(service: Service, caller: Caller) -> Iterator[None]:
 
 def _check(form: Form, settings: Mapping[str, Any], place: str, service: Service) -> None:
     if ("model" in form.files) == bool(place):
-        raise _wrong("either 'model' or 'place' must be there", "send a file as 'model'")
+        raise _bad_request("either 'model' or 'place' must be there", "send a file as 'model'")
     if "model" in form.files and not form.files["model"].incoming.size:
-        raise _wrong("'model' is empty", "with curl: -F model=@saved_model.tar.gz")
+        raise _bad_request("'model' is empty", "with curl: -F model=@saved_model.tar.gz")
     if "calibration" in form.files and _OWN not in settings:
-        raise _wrong("'calibration' is for models that are quantized", 'say how: options={"quantize": "int8"}')
+        raise _bad_request("'calibration' is for models that are quantized", 'say how: options={"quantize": "int8"}')
     if place:
         if any(not each.isprintable() for each in place):
-            raise _wrong("'place' has a character that isn't seen")
+            raise _bad_request("'place' has a character that isn't seen")
         check_place(place, service.config.roots)
 
 
-def _wrong(message: str, hint: str = "") -> ConversionError:
+def _bad_request(message: str, hint: str = "") -> ConversionError:
     return error("bad-request", message, hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""The server itself: what it converts, its health, its metrics, and its tokens."""
+"""Endpoints about the server: supported ops, health, metrics, and tokens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def get_readiness(service: The) -> Readiness:
         "workers": "ok" if service.workers.is_alive else "dead",
         "disk": _disk(service),
     }
-    wrong = ", ".join(f"{name}: {told}" for name, told in checks.items() if told != "ok")
+    wrong = ", ".join(f"{name}: {state}" for name, state in checks.items() if state != "ok")
     if wrong:
         raise error("service-not-ready", f"the server can't take jobs: {wrong}")
     return Readiness(status="ready", checks=checks)

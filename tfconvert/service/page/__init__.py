@@ -1,1 +1,1 @@
-"""The page of the service: files that browsers load as they are, with no build step and no foreign hosts."""
+"""The page of the service: files for browsers without a build step or third-party hosts."""

@@ -1,4 +1,4 @@
-"""What becomes of loops for IREE: what they carry, and the bounds of sizes."""
+"""Loops for IREE: carried values, and bounds of sizes."""
 
 from __future__ import annotations
 

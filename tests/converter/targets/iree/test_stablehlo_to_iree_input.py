@@ -1,4 +1,4 @@
-"""What becomes of StableHLO for IREE, op by op."""
+"""The pass `stablehlo-to-iree-input`, op by op."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tfconvert.schema.diagnostics import error
 
 
 def nap(seconds: float, values: Any = None) -> tuple[int, Any]:
-    """Sleeps, or ends the process if that is negative; returns its ID and what it got."""
+    """Sleeps, or ends the process if the time is negative; returns its ID and the argument."""
     if seconds < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(seconds)
@@ -19,7 +19,7 @@ def nap(seconds: float, values: Any = None) -> tuple[int, Any]:
 
 
 def fail(code: str) -> None:
-    """Fails with a diagnostic of a code, or as a runtime does if there is none."""
+    """Fails with a diagnostic of the code, or like a runtime if the code is empty."""
     if code:
         raise error(code, "told", hint="so")
     raise RuntimeError("told")

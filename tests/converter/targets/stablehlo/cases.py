@@ -25,7 +25,7 @@ SIZES: Sequence[Mapping[str, int]] = (
     {"n": 3, "m": 5, "h": 7, "w": 8, "d": 4},
     {"n": 1, "m": 2, "h": 9, "w": 6, "d": 5},
 )
-"""The sizes that open groups are tried with."""
+"""The sizes of groups with dynamic sizes."""
 
 
 def _unary(tf: ModuleType) -> Group:

@@ -1,4 +1,4 @@
-"""Cases of operands that only computing tells, where constants are usual: amounts, axes, strides, sizes of blocks."""
+"""Cases of computed operands where constants are usual: amounts, axes, strides, sizes of blocks."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _reducing(tf: ModuleType, run: Case) -> Case:
 
 
 def _sliced(tf: ModuleType, value: Tensor, begin: Tensor) -> Tensor:
-    """Returns a slice whose beginning is moved back until it is within the value."""
+    """Returns a slice, moved back until it is within the value."""
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
     return gen_xla_ops.xla_dynamic_slice(value, begin, tf.constant([1, 4, 1]))

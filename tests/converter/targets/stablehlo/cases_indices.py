@@ -14,11 +14,11 @@ class Case(NamedTuple):
 
     Attributes:
         kinds: The types of the operands `%x`, the numbers, and `%i`, the indices, and of the result.
-        body: The ops, of which the last defines `%y`.
+        body: The ops; the last one defines `%y`.
         shape: The shape of the numbers.
         good: Indices that are in range.
         bad: Indices that aren't.
-        message: A part of what is said of these.
+        message: A part of the message for these.
     """
 
     kinds: tuple[str, str, str]

@@ -1,4 +1,4 @@
-"""Cases of ops that models rarely have: special functions, older versions of ops, and what only raw ops make."""
+"""Cases of rare ops: special functions, older versions of ops, and ops that only `tf.raw_ops` makes."""
 
 from __future__ import annotations
 

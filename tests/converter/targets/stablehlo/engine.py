@@ -23,7 +23,7 @@ class Program:
 
     Args:
         text: The text, or the artifact that it was written as.
-        results: The types and shapes of the results, by TensorFlow's types, open sizes as `None`.
+        results: The types and shapes of the results, by TensorFlow's types, dynamic sizes as `None`.
     """
 
     def __init__(self, text: str | bytes, results: Sequence[tuple[object, Sequence[int | None]]]) -> None:

@@ -1,4 +1,4 @@
-"""What a group of cases is: functions of the same inputs, which one model holds all of."""
+"""Groups of cases: functions of the same inputs, all in one model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Input(NamedTuple):
 
     Attributes:
         dtype: Its element type, by TensorFlow's name.
-        shape: Its shape; letters are sizes that are open, equal ones equal.
-        low: The least of the numbers that it is tried with.
-        high: The greatest.
+        shape: Its shape; letters are dynamic sizes, the same letter for equal ones.
+        low: The minimum of the input's numbers.
+        high: The maximum.
     """
 
     dtype: str
@@ -31,10 +31,10 @@ class Group(NamedTuple):
     Attributes:
         inputs: The inputs.
         cases: The cases, which take the inputs.
-        is_open: Whether the group is also tried with open sizes.
-        in_xla: Whether XLA can be a judge: it takes nothing of `chlo`, and no sizes that only computing tells.
+        is_open: Whether the group also runs with dynamic sizes.
+        in_xla: Whether XLA can run it: it has no `chlo` and no data-dependent sizes.
         in_executor: Whether our executor can be one: it makes no random numbers of its own.
-        on_buffers: Whether it is also tried on buffers, with open sizes: programs of thousands of ops take long.
+        on_buffers: Whether it also runs on buffers, with dynamic sizes: programs of thousands of ops take long.
     """
 
     inputs: Sequence[Input]

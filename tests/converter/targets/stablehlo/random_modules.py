@@ -1,4 +1,4 @@
-"""Random modules of StableHLO whose sizes are open, from a seed."""
+"""Random StableHLO modules with dynamic sizes, from a seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BINARY = ("add", "multiply", "subtract", "maximum", "minimum")
 
 
 class _Tensor(NamedTuple):
-    """A value of rank 2, and its sizes: numbers, or what equal sizes have in common."""
+    """A value of rank 2 and its sizes: numbers, or symbols of equal sizes."""
 
     name: str
     dims: tuple[str, str]
@@ -191,7 +191,7 @@ class Module:
         self.values.append(_Tensor(name, ("5", "4")))
 
     def _loop(self) -> None:
-        """Adds what three rounds of a loop make of a value."""
+        """Adds a loop of three rounds over a value."""
         x = self._any()
         first, most, one = self._number(0), self._number(3), self._number(1)
         name = self._name()

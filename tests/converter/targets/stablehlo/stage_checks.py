@@ -1,4 +1,4 @@
-"""Runs texts through the passes that show the stages of a compiler, and checks what they promise."""
+"""Runs modules through the stages of the compiler for dynamic sizes, and checks their invariants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tfconvert.settings.targets import StableHLO
 
 
 def stablehlo_of(text: str) -> ModuleOp:
-    """Returns the module of StableHLO that a text of `tf` ops becomes."""
+    """Returns the StableHLO module for the text of `tf` ops."""
     module = IRParser(text).parse_module()
     for _ in run_stages(module, STAGES, Options(target=StableHLO())):
         pass
@@ -48,7 +48,7 @@ def count_launches(module: ModuleOp) -> int:
 
 
 def check_sizes(module: ModuleOp, inputs: Sequence[np.ndarray]) -> int:
-    """Asserts that every function's sizes are what its shape function says; returns how many were compared."""
+    """Asserts that every function's sizes match its shape function; returns the number of comparisons."""
     functions = defined_functions(module)
     entered: dict[str, Results] = {}
     left: dict[str, Results] = {}
@@ -70,7 +70,7 @@ def check_sizes(module: ModuleOp, inputs: Sequence[np.ndarray]) -> int:
 
 
 def _open_sizes(function: FuncOp, values: Results) -> list[int]:
-    """Returns the sizes of a function's results that its type leaves open."""
+    """Returns the sizes of a function's results that are dynamic in its type."""
     pairs = zip(function.function_type.results, values, strict=True)
     sizes = [zip(types.shape_of(kind) or (), value.shape, strict=True) for kind, value in pairs]
     return [own for each in sizes for size, own in each if size < 0]
@@ -88,7 +88,7 @@ def _taken(function: FuncOp, functions: dict[str, FuncOp], inputs: Results) -> l
 
 
 def on_buffers(module: ModuleOp, inputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """Returns what a module's program on buffers makes of inputs; asserts that no more lives than formulas tell."""
+    """Runs a module's program on buffers; asserts that it needs no more memory than its formula."""
     program = staged(module, "legalize-to-buffers", "lower-to-library-calls")
     names = [f"x{index}" for index in range(len(inputs))]
     done = buffers.run(program, "main", inputs)

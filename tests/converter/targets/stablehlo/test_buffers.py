@@ -1,4 +1,4 @@
-"""Programs on buffers: what they compute, that they free what they allocate, and that formulas tell how much lives."""
+"""Programs on buffers: their results, that they free all buffers, and the formulas of their memory."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_a_loop_frees_what_it_replaces() -> None:
     }"""  # noqa: E501  # One op a line.
     run = buffers.run(_program(text), "main", [np.ones(2, np.float32)])
     assert run.results[0].shape == (102,)
-    # The last two lengths of what grows live at a time, and the number of rounds.
+    # The last two lengths of the growing tensor are alive at a time, and the number of rounds.
     assert run.peak == 4 * (100 + 102) + 4
 
 

@@ -17,7 +17,7 @@ from tfconvert.schema.dialects.parsing import IRParser
 
 
 class Case(NamedTuple):
-    """A computation with open sizes: shapes that fit each other, others that don't, and the message of these."""
+    """A computation with dynamic sizes: shapes that fit, shapes that don't, and their message."""
 
     run: Callable[[ModuleType, Sequence[Any]], Any]
     shapes: Sequence[Sequence[int | None]]

@@ -76,7 +76,7 @@ def _inverted(tf: ModuleType, x: Tensor) -> Tensor:
 
 
 def _segmenting(tf: ModuleType, x: Tensor) -> Tensor:
-    """Down and up again, each time to the size of what it is joined with, as in U-Net."""
+    """Downsampling, and upsampling to the sizes of the skip connections, as in U-Net."""
     layers = _Layers(tf)
     levels = [tf.nn.relu(layers.conv(x, 6))]
     for width in (8, 10):

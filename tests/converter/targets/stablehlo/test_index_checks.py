@@ -17,7 +17,7 @@ from tfconvert.settings.options import Options
 from tfconvert.settings.targets import Iree
 
 BEFORE_IREE = [stage for stage in STAGES if stage.run not in ("stablehlo-to-iree-input", "weights-to-parameters")]
-"""What becomes of a module as long as it is StableHLO."""
+"""The module at the end of the StableHLO pipeline."""
 
 
 def _lowered(text: str, *, checks: bool = True) -> ModuleOp:

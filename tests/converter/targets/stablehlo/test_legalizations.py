@@ -1,4 +1,4 @@
-"""Every legalization to StableHLO, with known sizes and with open ones, against TensorFlow, in XLA and our executor."""
+"""Every legalization to StableHLO, with static and dynamic sizes, against TensorFlow, in XLA and our executor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfconvert.schema.dialects.parsing import IRParser
 
 
 def _shape(each: Input, sizes: Mapping[str, int] | None) -> list[int | None]:
-    """Returns an input's shape with sizes for the letters; `None` if there are none."""
+    """Returns an input's shape with sizes for the letters, or `None`."""
     known = sizes or {}
     return [known.get(dim) if isinstance(dim, str) else dim for dim in each.shape]
 

@@ -1,4 +1,4 @@
-"""Whole models with open sizes as texts of StableHLO, against TensorFlow, in XLA."""
+"""Whole models with dynamic sizes as StableHLO text, against TensorFlow, in XLA."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.converter.targets.stablehlo.engine import Program
 
 
 def _encoder(tf: ModuleType) -> Any:
-    """Returns a transformer's encoder of one block, whose batch and length are open."""
+    """Returns a transformer's encoder of one block, with dynamic batch and length."""
     draw = np.random.default_rng(0)
 
     def weight(*shape: int) -> Any:

@@ -1,4 +1,4 @@
-"""Ops that TensorFlow no longer runs, or that earlier passes remove: texts that hold them become what they should."""
+"""Ops that TensorFlow no longer runs, or that earlier passes remove: the results of modules that have them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RENAMED = {
     "MatrixSolve": ('"tf.MatrixSolve"(%m, %m) <{adjoint = true}>', SOLVED),
     "MatrixTriangularSolve": ('"tf.MatrixTriangularSolve"(%m, %m) <{adjoint = true, lower = false}>', SOLVED),
 }
-"""Calls of ops of which `Batch` is the beginning of an older name, and their types."""
+"""Calls of ops that have older names with `Batch` before them, and their types."""
 
 
 @pytest.mark.parametrize("name", RENAMED)

@@ -1,4 +1,4 @@
-"""A slice whose size is an operand, an addition, a product: the smallest model of open sizes, stage by stage."""
+"""A slice whose size is an operand, an addition, a product: the smallest model with dynamic sizes, stage by stage."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_every_stage_computes_the_same_and_knows_its_sizes(
 
 
 def test_sizes_without_running(lowered: ModuleOp) -> None:
-    """The function of sizes takes the elements of the size operand and the open sizes of the others."""
+    """The shape function takes the elements of the size operand and the dynamic sizes of the others."""
     module = staged(lowered, "add-shape-functions")
     taken = [np.array(each, np.int64) for each in (1, 2, 6, 6, 9)]
     assert [int(each) for each in run(module, "main__shape", taken)] == [2, 9]

@@ -15,7 +15,7 @@ from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.builtin import ModuleOp
 
-# A slice whose size is an input, twice; the sum of it and a matrix; the product with another one.
+# A slice with an input as its size, twice; the sum of it and a matrix; the product with another one.
 TEXT = """
 func.func @main(%whole: tensor<4x8xf32>, %half: tensor<2xi64>, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %starts = stablehlo.constant dense<0> : tensor<2xi64>

@@ -1,4 +1,4 @@
-"""Models of sequences with open batch and length: recurrent ones, a decoder whose state grows, sets of elements.
+"""Models of sequences with dynamic batch and length: recurrent ones, a decoder whose state grows, sets of elements.
 
 XLA is a judge where sizes depend on those of the inputs only; our executor of StableHLO is one everywhere.
 """

@@ -1,4 +1,4 @@
-"""The stages of a compiler for open sizes: where ops are placed, what is fused, and which sizes results have."""
+"""The stages of the compiler for dynamic sizes: placement, fusion, and the sizes of results."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_what_initializers_compute_is_a_function(tf: ModuleType, tmp_path: Path)
     assert oracle.problems({"globals": text}) == {}
     text = bytes(tfconvert.convert(path, target=tfconvert.StableHLO(state="arguments"))).decode()
     alone = text.replace("@main", "@serve").replace("@initialize", "@main")
-    first = np.arange(3, dtype=np.float32)  # what the first one assigns is a constant
+    first = np.arange(3, dtype=np.float32)  # the first one assigns a constant
     (state,) = Program(alone, [(tf.float32, (3,))]).run([first])
     np.testing.assert_allclose(state, np.exp(first), rtol=1e-6)
 

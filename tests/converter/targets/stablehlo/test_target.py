@@ -1,4 +1,4 @@
-"""Texts of StableHLO as a target: what is written, where weights are, and what is refused."""
+"""StableHLO text as a target: its contents, where weights are, and errors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def weights() -> np.ndarray:
 
 @pytest.fixture
 def model(tmp_path: Path, weights: np.ndarray) -> Path:
-    """Returns the file of a model with an open batch."""
+    """Returns the file of a model with a dynamic batch."""
     path = tmp_path / "model.mlir"
     path.write_text(MODEL.replace("WEIGHTS", weights.tobytes().hex()))
     return path

@@ -1,1 +1,1 @@
-"""The target IREE: from StableHLO to what its compiler takes."""
+"""The target IREE: from StableHLO to the input of IREE's compiler."""

@@ -1,6 +1,6 @@
-"""IREE's compiler, which the extra `iree` installs: it is run in a process of its own, with limits.
+"""Runs IREE's compiler, which the extra `iree` installs, in its own process with limits.
 
-Nothing of it is imported. It runs on a text in a temporary folder, and a program appears only if it ends well.
+Nothing of it is imported. It compiles text in a temporary directory, and returns a program only if it succeeds.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tfconvert.settings.targets import Iree
 # The kinds of devices, by backend; the others make code for this machine's processor.
 _DEVICES = {"cuda": "cuda", "rocm": "hip", "vulkan-spirv": "vulkan", "metal-spirv": "metal"}
 
-# How many lines of the compiler's are told.
-_TOLD = 12
+# The maximum number of the compiler's lines in a message.
+_MAX_LINES = 12
 
-# How many bytes of what the compiler says are looked at.
-_LARGEST_OUTPUT = 1 << 16
+# The maximum number of bytes of the compiler's output that are read.
+_MAX_OUTPUT = 1 << 16
 
 # The part of the compiler's statistics that is reported.
 _COUNTED = {
@@ -45,7 +45,7 @@ class Compiled(NamedTuple):
 
     Attributes:
         content: The bytes of the `.vmfb`.
-        counts: What it consists of: kernels, their dispatches, copies, waits.
+        counts: The numbers of its kernels, dispatches, copies and waits.
     """
 
     content: bytes
@@ -56,12 +56,12 @@ def find() -> str:
     """Returns the path of the compiler: that of the Python package, else one in `PATH`.
 
     Raises:
-        ConversionError: There is none (`iree-missing`).
+        ConversionError: IREE is not installed (`iree-missing`).
     """
     package = find_spec("iree")
     name = "iree-compile.exe" if os.name == "nt" else "iree-compile"
-    for folder in (package.submodule_search_locations or ()) if package is not None else ():
-        path = Path(folder, "compiler", "_mlir_libs", name)
+    for location in (package.submodule_search_locations or ()) if package is not None else ():
+        path = Path(location, "compiler", "_mlir_libs", name)
         if path.is_file():
             return str(path)
     found = shutil.which(name)
@@ -75,7 +75,6 @@ def find() -> str:
 
 
 def flags_of(options: Iree) -> list[str]:
-    """Returns the compiler's flags for settings."""
     device = _DEVICES.get(options.backend)
     flags = [f"--iree-hal-target-device={device or 'local'}"]
     if device is None:
@@ -87,7 +86,7 @@ def flags_of(options: Iree) -> list[str]:
 
 
 def compile_text(write: Callable[[BinaryIO], None], options: Iree, seconds: float) -> Compiled:
-    """Compiles a text.
+    """Compiles StableHLO text.
 
     Args:
         write: Writes the text to a file.
@@ -96,13 +95,15 @@ def compile_text(write: Callable[[BinaryIO], None], options: Iree, seconds: floa
 
     Raises:
         ConversionError: The compiler is not installed (`iree-missing`), refuses the text or crashes
-            (`iree-compile-failed`), or takes too long (`iree-timeout`); or there is no room for the text
+            (`iree-compile-failed`), or takes too long (`iree-timeout`); or the disk is full
             (`output-not-writable`).
     """
     program = find()
     try:
-        with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
-            text, result, statistics = (Path(folder, name) for name in ("model.mlir", "model.vmfb", "statistics.json"))
+        with tempfile.TemporaryDirectory(prefix="tfconvert-") as directory:
+            text, result, statistics = (
+                Path(directory, name) for name in ("model.mlir", "model.vmfb", "statistics.json")
+            )
             with text.open("wb") as stream:
                 write(stream)
             _run(
@@ -115,29 +116,24 @@ def compile_text(write: Callable[[BinaryIO], None], options: Iree, seconds: floa
                     "--iree-scheduling-dump-statistics-format=json",
                     f"--iree-scheduling-dump-statistics-file={statistics}",
                 ],
-                folder,
+                directory,
                 seconds,
             )
             return Compiled(result.read_bytes(), _counts(statistics))
     except OSError as problem:
         raise error(
             "output-not-writable",
-            f"can't compile in a temporary folder: {problem.strerror or problem}",
-            hint="check that the disk has room, or name a folder in TMPDIR",
+            f"can't compile in a temporary directory: {problem.strerror or problem}",
+            hint="free disk space, or set TMPDIR to another directory",
         ) from problem
 
 
-def _run(command: Sequence[str], folder: str, seconds: float) -> None:
-    """Runs the compiler.
-
-    Raises:
-        ConversionError: It fails (`iree-compile-failed`), or takes too long (`iree-timeout`).
-    """
-    # Who leads a session is killed with its group, as jobs of batches and servers are: the compiler stays in it.
+def _run(command: Sequence[str], directory: str, seconds: float) -> None:
+    # Jobs of batches and servers are killed with their process group, so the compiler stays in it.
     has_group = os.name != "nt" and os.getsid(0) != os.getpid()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=folder, start_new_session=has_group
+            command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=directory, start_new_session=has_group
         )
         try:
             status = process.wait(seconds)
@@ -152,11 +148,11 @@ def _run(command: Sequence[str], folder: str, seconds: float) -> None:
                 _end(process, has_group=has_group)
         if status:
             said.seek(0)
-            raise _failed(status, said.read(_LARGEST_OUTPUT).decode("utf-8", "replace"))
+            raise _failed(status, said.read(_MAX_OUTPUT).decode("utf-8", "replace"))
 
 
 def _end(process: subprocess.Popen[bytes], *, has_group: bool) -> None:
-    """Ends the compiler, and with its group the linker that it may have started."""
+    """Kills the compiler, and the linker that it may have started."""
     if has_group:
         os.killpg(process.pid, signal.SIGKILL)
     else:
@@ -169,25 +165,25 @@ def _failed(status: int, said: str) -> ConversionError:
 
     Args:
         status: Its exit status, negative for the signal that ended it.
-        said: What it has said; the lines with errors are the ones to tell.
+        said: Its output; the message has the lines with errors.
     """
     lines = [line.rstrip() for line in said.partition(_BACKTRACE)[0].splitlines() if line.strip()]
     first = next((place for place, line in enumerate(lines) if "error" in line.lower()), 0)
-    told = "\n  ".join(line[:300] for line in lines[first : first + _TOLD])
+    told = "\n  ".join(line[:300] for line in lines[first : first + _MAX_LINES])
     how = f"has crashed (signal {-status})" if status < 0 else f"has failed with status {status}"
     hint = _FLAG if told.startswith("iree-compile:") else _PINNED
     return error("iree-compile-failed", f"IREE's compiler {how}{':' if told else ''}\n  {told}".rstrip(), hint=hint)
 
 
 _FLAG = "correct the flag (--iree-flag); iree-compile --help lists them"
-_PINNED = "pin open sizes (--batch, --input-shape), or report it with the text that keep_mlir (--keep-mlir) writes"
+_PINNED = "fix dynamic sizes (--batch, --input-shape), or report it with the text that keep_mlir (--keep-mlir) writes"
 
-# What the compiler's own backtrace begins with; that says nothing to users.
+# The start of the compiler's own backtrace, which is of no use to users.
 _BACKTRACE = "Please report issues to"
 
 
 def _counts(path: Path) -> Counter[str]:
-    """Returns what the compiler's statistics say; nothing if a version writes them otherwise."""
+    """Returns the compiler's statistics; empty if a version writes them in another form."""
     try:
         known: Any = json.loads(path.read_bytes())["stream-aggregate"]
         return Counter({name: int(known[group][key]) for name, (group, key) in _COUNTED.items() if known[group][key]})

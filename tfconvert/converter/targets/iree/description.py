@@ -1,4 +1,4 @@
-"""The description of functions in a program of IREE: IREE keeps it, and loading the program reads it.
+"""The description of functions in an IREE program. IREE keeps it, and loading the program reads it.
 
 func.func @main(...) attributes {iree.reflection = {tfconvert.interface = "..."}}
 """
@@ -24,10 +24,10 @@ class Description(NamedTuple):
     """The description of a function.
 
     Attributes:
-        keys: The signatures that the function is.
+        keys: The keys of the signatures that the function implements.
         inputs: Its inputs.
         outputs: Its outputs.
-        backend: What the program was compiled for.
+        backend: The backend that the program was compiled for.
         has_parameters: Whether weights are in a file beside the program.
     """
 
@@ -39,11 +39,11 @@ class Description(NamedTuple):
 
 
 def describe(module: ModuleOp, backend: str, *, has_parameters: bool) -> None:
-    """Adds to each exported function what programs say about it.
+    """Adds its description to each exported function.
 
     Args:
-        module: The module, as it will be compiled.
-        backend: What it is compiled for.
+        module: The module to compile.
+        backend: The backend that it is compiled for.
         has_parameters: Whether weights are in a file beside the program.
     """
     for function in module.ops:
@@ -62,10 +62,10 @@ def describe(module: ModuleOp, backend: str, *, has_parameters: bool) -> None:
 
 
 def description_in(reflection: Mapping[str, str]) -> Description | None:
-    """Returns what a program says about a function; `None` if it says nothing that can be understood.
+    """Returns a function's description in a program; `None` if it is missing or invalid.
 
     Args:
-        reflection: What IREE keeps of the function.
+        reflection: The attributes that IREE keeps of the function.
     """
     try:
         told = json.loads(reflection[_KEY])

@@ -1,4 +1,4 @@
-"""A program of IREE as a result of a conversion: the `.vmfb`, its weights beside it, and the text if it is kept.
+"""An IREE program as the result of a conversion: the `.vmfb`, its weights beside it, and optionally the text.
 
 model.vmfb  model.safetensors  model.mlir
 """
@@ -30,15 +30,15 @@ class IreeFile:
     If the text is kept and can't be compiled, saving writes it and the weights, and then raises the reason.
 
     Attributes:
-        size: The bytes of the program, once it is compiled, and of its weights.
+        size: The size in bytes of the compiled program and its weights.
         operators: How many ops of each name the text has.
-        bytes_by_operator: The bytes of constants, by the op that makes them.
-        versions: Versions of ops: there are none.
-        min_runtime_version: The first release of LiteRT that reads it: none does.
-        custom_operators: Operators that an app must register: there are none.
+        bytes_by_operator: The bytes of constants, by op.
+        versions: Versions of ops; always empty.
+        min_runtime_version: The first release of LiteRT that reads it; always empty.
+        custom_operators: Operators that an app must register; always empty.
 
     Args:
-        module: The module that the pipeline has made.
+        module: The module from the pipeline.
         options: How to compile it.
     """
 
@@ -75,10 +75,10 @@ class IreeFile:
         self.size = self._weights.size if self._weights is not None else 0
 
     def compile(self) -> PassResult:
-        """Compiles the program; what it consists of is the result.
+        """Compiles the program; its statistics are the result.
 
         Raises:
-            ConversionError: It can't be compiled, and there is no text to be kept (`iree-missing`,
+            ConversionError: It can't be compiled, and the text is not kept (`iree-missing`,
                 `iree-compile-failed`, `iree-timeout`).
         """
         counts: Counter[str] = Counter()
@@ -99,7 +99,7 @@ class IreeFile:
 
     @property
     def parts(self) -> Parts:
-        """The files of the result: the weights, if there are any, the text, if it is kept, and the program."""
+        """The files of the result: the weights and the text, if any, and the program."""
         weights = {PARAMETERS: self._weights.write} if self._weights is not None else {}
         return {**weights, **({TEXT: self._text.write} if self._keeps_text else {}), "": self._write}
 
@@ -111,10 +111,6 @@ class IreeFile:
         stream.write(self._content)
 
     def check(self) -> None:
-        """Raises why the program could not be compiled, if so.
-
-        Raises:
-            ConversionError: That.
-        """
+        """Raises the error of the compilation, if it failed."""
         if self._problem is not None:
             raise ConversionError(self._problem.diagnostics)

@@ -1,4 +1,4 @@
-"""Runs programs in IREE's runtime, which the extra `iree` installs; it is loaded with the first program."""
+"""Runs programs in IREE's runtime, which the extra `iree` installs. It is imported with the first program."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def require() -> ModuleType:
 
 
 class Program:
-    """A program in a session of IREE's runtime: variables keep what runs assign to them as long as the object lives.
+    """A program in a session of IREE's runtime; variables keep their values between runs.
 
         program = tfconvert.load("model.vmfb")
         result = program(x=np.ones((3, 4), np.float32))["y"]
 
     Attributes:
-        interfaces: What each function takes and returns.
+        interfaces: The inputs and outputs of each function.
 
     Args:
         path: The `.vmfb`.
-        parameters: The file of its weights; by default the one of its name beside it.
-        driver: The driver that runs it; by default the one for what it was compiled for.
+        parameters: The file of its weights; by default the `.safetensors` of its name beside it.
+        driver: The driver that runs it; by default that of its backend.
 
     Raises:
         ConversionError: IREE's runtime is not installed (`iree-missing`); or the program or its weights can't be read,
@@ -75,7 +75,7 @@ class Program:
         try:
             told, module = _opened(runtime, place, runtime.VmInstance())
             if not told:
-                raise error("bad-program", f"{place} says nothing of its functions: it was not made by tfconvert")
+                raise error("bad-program", f"{place} has no description of its functions: tfconvert did not create it")
             first = next(iter(told.values()))
             config = runtime.Config(driver or DRIVERS[first.backend])
             modules = [runtime.create_hal_module(config.vm_instance, config.device)]
@@ -108,8 +108,8 @@ class Program:
             The results by name.
 
         Raises:
-            ConversionError: There is no such signature, or the inputs are not what it takes (`wrong-sample`); or the
-                program has failed, as where an assertion doesn't hold (`runtime-error`).
+            ConversionError: There is no such signature, or the inputs don't fit (`wrong-sample`); or the program fails,
+                for example because an assertion doesn't hold (`runtime-error`).
         """
         name = self._function(signature)
         known = self._described[name]
@@ -153,12 +153,11 @@ def _opened(runtime: ModuleType, path: str, instance: Any) -> tuple[dict[str, De
 
 
 def _parameters(runtime: ModuleType, config: Any, path: Path) -> Any:
-    """Returns the module that gives a program its weights."""
     if not is_file(path):
         raise error(
             "bad-program",
             f"the program's weights are missing: there is no file {path}",
-            hint="keep the two files beside each other, or name the one with the weights",
+            hint="keep the two files in one directory, or pass `parameters`",
         )
     index = runtime.ParameterIndex()
     index.load(str(path), mmap=True)
@@ -181,7 +180,7 @@ def _ordered(inputs: Mapping[str, Any] | Sequence[Any], known: Description) -> l
 
 
 def _fed(value: Any, tensor: Tensor) -> Array:
-    """Returns an input as the program takes it; IREE's own checks know no names."""
+    """Checks and converts an input; IREE's own checks don't name it."""
     array = np.asarray(value)
     kind = np.dtype(tensor.dtype)
     if array.dtype != kind and not (not isinstance(value, np.ndarray | np.generic) and _is_exact(array, kind)):
@@ -193,18 +192,17 @@ def _fed(value: Any, tensor: Tensor) -> Array:
 
 
 def _is_exact(array: Array, kind: np.dtype[Any]) -> bool:
-    """Returns whether plain numbers of Python may become an element type: integers any numbers, floats only floats."""
+    """Returns whether Python numbers may become an element type: integers any type, floats only float types."""
     return np.can_cast(array.dtype, kind, "same_kind") or (array.dtype.kind == "i" and kind.kind in "iufc")
 
 
 def _fetched(result: Any, tensor: Tensor) -> Array:
-    """Returns a result as an array of its own."""
     array = np.array(result.to_host() if hasattr(result, "to_host") else result)
     return array if array.dtype == np.dtype(tensor.dtype) else array.astype(tensor.dtype)
 
 
 def _short(problem: Exception) -> str:
-    """Returns what IREE says of a failure, without the addresses in its program."""
+    """Returns IREE's message without the addresses in the program."""
     if isinstance(problem, ConversionError):
         return problem.diagnostics[0].message
     text = str(problem).partition("\n[")[0].partition("; while invoking")[0]
@@ -219,12 +217,9 @@ def load(
     Args:
         path: The `.vmfb`.
         parameters: The file of its weights; by default the `.safetensors` of its name beside it.
-        driver: The driver of IREE's runtime, as `local-sync`; by default the one for what it was compiled for.
+        driver: The driver of IREE's runtime, such as `local-sync`; by default that of the program's backend.
 
     Returns:
         The program, in a session of its own.
-
-    Raises:
-        ConversionError: As `Program`.
     """
     return Program(path, parameters, driver)

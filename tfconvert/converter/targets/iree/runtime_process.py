@@ -1,4 +1,4 @@
-"""IREE in a process of its own: it doesn't check sizes where the program doesn't, and may end the process."""
+"""Runs IREE in a child process: it doesn't check all sizes, and may crash."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = "model.vmfb"
 class Runtime:
     """IREE in another process, as validation runs files in LiteRT; a context manager.
 
-    Each run has a session of its own, so that variables start from their initial values, as the reference's do.
+    Each run has its own session, so that variables start from their initial values, as in the reference executor.
 
     Args:
         file: The program.
@@ -32,16 +32,12 @@ class Runtime:
 
     def __init__(self, file: IreeFile) -> None:
         self._file = file
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._program = ""
         self._child = Child(budget().limits.run_seconds)
 
     def __enter__(self) -> Runtime:
-        """Writes the program and its weights to a temporary directory.
-
-        Raises:
-            ConversionError: IREE's runtime is not installed (`iree-missing`), or the program was not compiled.
-        """
+        """Writes the program and its weights to a temporary directory."""
         if not _is_installed():
             raise error(
                 "iree-missing",
@@ -49,12 +45,12 @@ class Runtime:
                 hint="pip install 'tfconvert[iree]'",
             )
         self._file.check()
-        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
-        self._program = str(Path(self._folder.name, _NAME))
+        self._directory = tempfile.TemporaryDirectory(prefix="tfconvert-")
+        self._program = str(Path(self._directory.name, _NAME))
         try:
             write_parts(self._program, self._file.parts)
         except ConversionError:
-            self._folder.cleanup()
+            self._directory.cleanup()
             raise
         return self
 
@@ -62,14 +58,14 @@ class Runtime:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._child.stop()
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._directory is not None:
+            self._directory.cleanup()
 
     def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         """Runs the program.
 
         Args:
-            content: Ignored: the program is that of this object.
+            content: Ignored; this object has the program.
             key: The signature; empty for the only function, whose inputs and outputs are taken in order.
             inputs: The values, by input name.
             outputs: The names of the outputs.
@@ -91,7 +87,7 @@ class Runtime:
 
 def _run(path: str, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
     """Loads a program and runs it; called in the child process."""
-    # Here, so that IREE's runtime is not loaded into the parent.
+    # Imported here, so that the parent process does not import IREE's runtime.
     from tfconvert.converter.targets.iree.runtime import Program
 
     found = Program(path).run(inputs if key else list(inputs.values()), key)
@@ -99,5 +95,5 @@ def _run(path: str, key: str, inputs: Mapping[str, Array], outputs: Sequence[str
 
 
 def _is_installed() -> bool:
-    """Returns whether IREE's runtime is installed; it is not loaded into this process."""
+    """Returns whether IREE's runtime is installed, without importing it."""
     return find_spec("iree") is not None and find_spec("iree.runtime") is not None

@@ -1,4 +1,4 @@
-"""IREE's pipeline: StableHLO's, and the stages that IREE's compiler needs."""
+"""IREE's pipeline: StableHLO's, and the stages for IREE's compiler."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ STAGES: Sequence[Stage] = (
     *stablehlo.STAGES,
     Stage(
         "lift-assertions",
-        "all assertions are where they stay; IREE doesn't wait for those in loops",
+        "no later stage adds assertions; IREE doesn't wait for those in loops",
         (("stablehlo.custom_call",), ("stablehlo.case", "stablehlo.if", "stablehlo.while")),
     ),
-    Stage("stablehlo-to-iree-input", "IREE takes these forms of ops with open sizes, and no others"),
-    Stage("weights-to-parameters", "constants are in their last form; compiling takes no memory for weights"),
+    Stage("stablehlo-to-iree-input", "IREE accepts these forms of ops with dynamic sizes, and no others"),
+    Stage("weights-to-parameters", "constants are in their final form; compiling needs no memory for weights"),
 )
 
 EMBEDDED: Sequence[Stage] = STAGES[:-1]
-"""The same for programs that have their weights in them."""
+"""The stages for programs with embedded weights."""

@@ -1,4 +1,4 @@
-"""Values that are fake-quantized: how they look in the IR, and how fake quantization commutes with other changes.
+"""Fake-quantized values: their forms in the IR, and rewrites that commute with fake quantization.
 
 There are two forms:
 
@@ -33,7 +33,7 @@ _DEQUANTIZE = "tfl.dequantize"
 LAST: frozenset[str] = frozenset({FAKE_QUANT, _DEQUANTIZE})
 """The ops whose results may be fake-quantized values."""
 
-# The scale of a range that is nothing but 0.
+# The scale of the range from 0 to 0.
 _TINY = np.finfo(np.float32).tiny
 
 Insert = Callable[[Operation], Operation]
@@ -41,7 +41,7 @@ Insert = Callable[[Operation], Operation]
 
 
 def ops_of(value: Value) -> tuple[Operation, ...]:
-    """Returns the op or the pair of ops that fake-quantizes to a value; empty if none does."""
+    """Returns the op or the pair of ops that fake-quantizes a value; empty if it is not fake-quantized."""
     if type(value) is not OpResult:
         return ()
     op = value.op
@@ -59,45 +59,45 @@ def ops_of(value: Value) -> tuple[Operation, ...]:
 
 
 def source_of(value: Value) -> Value | None:
-    """Returns what is fake-quantized to a value, `None` if the value isn't a fake-quantized one."""
+    """Returns the value before fake quantization, `None` if a value isn't fake-quantized."""
     ops = ops_of(value)
     return ops[0].operands[0] if ops else None
 
 
 def constant_behind(value: Value) -> Constant | None:
-    """Returns the constant that a value is, or is fake-quantized from; `None` if it is computed."""
+    """Returns the constant before any fake quantization; `None` if a value is computed."""
     source = source_of(value)
     return tensor_data.constant_of(value if source is None else source)
 
 
 def uniform_of(value: Value) -> Uniform:
-    """Returns the integers of a fake-quantized value, with the scale and the zero point that TensorFlow computes."""
+    """Returns the mapping of a fake-quantized value, with TensorFlow's scale and zero point."""
     *_, last = ops_of(value)
     if last.name == _DEQUANTIZE:
         element = types.element_of(last.operands[0].type)
         assert isinstance(element, UniformType)
         return element.data
-    least, greatest = (np.float32(tfl.attribute(last, name)) for name in ("min", "max"))
+    minimum, maximum = (np.float32(tfl.attribute(last, name)) for name in ("min", "max"))
     bits, narrow = tfl.attribute(last, "num_bits"), tfl.attribute(last, "narrow_range")
-    return stored_uniform(*steps(least, greatest, bits, narrow), bits, narrow, None)
+    return stored_uniform(*steps(minimum, maximum, bits, narrow), bits, narrow, None)
 
 
-def steps(least: Array | np.float32, greatest: Array | np.float32, bits: int, narrow: bool) -> tuple[Array, Array]:
-    """Returns the scales of ranges, and the integers from 0 on that represent 0, as TensorFlow computes both."""
+def steps(minimum: Array | np.float32, maximum: Array | np.float32, bits: int, narrow: bool) -> tuple[Array, Array]:
+    """Returns the scales of ranges and their unsigned zero points, computed as in TensorFlow."""
     with np.errstate(all="ignore"):
-        found = nudged(np.atleast_1d(least), np.atleast_1d(greatest), bits, narrow)
+        found = nudged(np.atleast_1d(minimum), np.atleast_1d(maximum), bits, narrow)
     return found.scale, found.zero_point
 
 
 def stored_uniform(scales: Array, zero_points: Array, bits: int, narrow: bool, axis: int | None) -> Uniform:
-    """Returns the mapping of integers as they are stored: signed ones of 8 or of 16 bits.
+    """Returns the mapping of the stored integers, which are signed and have 8 or 16 bits.
 
     Args:
         scales: The scales.
-        zero_points: The integers that represent 0, counted from 0.
+        zero_points: The unsigned zero points.
         bits: Bits of an integer.
         narrow: Whether the lowest integer isn't used.
-        axis: The axis along which the scales are.
+        axis: The axis of the scales.
     """
     middle = 2 ** (bits - 1)
     storage = I8 if bits <= I8.width else I16
@@ -143,13 +143,13 @@ def reshaped(insert: Insert, value: Value, shape: Sequence[int]) -> Value | None
 
 
 def can_reshape(value: Value, shape: Sequence[int]) -> bool:
-    """Returns whether the ranges of a fake-quantized constant have an axis in another shape, too."""
+    """Returns whether the ranges of a fake-quantized constant also have an axis in another shape."""
     constant = constant_behind(value)
     return constant is not None and _reshaped_uniform(uniform_of(value), constant.type.shape, shape) is not None
 
 
 def _reshaped_uniform(uniform: Uniform, before: Sequence[int], after: Sequence[int]) -> Uniform | None:
-    """Returns the ranges along the dimension of a new shape that the old axis has become, or has become part of."""
+    """Returns the ranges along the dimension of a new shape that contains the old axis."""
     axis = uniform.axis
     if axis is None:
         return uniform
@@ -160,15 +160,15 @@ def _reshaped_uniform(uniform: Uniform, before: Sequence[int], after: Sequence[i
         if not dim or outer % max(around, 1) or inner % max(within, 1):
             continue
         # The dimension joins `outer / around` slices before the old axis, and `inner / within` after it.
-        many, each = outer // around, inner // within
-        if many * size * each == dim:
-            scales, zeros = (tuple(np.tile(np.repeat(part, each), many).tolist()) for part in uniform[1:3])
+        count, each = outer // around, inner // within
+        if count * size * each == dim:
+            scales, zeros = (tuple(np.tile(np.repeat(part, each), count).tolist()) for part in uniform[1:3])
             return uniform._replace(scales=scales, zero_points=zeros, axis=at)
     return None
 
 
 def _fake_quantized_like(insert: Insert, value: Value, constant: Constant, uniform: Uniform) -> Value:
-    """Fake-quantizes another constant with a value's form, and a mapping of its own."""
+    """Fake-quantizes another constant in a value's form with a new mapping."""
     *_, last = ops_of(value)
     origin = ops_of(value)[0].operands[0]
     moved = insert(tfl.constant(constant, fuse_origins([origin]))).results[0]
@@ -180,15 +180,15 @@ def _fake_quantized_like(insert: Insert, value: Value, constant: Constant, unifo
 def scaled(
     insert: Insert, value: Value, constant: Constant, factor: Array, axis: int, origins: Sequence[Value]
 ) -> Value:
-    """Returns a fake-quantized constant whose ranges are scaled, too.
+    """Scales a fake-quantized constant and its ranges.
 
     Args:
         insert: Inserts ops.
         value: The fake-quantized value.
-        constant: What was fake-quantized, times the factors.
+        constant: The scaled constant, before fake quantization.
         factor: One factor for each slice of the axis, or for all.
         axis: The axis; that of the ranges, if they have one.
-        origins: The values that the constant comes from.
+        origins: The values that the constant is computed from.
     """
     uniform = scaled_uniform(uniform_of(value), factor, axis)
     moved = insert(tfl.constant(constant, fuse_origins(origins))).results[0]
@@ -204,9 +204,9 @@ def scaled(
 
 
 def scaled_uniform(uniform: Uniform, factor: Array, axis: int) -> Uniform:
-    """Returns the integers of ranges times factors; where one is negative, the integers are mirrored.
+    """Returns the mapping of ranges times factors; negative factors mirror the integers.
 
-    A slice that a factor makes zero keeps its scale, since there is none of zero.
+    A slice with the factor 0 keeps its scale, since a scale can't be zero.
     """
     factor = factor.reshape(-1)
     count = max(len(uniform.scales), len(factor))

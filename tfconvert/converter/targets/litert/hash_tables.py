@@ -1,7 +1,7 @@
-"""Lowers lookups in static tables to what LiteRT supports: two kinds of tables, and gathers.
+"""Lowers lookups in static tables to LiteRT's two kinds of tables, and gathers.
 
-LiteRT looks up integers by strings and strings by integers, 64 bits wide. Any other lookup reads the index of an
-entry from such tables, or computes it where integer keys lie close together, and gathers the entry.
+LiteRT looks up 64-bit integers by strings and strings by 64-bit integers. Any other lookup reads the index of an entry
+from such tables, or computes it if integer keys are dense, and gathers the entry.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _INTEGERS = (types.I32, types.I64)
 _F64 = types.from_dtype(np.dtype(np.float64)).mlir
 _HANDLE = types.tensor(types.RESOURCE, ())
 _NO_BATCH = {"batch_dims": 0}
-# Suffix of the name of the second table, whose keys are strings, where a single table can't do the lookup.
+# Suffix of the name of the second table, with string keys, if one table can't do the lookup.
 _SECOND = "/second"
 
 _SPREAD, _SLACK = 4, 64
-"""Integer keys are close together if their range is at most this many times as large as their number, plus a margin."""
+"""Integer keys are dense if their range is at most this factor times their number, plus a margin."""
 
 
 Fill = tuple[str, Array, Array]
@@ -36,7 +36,7 @@ Fill = tuple[str, Array, Array]
 
 
 def lower(contents: Contents, finds: Sequence[Operation]) -> list[Fill]:
-    """Rewrites all lookups in a table; returns the tables of LiteRT's kinds that they need.
+    """Rewrites all lookups in a table; returns the LiteRT tables that they need.
 
     A table whose keys LiteRT can't look up stays as it is.
     """
@@ -89,15 +89,15 @@ def fill(anchor: Operation, name: str, keys: Array, values: Array) -> None:
 
 
 def _is_dense(keys: Array) -> bool:
-    """Returns whether a vector of values for all numbers between the keys is not much longer than them."""
+    """Returns whether a vector of values for all integers between the keys is not much longer than the keys."""
     low, high, limits = int(keys.min()), int(keys.max()), np.iinfo(keys.dtype)
     return high - low < _SPREAD * len(keys) + _SLACK and limits.min < low and high < limits.max
 
 
 def _gather_by_key(op: Operation, contents: Contents) -> None:
-    """Gathers from a vector in which keys are places; keys beyond its ends yield the default value.
+    """Gathers from a vector that is indexed by key; keys out of range yield the default value.
 
-    No key is ever subtracted from before it is known to be near: the difference can't overflow.
+    Keys are only subtracted after they are known to be in range, so the difference can't overflow.
     """
     keys = contents.keys
     base, end = int(keys.min()) - 1, int(keys.max()) + 1
@@ -112,7 +112,7 @@ def _gather_by_key(op: Operation, contents: Contents) -> None:
 
 
 def _find_by_name(op: Operation, contents: Contents) -> None:
-    """Looks up the number of an entry, written as a string, by the key, and the entry's value or index by that."""
+    """Looks up the number of an entry, as a string, by the key, and then the entry's value or index by that string."""
     nothing = np.empty((), object)
     nothing[()] = b""
     insert = TFBuilder(op)
@@ -126,7 +126,6 @@ def _find_by_name(op: Operation, contents: Contents) -> None:
 
 
 def _defaults(op: Operation) -> Value:
-    """Inserts the result of a lookup in an empty table."""
     keys = op.operands[1]
     insert, result = TFBuilder(op), types.tensor(types.element_of(op.results[0].type), types.shape_of(keys.type))
     return insert.tf("Fill", (insert.shape(keys), op.operands[2]), result)
@@ -142,13 +141,13 @@ def _gather(op: Operation, values: Array, index: Value, places: Array | None = N
     Args:
         op: The lookup.
         values: The values, a vector.
-        index: Which of them, or of `places`.
-        places: For each index, its position among the values, or of the default value after them.
+        index: The index into the values, or into `places`.
+        places: For each index, its position among the values; the default value comes after them.
     """
     element = types.element_of(op.results[0].type)
     default, is_wide = op.operands[2], element == _F64
     if is_wide:
-        # LiteRT doesn't gather doubles: their bits are gathered as integers.
+        # LiteRT doesn't gather doubles, so their bits are gathered as integers.
         values = values.astype(np.float64).view(np.int64)
     carrier = types.I64 if is_wide else element
     entries = _entries(op, values, default, places, carrier)
@@ -159,7 +158,7 @@ def _gather(op: Operation, values: Array, index: Value, places: Array | None = N
 
 
 def _entries(op: Operation, values: Array, default: Value, places: Array | None, carrier: Attribute) -> Value:
-    """Returns values with the default value after them; it may be known at run time only."""
+    """Returns values with the default value after them; it may be computed at run time."""
     insert, known = TFBuilder(op), tensor_data.constant_of(default)
     if known is not None:
         one = tensor_data.to_array(known).reshape(1)

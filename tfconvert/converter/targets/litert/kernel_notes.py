@@ -1,7 +1,7 @@
-"""Notes on operators whose kernels may compute something else than TensorFlow for some numbers or sizes.
+"""Notes on operators whose kernels may differ from TensorFlow for some numbers or sizes.
 
-What depends on a number that only the run tells can't be refused: most models never have it. There is one note for all
-operators of a kind, and none where constants or shapes show that it can't happen.
+Differences that depend on numbers at run time are no errors: most models never have such numbers. There is one note for
+all operators of a kind, unless constants or shapes show that the difference can't occur.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Difference(NamedTuple):
     """A difference between a kernel of the runtime and TensorFlow's.
 
     Attributes:
-        may_occur: Returns whether it may, for an operator.
-        message: What it is.
-        hint: How to avoid it; empty if nothing has to be done.
+        may_occur: Returns whether it may occur for an operator.
+        message: Its description.
+        hint: How to avoid it, or an empty string.
     """
 
     may_occur: Callable[[Operation], bool]
@@ -44,7 +44,7 @@ def _may_overflow(op: Operation) -> bool:
 
 
 def _may_have_larger_window(op: Operation) -> bool:
-    """Returns whether an image may be smaller than the window; XNNPACK takes it to have one."""
+    """Returns whether an image may be smaller than the window; XNNPACK assumes that one window fits."""
     shape = types.shape_of(op.operands[0].type)
     return tfl.attribute(op, "padding") == "VALID" and any(
         dim < 0 and tfl.attribute(op, f"filter_{name}") > 1
@@ -62,7 +62,7 @@ def _is_float(value: Value) -> bool:
 
 
 def _known(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None:
-    """Returns the elements of a small constant, `None` if a value is not one."""
+    """Returns the elements of a small constant, or `None`."""
     constant = tensor_data.constant_of(value)
     return None if constant is None or not tensor_data.is_small(constant) else tensor_data.to_array(constant)
 
@@ -90,7 +90,7 @@ DIFFERENCES: Mapping[str, Difference] = {
         lambda op: True, "its result has no elements if no condition holds, which some of LiteRT's kernels refuse"
     ),
     "tfl.pseudo_const": Difference(
-        lambda op: True,  # The pass has looked.
+        lambda op: True,  # The pass has checked the condition.
         "the model computes with numbers that are infinite, or none; some of LiteRT's kernels, such as those that "
         "choose the largest number or convolve, treat them otherwise than TensorFlow's",
     ),
@@ -99,7 +99,7 @@ DIFFERENCES: Mapping[str, Difference] = {
 
 
 def notes(ops: Iterable[Operation]) -> list[Diagnostic]:
-    """Returns a note for every kind of op among those of which one may differ; it names the first node.
+    """Returns a note for each kind of op that may differ; it names the first node.
 
     Args:
         ops: Ops of `NOTED`; of the constants those that are not finite.

@@ -1,4 +1,4 @@
-"""The outcomes of a module's ops in LiteRT's kernels; quick for ops that every kernel takes."""
+"""The outcomes of a module's ops in LiteRT's kernels, with a fast path for ops that every kernel computes correctly."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.kernels import REFUSED, Outcome, is_plain
 
 HIGHEST_RANK = 8
-"""The greatest rank that was tried, and the greatest that can be reshaped."""
+"""The maximum measured rank, and the maximum rank that can be reshaped."""
 
-# Operators whose kernels count dimensions in arrays of that length.
+# Operators whose kernels use arrays of this length for dimensions.
 _NOT_HIGHER = frozenset(
     (
         "batch_matmul",
@@ -44,7 +44,7 @@ NOTED = frozenset(
 )
 """Ops of which `kernel_notes.py` has something to say; here, since few models need that to be loaded."""
 
-# The rank up to which an op is always fine that has to be looked at each time.
+# The safe rank of an op that must be checked each time.
 _NEVER = -1
 
 OTHERS = frozenset((*tfl.BESIDE, tfl.CUSTOM))
@@ -52,18 +52,18 @@ OTHERS = frozenset((*tfl.BESIDE, tfl.CUSTOM))
 
 
 class KernelOutcomes:
-    """Answers what becomes of ops, for as long as the types of a module are alive."""
+    """Looks up the outcomes of ops, as long as the types of a module are alive."""
 
     __slots__ = ("_fine", "_known")
 
     def __init__(self) -> None:
-        # By identity, since types are interned, and hashing one takes longer than all else here.
+        # By identity: types are interned, and hashing them would dominate the run time.
         self._fine: dict[tuple[object, ...], int] = {}
-        # Networks repeat their calls. The attributes are held, so that none of another op takes their place in memory.
+        # Networks repeat their calls. The attributes are kept alive, so that their ids stay unique.
         self._known: dict[tuple[object, ...], tuple[Outcome | None, tuple[Attribute, ...]]] = {}
 
     def problem(self, op: Operation) -> Outcome | None:
-        """Returns what the runtime does with an op instead of computing it right, `None` if it does, or nobody knows.
+        """Returns how the runtime fails on an op; `None` if it computes it correctly, or if it was not measured.
 
         Args:
             op: An operator.
@@ -100,7 +100,7 @@ class KernelOutcomes:
 
 
 def _rank(op: Operation) -> int:
-    """Returns the greatest rank of an op's values."""
+    """Returns the maximum rank of an op's values."""
     return max([_rank_of(value.type) for value in (*op.operands, *op.results)], default=0)
 
 
@@ -109,7 +109,7 @@ def _rank_of(type: object) -> int:
 
 
 def _always_fine(op: Operation) -> int:
-    """Returns the rank up to which the runtime takes the types of an op under all conditions, `_NEVER` if none."""
+    """Returns the maximum rank with which the runtime accepts an op's types under all conditions, or `_NEVER`."""
     assert isinstance(op, tfl.TFLOp)
     operator, call = op.op_name.upper(), call_of(op)
     if not is_plain(call):

@@ -24,55 +24,55 @@ _CONTENTS = ("image", "feature")
 
 
 def read_metadata(metadata: object) -> Card:
-    """Returns what is said about a model.
+    """Returns the description of a model.
 
     Args:
-        metadata: A mapping; the path of a JSON file of the same form, next to which its label files lie; or that of a
-            text file with the labels of the only output, one a line.
+        metadata: A mapping; the path of a JSON file of the same form, whose label files are in the same directory; or
+            the path of a text file with the labels of the only output, one per line.
 
     Raises:
-        ConversionError: It is not of this form, or a file can't be read (`bad-metadata`).
+        ConversionError: It is invalid, or a file can't be read (`bad-metadata`).
     """
-    content, folder = _loaded(metadata)
+    content, directory = _loaded(metadata)
     _known(content, {*_TEXTS, "inputs", "outputs"}, "metadata")
     texts = {key: _text(content[key], key) for key in _TEXTS if key in content}
     cards = []
     for which in ("inputs", "outputs"):
         tensors = content.get(which, {})
         if not isinstance(tensors, Mapping):
-            raise _bad(f"{which} must be a table by name, not {tensors!r}")
-        cards.append({str(name): _tensor(value, f"{which}.{name}", folder) for name, value in tensors.items()})
+            raise _metadata_error(f"{which} must be a table by name, not {tensors!r}")
+        cards.append({str(name): _tensor(value, f"{which}.{name}", directory) for name, value in tensors.items()})
     return Card(texts, *cards)
 
 
 def metadata_files(metadata: object) -> list[Path]:
-    """Returns the files that hold what is said about a model."""
-    content, folder = _loaded(metadata)
+    """Returns the files with a model's description."""
+    content, directory = _loaded(metadata)
     files = [] if isinstance(metadata, Mapping) else [Path(os.fspath(metadata))]  # type: ignore[call-overload]
     for which in ("inputs", "outputs"):
         tensors = content.get(which)
         for value in tensors.values() if isinstance(tensors, Mapping) else ():
             labels = value.get("labels") if isinstance(value, Mapping) else None
             if isinstance(labels, str | os.PathLike):
-                files.append(folder / labels)
+                files.append(directory / labels)
     return list(dict.fromkeys(files))
 
 
 def _loaded(metadata: object) -> tuple[Mapping[str, Any], Path]:
-    """Returns metadata as a mapping, and the folder of the files that it names."""
+    """Returns metadata as a mapping, and the directory of its files."""
     if isinstance(metadata, Mapping):
         return metadata, Path()
     if not isinstance(metadata, str | os.PathLike):
-        raise _bad(f"it can't be {metadata!r}", "pass a mapping, or the path of a .json or .txt file")
+        raise _metadata_error(f"it can't be {metadata!r}", "pass a mapping, or the path of a .json or .txt file")
     path = Path(metadata)
     if path.suffix.lower() != ".json":
         return {"outputs": {ONLY: {"labels": path}}}, Path()
     try:
         content = json.loads(_read(path))
     except (ValueError, RecursionError) as problem:
-        raise _bad(f"{path} is not JSON: {problem}") from None
+        raise _metadata_error(f"{path} is not JSON: {problem}") from None
     if not isinstance(content, dict):
-        raise _bad(f"{path} holds no table")
+        raise _metadata_error(f"{path} is not a table")
     return content, path.parent
 
 
@@ -80,64 +80,64 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as problem:
-        raise _bad(f"can't read {path}: {problem.strerror}") from None
+        raise _metadata_error(f"can't read {path}: {problem.strerror}") from None
 
 
 def _known(table: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
     for key in table:
         if key not in keys:
-            raise _bad(f"{where} has no key {key!r}", f"the keys are {', '.join(sorted(keys))}")
+            raise _metadata_error(f"{where} has no key {key!r}", f"the keys are {', '.join(sorted(keys))}")
 
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
-        raise _bad(f"{where} must be a text, not {value!r}")
+        raise _metadata_error(f"{where} must be a string, not {value!r}")
     return value
 
 
-def _tensor(value: object, where: str, folder: Path) -> TensorCard:
+def _tensor(value: object, where: str, directory: Path) -> TensorCard:
     if not isinstance(value, Mapping):
-        raise _bad(f"{where} must be a table, not {value!r}")
+        raise _metadata_error(f"{where} must be a table, not {value!r}")
     _known(value, _TENSOR_KEYS, where)
     fields: dict[str, Any] = {
         key: _text(value[key], f"{where}.{key}") for key in ("name", "description", "content") if key in value
     }
     fields |= {field: _numbers(value[key], f"{where}.{key}") for key, field in _NUMBERS.items() if key in value}
     if "labels" in value:
-        fields["labels"] = _labels(value["labels"], where, folder)
+        fields["labels"] = _labels(value["labels"], where, directory)
     card = TensorCard(**fields)
     if bool(card.mean) != bool(card.std) or 0 in card.std:
-        raise _bad(f"{where} must have both mean and std, or none, and no std may be 0")
+        raise _metadata_error(f"{where} must have both mean and std or neither, and std must not be 0")
     if card.content and card.content not in _CONTENTS:
-        raise _bad(f"{where}.content can't be {card.content!r}", f"choose one of {', '.join(_CONTENTS)}")
+        raise _metadata_error(f"{where}.content can't be {card.content!r}", f"choose one of {', '.join(_CONTENTS)}")
     return card
 
 
 def _numbers(value: object, where: str) -> tuple[float, ...]:
     numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if not numbers or not all(isinstance(each, int | float) and math.isfinite(each) for each in numbers):
-        raise _bad(f"{where} must be a number, or one for each channel, not {value!r}")
+        raise _metadata_error(f"{where} must be a number, or one for each channel, not {value!r}")
     return tuple(float(each) for each in numbers if isinstance(each, int | float))
 
 
-def _labels(value: object, where: str, folder: Path) -> tuple[str, bytes]:
-    """Returns the name and the content of a file of labels, which may be there or be a list of texts."""
+def _labels(value: object, where: str, directory: Path) -> tuple[str, bytes]:
+    """Returns the name and the content of a label file, from a path or a list of strings."""
     if isinstance(value, str | os.PathLike):
-        path = folder / value
+        path = directory / value
         content = _read(path)
         try:
             content.decode("utf-8")
         except UnicodeDecodeError:
-            raise _bad(f"the labels in {path} are not UTF-8 text") from None
+            raise _metadata_error(f"the labels in {path} are not UTF-8 text") from None
         return path.name, content
     if not isinstance(value, Sequence) or not all(isinstance(each, str) and "\n" not in each for each in value):
-        raise _bad(f"{where}.labels must be a file or a list of texts of one line, not {value!r}")
+        raise _metadata_error(f"{where}.labels must be a file or a list of one-line strings, not {value!r}")
     name = where.rpartition(".")[2].replace("/", "_")
     return (f"{name}_labels.txt" if name else "labels.txt"), "".join(f"{each}\n" for each in value).encode()
 
 
 def describer(metadata: object) -> Describe:
-    """Returns what describes a file with metadata."""
+    """Returns a function that adds metadata to a file."""
     card = read_metadata(metadata)
 
     def describe(subgraphs: Sequence[Ports]) -> tuple[bytes, Callable[[int], bytes]]:
@@ -151,19 +151,19 @@ def describer(metadata: object) -> Describe:
 
 
 def _assigned(cards: Mapping[str, TensorCard], ports: Sequence[Port], what: str) -> dict[str, TensorCard]:
-    """Returns what is known by names of ports, each of which is there, and whose labels are as many as its scores."""
+    """Checks and returns the descriptions of ports by name; labels must be as many as scores."""
     names = list(dict.fromkeys(port.name for port in ports))
     found: dict[str, TensorCard] = {}
     for given, card in cards.items():
         name = given
         if given == ONLY:
             if len(names) != 1:
-                raise _bad(f"the model has {len(names)} {what}s", f"say which: {', '.join(names)}")
+                raise _metadata_error(f"the model has {len(names)} {what}s", f"say which: {', '.join(names)}")
             name = names[0]
         elif given not in names:
             name = next((port.name for port in ports if port.tensor == given), ONLY)
             if not name:
-                raise _bad(f"the model has no {what} {given!r}", f"its {what}s are {', '.join(names)}")
+                raise _metadata_error(f"the model has no {what} {given!r}", f"its {what}s are {', '.join(names)}")
         found[name] = card
         for port in ports:
             if port.name == name:
@@ -176,7 +176,7 @@ def _check_labels(card: TensorCard, port: Port) -> None:
         return
     count = len(card.labels[1].decode().splitlines())
     if port.shape and port.shape[-1] >= 0 and port.shape[-1] != count:
-        raise _bad(
+        raise _metadata_error(
             f"{card.labels[0]} has {count} labels, and the output {port.name!r} has {port.shape[-1]} scores",
             "give one label a line, in the order of the scores",
         )
@@ -186,9 +186,9 @@ def _files(cards: Iterable[TensorCard]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for card in cards:
         if card.labels is not None and files.setdefault(*card.labels) != card.labels[1]:
-            raise _bad(f"two different files of labels are called {card.labels[0]}", "rename one of them")
+            raise _metadata_error(f"two different files of labels are called {card.labels[0]}", "rename one of them")
     return files
 
 
-def _bad(message: str, hint: str = "") -> ConversionError:
+def _metadata_error(message: str, hint: str = "") -> ConversionError:
     return error("bad-metadata", f"metadata: {message}", hint=hint)

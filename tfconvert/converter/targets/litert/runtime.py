@@ -23,12 +23,11 @@ _EMPTY = "Invalid tensor size"
 
 
 def is_installed() -> bool:
-    """Returns whether LiteRT is installed."""
     return Interpreter is not None
 
 
 def require() -> None:
-    """Raises: LiteRT is not installed (`litert-missing`)."""
+    """Raises an error if LiteRT is not installed (`litert-missing`)."""
     if not is_installed():
         raise error(
             "litert-missing",
@@ -38,7 +37,6 @@ def require() -> None:
 
 
 def interpreter_of(path: str, **options: Any) -> Any:
-    """Returns LiteRT's interpreter for a file, with its options."""
     return Interpreter(path, **options)
 
 
@@ -48,8 +46,8 @@ def failure(problem: ChildError, code: str, what: str, hint: str = "") -> Conver
     Args:
         problem: How the call in the child process failed.
         code: The code for a refusal or a crash.
-        what: What was to be done, as a sentence.
-        hint: What to do about a refusal.
+        what: The failed action, as a sentence.
+        hint: The hint for a refusal.
     """
     if problem.refusal:
         return error(code, f"{what}: {problem.refusal}", hint=hint)
@@ -76,8 +74,8 @@ def run_file(
 
     Raises:
         ConversionError: LiteRT is not installed (`litert-missing`), refuses the file (`runtime-error`), or its Python
-            binding can't take an input, or read a signature's result, since it is empty (`empty-tensor`); or, with
-            `as_floats`, an input is of another type (`unlike-interface`).
+            binding can't set an empty input or read an empty result (`empty-tensor`); or, with `as_floats`, an input
+            has another type (`unlike-interface`).
     """
     require()
     try:
@@ -93,11 +91,11 @@ def run_file(
 
 
 def _fed(value: Array) -> Array:
-    """Returns an input as the binding takes it: of a single string it would pass the address otherwise."""
+    """Returns an input in the binding's form; without it, the binding would pass the address of a single string."""
     if value.dtype.kind != "O" or value.ndim:
         return value
     if not value.item():
-        raise error("empty-tensor", "LiteRT's Python binding takes no single text that is empty")
+        raise error("empty-tensor", "LiteRT's Python binding does not accept a single empty string")
     return np.array(value.item())
 
 
@@ -128,25 +126,20 @@ def _run(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequenc
 
 
 def _stored(name: str, value: Array, detail: Mapping[str, Any] | None) -> Array:
-    """Returns an input as the file stores it; as it is if it is not known how.
-
-    Raises:
-        ConversionError: It is of another type (`unlike-interface`).
-    """
+    """Returns an input in the file's type, unchanged if that is unknown."""
     if detail is None:
         return value
     stored = to_stored(value, detail)
     if stored.dtype != detail["dtype"] and stored.dtype.kind not in "OSU":
         raise error(
             "unlike-interface",
-            f"the file takes {np.dtype(detail['dtype']).name} for the input {name!r}, and "
-            f"the model takes {stored.dtype.name}",
+            f"the input {name!r} is {np.dtype(detail['dtype']).name} in the file, and {stored.dtype.name} in the model",
         )
     return stored
 
 
 def _floats(value: Array, detail: Mapping[str, Any] | None) -> Array:
-    """Returns an output with integers that represent floats as these; as it is if it is not known whether they do."""
+    """Returns an output as floats if its integers represent floats, unchanged if that is unknown."""
     return value if detail is None or value.dtype.kind not in "iu" else to_floats(value, *detail["quantization"])
 
 

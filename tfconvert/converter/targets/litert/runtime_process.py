@@ -1,4 +1,4 @@
-"""LiteRT in a process of its own: it checks its inputs little, and an index out of range may end the process."""
+"""Runs LiteRT in a child process: it hardly checks its inputs, and may crash on an index out of range."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tfconvert.schema.limits import budget
 
 
 class Runtime:
-    """LiteRT in another process, started when first needed and again after a crash; a context manager.
+    """LiteRT in a child process, which starts when it is first needed and again after a crash; a context manager.
 
-    A file is sent once for all runs that follow one another.
+    A file is sent once for successive runs.
 
     Args:
         as_floats: Whether integers that represent floats are fed and returned as floats.
@@ -41,7 +41,7 @@ class Runtime:
         self._child.stop()
 
     def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
-        """Runs a file; as `runtime.run_file`, and a crash is a `runtime-error` too."""
+        """Runs a file like `runtime.run_file`; a crash is also a `runtime-error`."""
         runtime.require()
         new = None if content is self._sent else content
         try:
@@ -63,8 +63,8 @@ class _Runner:
         self._content = b""
 
     def run(self, content: bytes | None, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
-        """Runs a file; `None` is the last one."""
+        """Runs a file; `None` is the previous one."""
         if content is not None:
             self._content = content
         results = runtime.run_file(self._content, key, inputs, outputs, as_floats=self._as_floats)
-        return [np.asarray(each) for each in results]  # A result without dimensions may be a scalar.
+        return [np.asarray(each) for each in results]  # A result without dimensions may be a numpy scalar.

@@ -1,4 +1,4 @@
-"""LiteRT's pipeline: which passes run, in which order and why."""
+"""LiteRT's pipeline: the passes, their order and the reasons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfconvert.converter.pipeline.stage import OPEN_SIZES, Stage
 from tfconvert.converter.pipeline.stages import CONTROL_FLOW, FUNCTIONAL, LOOPS, STANDARD, TO_FUNCTIONS, USER_PATTERNS
 
 _PRODUCTS = ("tf.MatMul",)
-# Ops that take single steps out of a sequence.
+# Ops that read single steps of a sequence.
 _ROWS = ("tf.GatherV2", "tf.StridedSlice", "tf.Unpack")
 
 # Operators that overwrite one of their operands.
@@ -18,7 +18,7 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 # Reasons for integer activations: that they were requested, or that the model was trained for them.
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
 
-# The settings of how weights are stored.
+# The settings for the storage of weights.
 _WEIGHTS = tuple(
     f"quantize.{name}"
     for name in ("mode", "weights", "per_channel", "exclude", "hybrid_only", "trained_only", "accumulation")

@@ -1,4 +1,4 @@
-"""Numbers of a quantized model's tensors as they are stored, and the floats that they represent."""
+"""Converts between the stored numbers of a quantized model's tensors and the floats that they represent."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tfconvert.schema.dialects.boxes import Array
 
 
 def to_stored(value: Array, details: Mapping[str, Any]) -> Array:
-    """Returns an input as the model takes it: floats as integers, if that is what the tensor holds.
+    """Returns an input in the tensor's type: floats become integers if needed.
 
     Args:
         value: The input.
-        details: The tensor's details, as LiteRT's interpreter tells them.
+        details: The tensor's details from LiteRT's interpreter.
     """
     scale, zero_point = details["quantization"]
     if value.dtype.kind != "f" or not scale or np.dtype(details["dtype"]).kind not in "iu":
@@ -26,7 +26,7 @@ def to_stored(value: Array, details: Mapping[str, Any]) -> Array:
 
 
 def to_floats(stored: Array, scale: float, zero_point: int) -> Array:
-    """Returns integers as the floats that they represent; what has no scale stays."""
+    """Returns the floats that integers represent; numbers without a scale don't change."""
     if not scale:
         return stored
     return np.asarray((stored.astype(np.float32) - zero_point) * scale, np.float32)

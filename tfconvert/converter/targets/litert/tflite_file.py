@@ -21,7 +21,7 @@ _OPTIMIZATIONS: Mapping[Mode, str] = {
     "int16": "PTQ_INT16",
 }
 
-# The modes in which the ranges that a model was trained with make integers of activations.
+# The modes that use trained ranges for integer activations.
 _OF_TRAINING = frozenset(("dynamic", "int8", "int16"))
 
 
@@ -62,14 +62,14 @@ def _origin(module: ModuleOp, settings: LiteRT, model_type: str, was_trained: bo
 
 
 def _model_type(module: ModuleOp) -> str:
-    """Returns the enumerator of `ModelType` for what a module was imported from."""
+    """Returns the enumerator of `ModelType` for a module's source."""
     if tf_saved_model.SEMANTICS in module.attributes:
         return "TF_SAVED_MODEL"
     return "TF_GRAPH_DEF" if tf.VERSIONS in module.attributes else "NONE"
 
 
 def _optimizations(quantize: Quantize | None, was_trained: bool) -> Iterator[str]:
-    """Yields the enumerators of `ModelOptimizationMode`; there is none for weights that are only stored as integers."""
+    """Yields the enumerators of `ModelOptimizationMode`; none for weights that are only stored as integers."""
     if quantize is None:
         return
     is_of_training = was_trained and quantize.mode in _OF_TRAINING

@@ -1,7 +1,7 @@
-"""Serializes StableHLO text as a portable artifact, with jaxlib's StableHLO, in a child process: MLIR may end it.
+"""Serializes StableHLO text as a portable artifact with jaxlib's StableHLO, in a child process since MLIR may abort.
 
-What artifacts can't hold is replaced first: ops of `chlo` are decomposed, and the sizes that this needs are computed by
-StableHLO. The artifact has the oldest version that has all of its ops.
+Ops of `chlo`, which artifacts can't contain, are decomposed first, and StableHLO computes the sizes that this needs.
+The artifact has the oldest version that supports all of its ops.
 """
 
 from __future__ import annotations

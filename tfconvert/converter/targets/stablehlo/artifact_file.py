@@ -1,4 +1,4 @@
-"""A portable artifact of StableHLO as a result of a conversion: bytes that later releases of its libraries read, too.
+"""A portable StableHLO artifact as a result of a conversion: bytes that later releases of its libraries can also read.
 
 model.mlirbc  model.safetensors
 """
@@ -28,14 +28,14 @@ class ArtifactFile:
     Attributes:
         text: The text.
         size: The bytes of the artifact, once it is serialized.
-        operators: How many ops of each name the text has.
-        bytes_by_operator: The bytes of constants, by the op that makes them.
-        versions: Versions of ops: there are none.
-        min_runtime_version: The first release of LiteRT that reads it: none does.
-        custom_operators: Operators that an app must register: there are none.
+        operators: The number of ops of each name in the text.
+        bytes_by_operator: The bytes of constants, by the op that defines them.
+        versions: Versions of ops; always empty.
+        min_runtime_version: The first release of LiteRT that reads it; always empty.
+        custom_operators: Operators that an app must register; always empty.
 
     Args:
-        module: The module that the pipeline has made.
+        module: The result of the pipeline.
 
     Raises:
         ConversionError: It has state in globals, which artifacts don't know (`artifact-failed`).
@@ -82,7 +82,7 @@ class ArtifactFile:
 
     @property
     def parts(self) -> Parts:
-        """The files of the result: what arguments hold, if anything, and the artifact."""
+        """The files of the result: the values of arguments, if any, and the artifact."""
         return {**self.text.parts, "": lambda stream: stream.write(self._content)}
 
 

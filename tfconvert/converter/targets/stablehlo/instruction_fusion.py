@@ -1,8 +1,8 @@
 """Fuses ops that one kernel can compute: a root, and the producers that nothing else uses.
 
-A `loop` computes each element of its root from elements of its operands; an `input` reduces what it computes so. A
-producer joins if all its uses are in the group, so that nothing is computed twice and no group waits for itself. A
-group becomes a private function, which is called in its place.
+A `loop` computes each element of its root from elements of its operands; an `input` reduces the result of such a loop.
+A producer joins if all its uses are in the group, so that nothing is computed twice and groups have no cycles. A group
+becomes a private function, and a call replaces it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfconvert.schema.ir.values import Value
 
 LOOP, INPUT = "loop", "input"
 
-# Ops each of whose elements is one of an operand, or a number.
+# Ops whose elements are elements of an operand, or a constant.
 _MOVING = frozenset(
     {
         f"stablehlo.{name}"
@@ -48,7 +48,7 @@ _MOVING = frozenset(
     }
 )
 
-# Ops that use an element more than once, or beside others: what they repeat is computed before.
+# Ops that use an element more than once or with others; the values that they repeat are computed before.
 _REPEATING = frozenset(
     {"stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_pad", "stablehlo.pad"}
 )
@@ -74,7 +74,7 @@ def is_loop_op(op: Operation) -> bool:
 
 
 def is_shape_value(op: Operation) -> bool:
-    """Returns whether an op computes few integers, which are sizes or the like and not a kernel's work."""
+    """Returns whether an op computes a few integers, such as sizes, which need no kernel."""
     return bool(op.results) and all(is_small(result.type) for result in op.results)
 
 
@@ -101,7 +101,7 @@ def groups(block: Block) -> list[Group]:
         if root in taken or not (is_loop_op(root) or root.name == _REDUCING) or is_shape_value(root):
             continue
         members = dict.fromkeys((root,))
-        # Producers are looked at from the last one on, after all of their users in the block.
+        # Visits producers from the last one on, after all of their users in the block.
         while joining := _next(members, block, taken, order):
             members[joining] = None
         if len(members) > 1:
@@ -124,17 +124,17 @@ def _next(
 
 
 def launches(block: Block) -> int:
-    """Returns how many kernels a block runs: one for each op and each call that computes more than sizes."""
+    """Returns the number of kernels that a block runs: one for each op or call that computes more than sizes."""
     quiet = ("stablehlo.constant", "func.return", "stablehlo.return")
     return sum(op.name not in quiet and bool(op.results) and not is_shape_value(op) for op in block.ops)
 
 
-# Constants of up to so many elements are in the function, so that they are numbers in the kernel.
+# Maximum number of elements of constants that move into the function, where they are numbers in the kernel.
 _MAX = 8
 
 
 def outline(group: Group, name: str) -> FuncOp:
-    """Returns the function that has a group's ops, which a call replaces."""
+    """Moves a group's ops into a new function, replaces them by a call, and returns the function."""
     root = group.ops[-1]
     inside: set[Operation] = set(group.ops)
     constants: dict[Value, Operation] = {}

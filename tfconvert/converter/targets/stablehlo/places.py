@@ -1,4 +1,4 @@
-"""Which ops the host runs, as they compute sizes, and which ones the device does."""
+"""Placement of ops: the host computes sizes, and the device everything else."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 PLACE = "dhlo.place"
-"""The attribute of ops and arguments: where they are."""
+"""The attribute with the place of ops and arguments."""
 
 READ_BACK = "dhlo.read_back"
-"""The attribute of ops of the device whose results the host reads: sizes that only computing tells."""
+"""The attribute of ops on the device whose results the host reads: sizes that depend on data."""
 
 HOST, DEVICE = "host", "device"
 
-# Op -> which operands are sizes; of those that assert, all that they tell.
+# Op -> the operands that are sizes; for assertions, all operands.
 _SIZES: Mapping[str, Sequence[int]] = {
     **stablehlo.SIZE_OPERANDS,
     "cf.assert": (0,),
     "stablehlo.custom_call": tuple(range(32)),
 }
 
-# Ops that are nowhere in particular, and assertions, of which XLA takes no attributes but its own.
+# Ops without a place, and assertions, on which XLA accepts only its own attributes.
 _UNPLACED = ("func.return", "stablehlo.return", "stablehlo.custom_call")
 
-# The host asks for a size, not for the value that has it.
+# The host needs only the size, not the value that has it.
 _OF_A_SHAPE = "stablehlo.get_dimension_size"
 
 
 def place(function: FuncOp) -> Counter[str]:
-    """Marks a function's ops and those of its arguments that are sizes; returns how many ops are where."""
+    """Marks a function's ops and the arguments that are sizes; returns the number of ops in each place."""
     host = _on_host(function)
     counts = Counter[str]()
     for op in _ops(function):
@@ -53,7 +53,7 @@ def place(function: FuncOp) -> Counter[str]:
 
 
 def violations(function: FuncOp) -> list[Operation]:
-    """Returns the ops of the host that read what is on the device, and is not said to be read back."""
+    """Returns the ops on the host that read values of the device without `dhlo.read_back`."""
     return [
         op
         for op in _ops(function)
@@ -66,7 +66,7 @@ def violations(function: FuncOp) -> list[Operation]:
 
 
 def _ops(function: FuncOp) -> Iterator[Operation]:
-    """Yields a function's ops, those in branches and loops included, but not those of reductions' bodies."""
+    """Yields a function's ops, including those in branches and loops, but not those in bodies of reductions."""
     waiting = [function.body.block]
     while waiting:
         for op in waiting.pop().ops:
@@ -85,7 +85,7 @@ def _read(op: Operation) -> Sequence[Value]:
 
 
 def _on_host(function: FuncOp) -> set[Operation]:
-    """Returns the ops that sizes are computed by, from the ops that need them back to where they come from."""
+    """Returns the ops that compute sizes, found backwards from the ops that need them."""
     host: set[Operation] = set()
     waiting = [operand for op in _ops(function) for operand in _sizes_of(op)]
     while waiting:

@@ -1,7 +1,7 @@
 """Sizes of a function's values as formulas of the sizes of its arguments, and functions that compute them.
 
-`@f__shape` takes the open sizes and the few integers of `@f`, as `index`. Calls are followed; what a loop changes is
-unknown, and what only computing tells: how many elements a mask has.
+`@f__shape` takes the dynamic sizes and the small integer arguments of `@f`, as `index`. Calls are followed. Sizes that
+a loop changes are unknown, and so are sizes that depend on data, such as the number of elements that a mask selects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfconvert.schema.ir.values import Value
 SUFFIX = "__shape"
 """The suffix of the function that computes a function's sizes."""
 
-# Up to this many elements are followed.
+# Maximum number of elements that are followed.
 _MAX_ELEMENTS = 32
 
 Dims = Sequence[Dim]
@@ -33,11 +33,11 @@ Elements = Sequence[Dim]
 
 
 def is_small(kind: Attribute, allow_two: bool = False) -> bool:
-    """Returns whether values of a type are few integers, of known size.
+    """Returns whether values of a type are a few integers, with static sizes.
 
     Args:
         kind: The type.
-        allow_two: Whether there may be two dimensions, else at most one.
+        allow_two: Whether two dimensions are allowed instead of one.
     """
     shape = types.shape_of(kind)
     if shape is None or not isinstance(types.element_of(kind), IntegerType) or len(shape) > 1 + allow_two:
@@ -51,12 +51,12 @@ def size_of_argument(number: int, axis: int) -> Symbol:
 
 
 def element_of_argument(number: int, at: int) -> Symbol:
-    """Returns the symbol of an element of an argument that is few integers."""
+    """Returns the symbol of an element of a small integer argument."""
     return Symbol(("element", number, at), is_natural=False)
 
 
 class _Formal:
-    """The arithmetic of formulas."""
+    """Arithmetic on formulas."""
 
     __slots__ = ()
 
@@ -69,10 +69,10 @@ class _Formal:
         return dim.apply("NE", number, 0) if target is types.I1 and source is not types.I1 else number
 
 
-# Ops whose rules of elements don't look at dimensions, so that there may be two.
+# Ops whose rules for elements don't depend on dimensions, so that two are allowed.
 _SHAPED_TWICE = frozenset({"stablehlo.constant", "stablehlo.reshape", "stablehlo.convert"})
 
-# Ops whose results shape functions don't compute.
+# Ops whose results shape functions can't compute.
 _NOT_FOLLOWED = frozenset({"stablehlo.not", "stablehlo.xor"})
 
 
@@ -102,7 +102,7 @@ class Formulas:
         return found
 
     def enter(self, arg: Value, number: int) -> None:
-        """Notes an argument: its open sizes, and its elements if it is few integers, are leaves."""
+        """Adds an argument: its dynamic sizes, and its elements if it is a few integers, become symbols."""
         shape = types.shape_of(arg.type) or ()
         self.dims[arg] = [size_of_argument(number, axis) if size < 0 else size for axis, size in enumerate(shape)]
         if is_small(arg.type) and types.element_of(arg.type) is not types.I1:
@@ -114,14 +114,14 @@ class Formulas:
         return self.dims.get(value, ())
 
     def numbers(self, value: Value) -> Elements:
-        """Returns the numbers that a small value holds."""
+        """Returns the elements of a small value."""
         count = (types.shape_of(value.type) or (1,))[0]
         return self.elements.get(value) or [unknown(is_natural=False) for _ in range(count)]
 
     indices = numbers
 
     def follow(self, block: Block) -> None:
-        """Notes the values of a block whose arguments are noted."""
+        """Adds the values of a block, after its arguments."""
         for op in block.ops:
             if isinstance(op, CallOp) and op.callee in self._functions:
                 self._call(op, self._functions[op.callee].body.block)
@@ -133,7 +133,7 @@ class Formulas:
                 self._plain(op)
 
     def _note(self, value: Value, dims: Dims | None, elements: Elements | None = None) -> None:
-        """Notes a value; sizes that its type has are numbers, and those without a formula unknown."""
+        """Adds a value; static sizes of its type are numbers, and those without a formula are unknown."""
         shape = types.shape_of(value.type) or ()
         given = dims if dims is not None and len(dims) == len(shape) else [unknown() for _ in shape]
         self.dims[value] = [size if size >= 0 else term for size, term in zip(shape, given, strict=True)]
@@ -157,7 +157,7 @@ class Formulas:
             self.elements[op.results[0]] = elements
 
     def _elementwise(self, op: Operation) -> Dims:
-        """Returns the sizes of operands that have the same ones: the simplest formula of each."""
+        """Returns the sizes of operands with equal sizes: the simplest formula of each."""
         ranks = [self.sizes(operand) for operand in op.operands]
         ranked = [dims for dims in ranks if len(dims) == max(map(len, ranks))]
         return [min(each, key=dim.rank) for each in zip(*ranked, strict=True)]

@@ -23,7 +23,7 @@ class Kind(NamedTuple):
 
     Attributes:
         elements: The names of its element types, empty if any.
-        ranks: The least and the most ranks.
+        ranks: The minimum and maximum rank.
     """
 
     elements: frozenset[str]
@@ -66,8 +66,8 @@ def _kinds(text: str) -> tuple[Kind, ...]:
 
 def _kind(text: str) -> Kind:
     ranks, _, elements = text.rpartition(":")
-    least, _, most = ranks.rstrip("+").partition("-")
-    limits = (int(least or 0), _MAX if not ranks or ranks[-1] == "+" else int(most or least))
+    minimum, _, maximum = ranks.rstrip("+").partition("-")
+    limits = (int(minimum or 0), _MAX if not ranks or ranks[-1] == "+" else int(maximum or minimum))
     return Kind(frozenset() if elements == "*" else frozenset(elements.split(",")), limits)
 
 
@@ -132,8 +132,10 @@ def _forms(kernel: str) -> frozenset[str]:
 
 
 def _ranks(ranks: tuple[int, int]) -> str:
-    least, most = ranks
-    return str(least) if least == most else f"{least} or more" if most == _MAX else f"{least} to {most}"
+    minimum, maximum = ranks
+    return (
+        str(minimum) if minimum == maximum else f"{minimum} or more" if maximum == _MAX else f"{minimum} to {maximum}"
+    )
 
 
 def _name(element: Attribute) -> str:

@@ -485,7 +485,7 @@ class NextIterationSourceOp(ExecutorOp):
 
     @property
     def sink(self) -> NextIterationSinkOp | None:
-        """The sink, `None` if there is none yet."""
+        """The sink, or `None` if there is no sink yet."""
         users = [use.operation for use in self.token.uses]
         return users[0] if len(users) == 1 and isinstance(users[0], NextIterationSinkOp) else None
 

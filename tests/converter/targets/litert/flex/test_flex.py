@@ -1,4 +1,4 @@
-"""Flex ops: the official converter's bytes, what TensorFlow makes of them, and what can't be one."""
+"""Flex ops: equal bytes to the official converter's, results in TensorFlow, and ops that can't be flex ops."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _function(tf: ModuleType, function: Callable[..., Any], inputs: Sequence[Any
 
 @pytest.fixture(scope="module")
 def saved(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the folder of a model that has all of `MODELS` as signatures."""
+    """Returns the directory of a model with all `MODELS` as signatures."""
     return _save(tf, tmp_path_factory.mktemp("flex"), {name: model(tf) for name, model in MODELS.items()})
 
 

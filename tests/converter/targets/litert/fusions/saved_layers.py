@@ -13,11 +13,11 @@ from tests.support.saved_function import save_function
 def save_call(
     tf: ModuleType, folder: Path, call: Callable[..., Any], *shapes: Sequence[int | None]
 ) -> Callable[..., Any]:
-    """Saves a function of layers; returns what computes its `result` in TensorFlow.
+    """Saves a function of layers; returns a function that computes its `result` in TensorFlow.
 
     Args:
         tf: TensorFlow.
-        folder: Where to.
+        folder: The directory to save to.
         call: The function, whose inputs are floats.
         shapes: Their shapes; they are called x, y and z.
     """

@@ -120,15 +120,13 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
         (_detect(*BOXES, y_scale=10), "'y_scale' is not of type float"),
         (_detect(*BOXES, detections_per_class="x"), "'detections_per_class' is not of type int"),
     ],
-    "addons": [
+    "custom_operators": [
         (_unpool(1), "1 arguments, not 2"),
         (_unpool(padding="?"), "'padding' is not SAME or VALID"),
         (_unpool(strides=[1]), "'strides' is not a list of two integers"),
         (_warp("4x4xf32", IMAGES[1]), "argument 0 has rank 2, not 4"),
         (_warp("*xf32", IMAGES[1]), "rank of argument 0 is not known"),
         (_warp("1x4x4x1xf64", IMAGES[1]), "argument 0 holds f64"),
-    ],
-    "text": [
         (_tokens(STRINGS, STRINGS), "2 arguments, not 1"),
         (_tokens(f"1x1x1x{STRING}"), "rank of argument 0 is not known to be 2 or less"),
         (_tokens("?xf32"), "argument 0 holds f32"),
@@ -143,13 +141,11 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
         (_ngrams(STRINGS, "?xi32", results=(STRINGS, "?xi32")), "row splits are not vectors of i64"),
         (_project(hash_seed=["x"]), "'hash_seed' is not a list of integers"),
         (_project(result="?x3xf32"), "not a matrix of 2 columns"),
-    ],
-    "fusable": [
         (_operator(x=[1, "a"]), "'x' is not a number"),
         (_operator(name=""), "name can't be empty"),
         (_operator(name="x", **{'"\u00e9"': 1}), "has a name that no option can have"),
     ],
-    "keras_lstm": [
+    "marked_lstm": [
         (text(LAYER, (*LSTM, "1x4xi1"), LSTM_RESULTS), "it takes a mask"),
         (text(LAYER, LSTM[:5], LSTM_RESULTS), "5 arguments, not 6"),
         (_layer({0: "4x3xf32"}), "argument 0 has rank 2, not 3"),
@@ -170,8 +166,6 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
         (_with_results({4: "i64"}), "result 4 is tensor<i64>, not tensor<f32>"),
         (_layer({}, returned=(0, 3)), "last cell state is used"),
         (branching(LAYER, LSTM, LSTM_RESULTS), "it is run by something other than a call"),
-    ],
-    "lstm_cell": [
         (_cell(*CELL[:3]), "3 arguments, not 4 or more"),
         (text(mark("LSTMCellSimple"), CELL, (CELL_RESULT, CELL_RESULT)), "2 results, not 1"),
         (_cell("3xf32", *CELL[1:]), "argument 0 has rank 1, not 2"),
@@ -191,7 +185,7 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
 
 
 def _declined(source: str) -> str:
-    """Returns the reason why the one function is declined; its body has to be there still."""
+    """Returns the reason why the only function is declined; its body must still exist."""
     rewrite = PrepareCompositeFunctions(allow_custom_ops=True)
     parsed = module(source)
     notes = rewrite.apply(parsed).notes

@@ -1,6 +1,6 @@
 """Marked functions as TensorFlow saves them: the operators compute in LiteRT what the bodies compute in TensorFlow.
 
-They do so wherever the functions are called from, and whatever else their bodies hold.
+The callers and other ops in the bodies don't matter.
 """
 
 from __future__ import annotations

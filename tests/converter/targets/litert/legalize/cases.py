@@ -37,10 +37,10 @@ class Case:
 
     Attributes:
         op: The op.
-        operands: `f32[2,3]` is a random input, `f32[?2,3]` one whose first dimension the graph leaves open,
+        operands: `f32[2,3]` is a random input, `f32[?2,3]` one whose first dimension is dynamic in the graph,
             `=f32[2,3]` a random constant, `@low:high` their range; anything else is a constant.
         attributes: The op's attributes.
-        results: How many results to compare, all by default.
+        results: The number of results to compare, all by default.
         tolerance: Largest error of floats, relative to the largest value where that is more than one.
     """
 
@@ -63,7 +63,7 @@ class Operand:
 
     Attributes:
         value: Its value.
-        shape: Its placeholder's shape, -1 where open; `None` for a constant.
+        shape: Its placeholder's shape, -1 where dynamic; `None` for a constant.
     """
 
     value: Array

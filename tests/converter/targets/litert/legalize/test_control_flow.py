@@ -30,7 +30,7 @@ class Program:
         shapes: The inputs' shapes in the signature.
         runs: The inputs of each run.
         kinds: The operators of the result that are not arithmetic, and how many there are; `None` for any.
-        official: Whether the official converter takes it, too, so that it can be compared with.
+        official: Whether the official converter also accepts it, for a comparison.
     """
 
     function: Callable[..., Mapping[str, Any]]

@@ -1,4 +1,4 @@
-"""The reasons why ops are declined, of which LiteRT's kernels can't do all."""
+"""The reasons for which ops are declined."""
 
 from __future__ import annotations
 

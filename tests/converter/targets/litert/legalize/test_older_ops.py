@@ -123,7 +123,7 @@ TEXTS = {
         np.array([[2, 1], [2, 1]]),
     ),
 }
-"""Ops of which TensorFlow has no kernels any more: text, inputs and the result."""
+"""Ops for which TensorFlow has no kernels any more: text, inputs and the result."""
 
 OPS = {case.op for case in OLD} | set(TEXTS) | {"BatchNormWithGlobalNormalization"}
 
@@ -177,7 +177,7 @@ def _run_text(text: str, inputs: list[Array], folder: Path, run_tflite: RunTFLit
 
 
 def test_what_is_not_a_number_is_not_in_the_top(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> None:
-    """Neither is a target among predictions one of which is infinite, nor one that isn't a class."""
+    """Targets that aren't a class, or with an infinite prediction, don't count."""
     rows = np.array([[1, 2, np.inf], [1, np.nan, 2], [1, 2, 2], [3, 2, 1], [3, 2, 1]], np.float32)
     targets = np.array([0, 2, 1, -1, 3], np.int32)
     result = _in_function(tf, Case("InTopKV2", ["f32[5,3]", "i32[5]", 1]), [rows, targets], tmp_path)
@@ -196,7 +196,7 @@ def test_old_op_in_a_function(case: Case, tf: ModuleType, run_tflite: RunTFLite,
 
 
 class _Result:
-    """A converted function and what TensorFlow computes with it."""
+    """A converted function and TensorFlow's results."""
 
     def __init__(self, content: bytes, expected: list[Array]) -> None:
         self.content = content

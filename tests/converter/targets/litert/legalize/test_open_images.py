@@ -1,4 +1,4 @@
-"""Resizing and cropping of images whose sizes are open, or computed as the model runs."""
+"""Resizing and cropping of images of dynamic sizes, or to sizes that are computed at run time."""
 
 from __future__ import annotations
 

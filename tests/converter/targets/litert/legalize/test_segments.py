@@ -13,7 +13,7 @@ from tests.support.litert import RunTFLite
 
 _I64 = np.int64
 _GAPS = "i32[?3]@2:3"
-"""Sorted numbers of segments of which the first two have no rows."""
+"""Sorted segment ids; the first two segments have no rows."""
 
 SEGMENTS = [
     *(

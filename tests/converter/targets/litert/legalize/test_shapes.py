@@ -149,14 +149,14 @@ INDEXED = [
     _strided("f32[2,3]", np.array([1, 0]), np.array([2, 2**62]), np.array([1, 1])),
     _strided("f32[6]", "i32[1]@1:2", "i32[1]@4:5", [2]),
     _strided("i32[3,2]", "i32[1]@1:2", "i32[1]@2:3", [1], 0, 0, 0, 0, 1),
-    # New axes where several dimensions are open, or the bounds are computed.
+    # New axes where several dimensions are dynamic, or the bounds are computed.
     _strided("f32[?3,?2]", [0, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1], 0b1001, 0b1001, 0, 0b0110),
     _strided("f32[?3,?4]", [1, 0, 0], [9, 1, 3], [1, 1, 2], 0, 0, 0, 0b010),
     _strided("f32[?3,?4]", "i32[3]@0:1", "i32[3]@2:4", [1, 1, 1], 0b100, 0b001, 0, 0b010),
     _strided("f32[?3,?4,2]", "i32[4]@0:1", "i32[4]@2:4", [1, 1, 1, 1], 0b1000, 0b1000, 0, 0b0010, 0b0100),
     _strided("f32[?2,?1,?3,2,?2]", [0, 0, 0, 1], [0, 0, 0, 2], [1, 1, 1, 1], 0b1001, 0b0001, 0, 0b0110),
     _strided("f32[?2,?1,?3,2,?2]", "i32[4]@0:1", "i32[4]@1:2", [1, 1, 1, 1], 0, 0, 0b0010, 0b0001, 0b1000),
-    # New axes of which there are more than the kernel takes, beside dimensions that go.
+    # More new axes than the kernel supports, beside dimensions that vanish.
     _strided("f32[2,1,?3,1,?2,2]", "i32[5]@0:1", "i32[5]@1:3", [1] * 5, 0, 0b10000, 0, 0b01101),
     _strided(
         "f32[1,2,?3,2,1,2]", "i64[7]@0:1", "i64[7]@1:2", np.array([1] * 7), 0, 0b1000000, 0b100, 0b1001001, 0b110010

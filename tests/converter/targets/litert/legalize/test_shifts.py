@@ -1,4 +1,4 @@
-"""Shifts by more places than there are bits or by fewer than none, and powers that wrap around."""
+"""Shifts by negative amounts or by more bits than there are, and powers that wrap around."""
 
 from __future__ import annotations
 

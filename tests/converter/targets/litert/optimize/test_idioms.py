@@ -1,4 +1,4 @@
-"""What people write by hand, in as few of LiteRT's operators as it takes, and with TensorFlow's numbers."""
+"""Idioms become the minimum of LiteRT operators, with TensorFlow's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewritten ops give the same for what is infinite or not a number, and what might differ is left alone."""
+"""Rewritten ops have the same results for infinities and NaN; ops that might differ stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folding computes the same however many cores there are."""
+"""Folding has the same result for any number of cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices that together are all of a tensor, and those that aren't."""
+"""Slices that together cover a tensor, and others."""
 
 from __future__ import annotations
 

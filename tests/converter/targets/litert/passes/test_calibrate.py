@@ -1,4 +1,4 @@
-"""The pass `calibrate`, with samples and with a file of ranges."""
+"""The pass `calibrate`, with samples and with a calibration file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.support.run_text import parse
 from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp

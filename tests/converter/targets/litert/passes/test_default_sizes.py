@@ -1,4 +1,4 @@
-"""Files with open sizes can be allocated as they stand, and still be resized."""
+"""Files with dynamic sizes can be allocated without resizing, and still be resized."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ func.func @main(%x: tensor<{rows}x3xf32>) -> tensor<?x?x?x4xf32> {{
         ("?x?", 1, ""),
         ("?x9", 5, ""),
         ("2x9", 5, ""),
-        ("?x?", 70000, ""),  # No size that is tried is enough.
+        ("?x?", 70000, ""),  # No candidate is large enough.
     ],
 )
 def test_what_is_noted(rows: str, kernel: int, noted: str) -> None:

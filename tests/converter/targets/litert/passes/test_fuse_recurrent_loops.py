@@ -54,10 +54,10 @@ def test_a_reversed_sequence_of_another_order() -> None:
 
 
 def test_lengths_as_dynamic_rnn_has_them() -> None:
-    def least(block: Block, count: str) -> str:
+    def minimum(block: Block, count: str) -> str:
         return block.binary("Minimum", count, block.binary("Maximum", block.constant(1, "i32"), count))
 
-    assert FuseRecurrentLoops().apply(parse(rnn_loop(time=-1, runs=least))).counts == {"rnn": 1}
+    assert FuseRecurrentLoops().apply(parse(rnn_loop(time=-1, runs=minimum))).counts == {"rnn": 1}
 
 
 def test_rows_that_old_tensor_arrays_gather_again() -> None:

@@ -1,4 +1,4 @@
-"""The pass `quantize-weights` on text: what becomes of each operator's weights."""
+"""The pass `quantize-weights` on text: the weights of each operator."""
 
 from __future__ import annotations
 

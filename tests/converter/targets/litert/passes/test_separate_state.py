@@ -204,7 +204,7 @@ def test_states_of_known_shape_begin_anew_at_each_run() -> None:
             np.testing.assert_allclose(result, wanted, atol=1e-5)
 
 
-# The kernel computes nonsense for an LSTM without an activation, and the model format has no sigmoid.
+# The kernel is wrong for an LSTM without an activation, and the model format has no sigmoid.
 @pytest.mark.parametrize(
     ("kind", "activation"),
     [(kind, name) for kind in ("lstm", "rnn") for name in FUNCTIONS if (kind, name) != ("lstm", "NONE")],

@@ -1,4 +1,4 @@
-"""Matrices without their zeros, as LiteRT's kernels take them."""
+"""Sparse matrices in the forms of LiteRT's kernels."""
 
 from __future__ import annotations
 

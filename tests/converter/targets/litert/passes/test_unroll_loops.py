@@ -278,7 +278,7 @@ def test_only_equal_products_are_one(run_tflite: RunTFLite, tmp_path: Path) -> N
 
 
 def test_rows_of_rows(run_tflite: RunTFLite, tmp_path: Path) -> None:
-    """A sequence may be a row of another one, which is taken apart as well."""
+    """A sequence may be a row of another one, which is also split."""
     body = Block(x="tensor<2x3x2xf32>")
     first, results = body.constant(0, "i32"), []
     for index in range(2):

@@ -24,7 +24,7 @@ def run_model(content: bytes, inputs: Sequence[Array], *, builtin: bool = False,
         content: The file.
         inputs: The inputs, in the model's order.
         builtin: Whether to run LiteRT's own kernels instead of XNNPACK's.
-        times: How many runs; what kernels keep from run to run mustn't matter.
+        times: The number of runs; state that kernels keep between runs mustn't matter.
     """
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 

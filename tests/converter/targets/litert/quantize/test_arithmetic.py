@@ -15,8 +15,7 @@ from tfconvert.converter.targets.litert.quantize import observers, weights
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.targets.litert.quantize.groups import Groups
 from tfconvert.converter.targets.litert.quantize.observers import Histogram, Range
-from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers, uniform_of
-from tfconvert.converter.targets.litert.quantize.ranges import range_of, set_ranges
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, range_of_integers, set_ranges, uniform_of
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform, UniformType

@@ -83,7 +83,7 @@ def test_by_the_class(folder: Path, kind: Any) -> None:
 
 
 def test_sums_have_room(tf: ModuleType, tmp_path: Path) -> None:
-    # Worst of all: all products are as large as they can be, and the result is not their sum alone.
+    # The worst case: all products are as large as possible, and the result is more than their sum.
     weight = tf.constant(np.ones((4096, 2), np.float32))
 
     @traced(tf, tf.TensorSpec([1, 4096], tf.float32, name="x"))

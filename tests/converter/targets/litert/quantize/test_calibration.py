@@ -1,4 +1,4 @@
-"""Models that run on samples: loops, branches, signatures, crashes, and what is left behind."""
+"""Models that run on samples: loops, branches, signatures, crashes, and cleanup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.run_text import parse
 from tfconvert.converter.process.child_process import Child
 from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp

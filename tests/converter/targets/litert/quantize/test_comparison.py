@@ -19,7 +19,7 @@ RNG = np.random.default_rng(9)
 
 @pytest.fixture(scope="module")
 def folder(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose layers have weights, and names of their own."""
+    """A model whose layers have weights and names."""
     kernel = tf.constant(RNG.normal(size=(3, 3, 3, 4)).astype(np.float32))
     wide = RNG.normal(size=(64, 6)).astype(np.float32)
     last = RNG.normal(size=(6, 5)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Which ops patterns exclude."""
+"""Ops that patterns exclude."""
 
 from __future__ import annotations
 

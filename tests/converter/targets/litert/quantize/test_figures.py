@@ -7,7 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from tfconvert.converter.targets.litert.quantize.figures import Figures, Measured, OutputFigures, Step, layers, range_of
+from tfconvert.converter.targets.litert.quantize.figures import (
+    Figures,
+    Measured,
+    OutputFigures,
+    Step,
+    layers,
+    stored_range,
+)
 
 
 def _measured(*runs: tuple[object, object]) -> Measured:
@@ -40,7 +47,7 @@ def test_the_typical_channel_counts() -> None:
 def test_no_number_is_no_fidelity() -> None:
     assert _measured(([[1, 2]], [[1, np.nan]])).snr == -math.inf
     assert _measured(([[1, 2]], [[1, np.inf]])).snr == -math.inf
-    # What the model of floats has, too, is right.
+    # Values that the float model also has are right.
     assert _measured(([[np.nan, np.inf]], [[np.nan, np.inf]])).snr == math.inf
 
 
@@ -83,7 +90,7 @@ def test_losses_are_those_of_the_layer_itself() -> None:
 
 
 def test_ranges_of_integers() -> None:
-    assert range_of({"quantization": (0.5, -128), "dtype": np.int8}) == (0.0, 127.5)
-    assert range_of({"quantization": (0.5, 0), "dtype": np.uint8}) == (0.0, 127.5)
-    assert range_of({"quantization": (0.0, 0), "dtype": np.int32}) is None
-    assert range_of({"quantization": (0.5, 0), "dtype": np.float32}) is None
+    assert stored_range({"quantization": (0.5, -128), "dtype": np.int8}) == (0.0, 127.5)
+    assert stored_range({"quantization": (0.5, 0), "dtype": np.uint8}) == (0.0, 127.5)
+    assert stored_range({"quantization": (0.0, 0), "dtype": np.int32}) is None
+    assert stored_range({"quantization": (0.5, 0), "dtype": np.float32}) is None

@@ -1,4 +1,4 @@
-"""Each row of the rules: an operator of integers computes what it computes with floats."""
+"""Each row of the rules: an integer operator has the results of the float operator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.converter.targets.litert.optimize.graph import Graph
 from tests.converter.targets.litert.quantize.one_op import CASES, build
 from tfconvert.converter.targets.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.ranges import range_of, set_ranges
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, set_ranges
 from tfconvert.converter.targets.litert.quantize.rules import RULES, Rule
 from tfconvert.converter.targets.litert.quantize.variables import ASSIGN, READ
 from tfconvert.converter.targets.litert.runtime_process import Runtime
@@ -54,7 +54,7 @@ def _run(content: bytes, inputs: list[Array], kernels: str) -> list[Array]:
 
 
 def _calibrate(graph: Graph, inputs: list[Array]) -> None:
-    """Notes the ranges of everything that is computed."""
+    """Sets the ranges of all computed values."""
     (function,) = (op for op in graph.module.ops if isinstance(op, FuncOp))
     block = function.body.block
     end = block.last_op

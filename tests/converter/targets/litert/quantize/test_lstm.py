@@ -1,4 +1,4 @@
-"""LSTMs of integers: which become so, what their operators look like, and what they compute."""
+"""Integer LSTMs: conditions, operators and results."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_state_that_lasts_from_run_to_run_goes_on_lasting(tmp_path: Path) -> N
     graph.returns(_lstm(graph, graph.inputs[0]))
     content = _with_variables(graph.content)
     path = tmp_path / "m.tflite"
-    # What comes of a state that has lasted must be in the ranges.
+    # The ranges must include the results of a kept state.
     samples = [[2 * each] for each in _inputs(1, TIME, FEATURES)]
     _quantized(content, path, samples, strict=True)
     samples = [[each / 2] for (each,) in samples]

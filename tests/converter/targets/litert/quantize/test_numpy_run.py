@@ -14,7 +14,7 @@ from tfconvert import Quantize
 from tfconvert.converter.targets.litert import runtime
 from tfconvert.converter.targets.litert.passes.calibrate import Calibrate
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -1,7 +1,7 @@
 """Each operator with weights as integers or 16-bit floats computes nearly what it does with floats.
 
-The runtime doesn't check what its kernels can't do: some answer nonsense to weights in another form. So every form that
-the rows of `quantize/hybrid.py` allow is run, with XNNPACK and without.
+The runtime doesn't check the forms of weights: some kernels compute wrong results. So every form that the rows of
+`quantize/hybrid.py` allow is run, with XNNPACK and without.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _bidirectional_lstm(graph: Graph, x: Value) -> Value:
     for seed in range(2):
         kernels = [*_random(4, units, features, seed=seed), *_random(4, units, units, seed=seed)]
         layers += [*kernels, *_random(3, units, seed=seed), *_random(4, units, seed=seed), None, None]
-    # Time first: LiteRT reads what nobody has written where several sequences go backwards one by one.
+    # Time first: LiteRT reads uninitialized memory for several backward sequences.
     return graph.op(
         "bidirectional_sequence_lstm",
         x,

@@ -1,4 +1,4 @@
-"""Samples in every form that users may pass, and what is wrong with others."""
+"""Samples in every valid form, and errors about others."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ def test_a_dimension_of_one_more_or_less_is_fitted(given: Any, expected: list[An
 WRONG = [
     ([{"y": ONE}], "no value for 'x'"),
     ([{}], "no value for 'x'"),
-    ([[]], "has 0 values, and the model takes 1"),
+    ([[]], "has 0 values, and the model expects 1"),
     ([[ONE, ONE]], "has 2 values"),
     ([ONE, np.ones(3)], r"sample 1 of 'x' has the shape \[3\]"),
-    ([np.ones((1, 3))], r"has the shape \[1, 3\], and the model takes \[-1, 2\]"),
+    ([np.ones((1, 3))], r"has the shape \[1, 3\], and the model expects \[-1, 2\]"),
     ([[[[1, 2], [3]]]], "can't be read"),
     ([None], "is of object"),
     ([np.array([["a", "b"]])], "is of <U1"),
@@ -155,10 +155,10 @@ def test_other_samples_are_refused(given: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([[[1, 2], 1.5]], "'b' is of float64, and the model takes int32"),
+        ([[[1, 2], 1.5]], "'b' is of float64, and the model expects int32"),
         ([[[1, 2], 2**40]], "too large for int32"),
         ([[[1, 2], np.uint32(2**32 - 1)]], "too large for int32"),
-        ([ONE], "has 1 values, and the model takes 2"),
+        ([ONE], "has 1 values, and the model expects 2"),
     ],
 )
 def test_integers_must_fit(given: Any, message: str) -> None:
@@ -168,7 +168,7 @@ def test_integers_must_fit(given: Any, message: str) -> None:
 
 def test_texts_must_be_texts() -> None:
     for given in ([[3]], [[None]], [[np.array([b"a", 3], object)]]):
-        with pytest.raises(ConversionError, match="and the model takes texts"):
+        with pytest.raises(ConversionError, match="and the model expects strings"):
             _read(given, TEXTS)
 
 
@@ -211,7 +211,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ConversionError, match="different numbers of samples"):
             _read(tmp_path / "pair.npz", PAIR)
     np.save(tmp_path / "pair.npy", ONE)
-    with pytest.raises(ConversionError, match="holds one array, and the model takes 2"):
+    with pytest.raises(ConversionError, match="has one array, and the model expects 2"):
         _read(tmp_path / "pair.npy", PAIR)
 
 

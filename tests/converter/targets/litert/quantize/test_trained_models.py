@@ -96,8 +96,8 @@ class Trained:
 
     Args:
         tf: TensorFlow.
-        folder: Where to save it.
-        network: What it computes.
+        folder: The directory to save it to.
+        network: The network.
     """
 
     def __init__(self, tf: ModuleType, folder: Path, network: Callable[[Quantizers, Any], Any]) -> None:
@@ -116,7 +116,7 @@ class Trained:
         tf.saved_model.save(module, self.folder, signatures=self.call)
 
     def check(self, model: tfconvert.Model, run_tflite: RunTFLite, step: float) -> None:
-        """Asserts that a file computes what TensorFlow does, but for sums that are halfway between two steps."""
+        """Asserts that a file's results equal TensorFlow's, except sums halfway between two steps."""
         for seed in range(3):
             x = random(1, 6, 6, 2, seed=seed)
             expected = self.call(x).numpy()

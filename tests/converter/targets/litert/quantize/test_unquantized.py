@@ -1,4 +1,4 @@
-"""A quantization of weights that changes nothing says why."""
+"""A quantization of weights that changes nothing reports the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables as integers: which, with what scales, and streaming models call by call against TensorFlow."""
+"""Integer variables: selection, scales, and streaming models call by call against TensorFlow."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _streaming(tf: ModuleType) -> tuple[Any, Any]:
 
 @pytest.fixture(scope="module")
 def stream(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Array]]:
-    """Returns a saved streaming model, and what TensorFlow makes of the frames one by one."""
+    """Returns a saved streaming model, and TensorFlow's results for the frames one by one."""
     module, call = _streaming(tf)
     folder = tmp_path_factory.mktemp("stream")
     tf.saved_model.save(module, str(folder / "model"), signatures=call)
@@ -193,7 +193,7 @@ def stream(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 
 
 def _outputs(content: bytes, *, builtin: bool = False) -> list[Array]:
-    """Returns what a model makes of the frames one by one, as floats."""
+    """Returns a model's results for the frames one by one, as floats."""
     resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if builtin else OpResolverType.AUTO
     interpreter = Interpreter(model_content=content, num_threads=1, experimental_op_resolver_type=resolver)
     interpreter.allocate_tensors()

@@ -50,7 +50,7 @@ def test_ranges_of_slices(shape: list[int], data: st.DataObject) -> None:
 
 
 def test_ranges_of_transposed_weights(tmp_path: Path) -> None:
-    """Large ones are handles, of which what they are the transpose of is read."""
+    """Large ones are handles; the untransposed constant is read."""
     value = _random(40, 3, 50)
     turned = tensor_data.defer("transpose", (_in_file(tmp_path, value),), (50, 40, 3), (2, 0, 1))
     again = tensor_data.defer("transpose", (turned,), (3, 50, 40), (-1, 0, 1))
@@ -102,7 +102,7 @@ def test_what_is_no_number_has_no_integer(wrong: float) -> None:
 
 
 def test_nothing_is_computed_before_it_is_needed(tmp_path: Path) -> None:
-    """Of a weight of 64 MB that is transposed and scaled, no more than a block and a tile are in memory."""
+    """Only a block and a tile of a transposed and scaled 64 MB weight are in memory."""
     value = np.broadcast_to(_random(64, 1), (64, 1 << 18)).copy()
     turned = tensor_data.defer("transpose", (_in_file(tmp_path, value),), (1 << 18, 64), (1, 0))
     scaled = tensor_data.defer("mul", (turned, tensor_data.of_array(_random(1, 64))), (1 << 18, 64))

@@ -18,7 +18,7 @@ from tfconvert.schema.tflite.reader import read_model
 
 
 def _embeddings(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
-    """Words that are looked up, summed up by a loop with a recurrent matrix, and told apart."""
+    """Embedded words, a loop with a recurrent matrix, and a classifier."""
     module, random = tf.Module(), np.random.default_rng(5)
 
     def variable(*shape: int) -> Any:
@@ -41,7 +41,7 @@ def _embeddings(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
 
 @pytest.fixture(scope="module", params=["digits", "words"])
 def model(request: pytest.FixtureRequest, tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the folder of a model."""
+    """Returns the directory of a model."""
     if request.param == "words":
         return sample_models.save(tf, _embeddings, tmp_path_factory.mktemp("model") / "words")
     digits: Path = request.getfixturevalue("digits_model")

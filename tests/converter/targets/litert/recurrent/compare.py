@@ -18,14 +18,14 @@ _RNG = np.random.default_rng(5)
 
 
 def compare(folder: Path, source: str, *shapes: Sequence[tuple[int, ...]], loops: int = 0, **fused: int) -> Any:
-    """Converts a module, which has to become certain operators, and runs it twice with inputs of certain shapes.
+    """Converts a module to the expected operators, and runs it twice with inputs of the given shapes.
 
     Args:
-        folder: A folder for files.
+        folder: A directory for files.
         source: The module.
         shapes: The inputs' shapes, one by one; the model is resized to each of them.
-        loops: How many loops there have to be.
-        fused: How many operators there have to be of those that compute sequences.
+        loops: The expected number of loops.
+        fused: The expected number of operators that compute sequences.
 
     Returns:
         The converted model.

@@ -215,14 +215,14 @@ def loop(
     """Returns a module whose `main` takes a sequence and initial states, and runs a step in a loop.
 
     Args:
-        step: The step; its results besides the states are collected instead of the first of them.
-        states: How many states there are.
+        step: The step; its results after the states are collected instead of the first state.
+        states: The number of states.
         time: The sequence's length.
         batch: The batch.
-        axis: Along which axis of the sequence the steps lie.
-        results: The results of `main`: 0 all outputs, steps first; 1, 2, ... the states; -3 how often the loop has
-            run, and -2 how often it was to.
-        runs: How often the loop runs, computed from the sequence's length.
+        axis: The axis of the steps in the sequence.
+        results: The results of `main`: 0 all outputs, steps first; 1, 2, ... the states; -3 the number of
+            iterations, and -2 the intended number.
+        runs: The number of iterations, computed from the sequence's length.
         state_batch: The batch of the states, if not the sequence's.
     """
     sequence = kind((time, batch, FEATURES) if axis == 0 else (batch, time, FEATURES))

@@ -1,9 +1,9 @@
-"""Pass `lift-assertions`: what branches and the steps of loops assert of indices is asserted after them.
+"""Pass `lift-assertions`: moves assertions about indices out of branches and steps of loops, behind them.
 
-IREE 3.13 doesn't wait for an assertion in a loop: it runs ops of the step before their operands are there. So the
-branch or the loop has one more result, whether it holds, and that is asserted; ops that read at indices move them
-inside, and those that write drop them, so that nothing foreign is touched until then. What the condition of a loop
-asserts of indices is left out.
+IREE 3.13 doesn't wait for an assertion in a loop: it runs ops of the step before their operands are ready. So the
+branch or the loop gets another result that states whether the assertion holds, and that is asserted. Until then, reads
+clamp their indices and writes with bad indices are dropped, so no foreign memory is touched. Assertions about indices
+in the condition of a loop are left out.
 
 Before:
 
@@ -49,8 +49,7 @@ import numpy as np
 
 from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.stablehlo.legalize.constraints import is_assertion
-from tfconvert.converter.targets.stablehlo.legalize.index_checks import LATE
+from tfconvert.converter.targets.stablehlo.legalize.constraints import LATE, is_assertion
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.func import defined_functions
 from tfconvert.schema.ir.block import Block, Region
@@ -61,7 +60,7 @@ from tfconvert.schema.ir.values import Value
 _WHILE = "stablehlo.while"
 _HOLDERS = frozenset({_WHILE, "stablehlo.if", "stablehlo.case"})
 
-# The type of results that tell whether an assertion holds; IREE 3.13 fails to compile loops that carry `i1`.
+# The type of the results for assertions; IREE 3.13 fails to compile loops that carry `i1`.
 _FLAG = types.tensor(types.I32, ())
 
 
@@ -76,7 +75,7 @@ class LiftAssertions:
         """Rewrites every function; returns how many assertions were moved, and how many were left out."""
         counts: Counter[str] = Counter()
         for function in defined_functions(module).values():
-            # The innermost come first: what they assert may have to be moved again.
+            # The innermost come first: their assertions may have to be moved again.
             for op in reversed(list(function.walk())):
                 if op.name in _HOLDERS:
                     counts += _lift(op)
@@ -84,7 +83,7 @@ class LiftAssertions:
 
 
 def _lift(holder: Operation) -> Counter[str]:
-    """Moves the assertions that stand in an op's regions behind it."""
+    """Moves the assertions in an op's regions behind it."""
     counts: Counter[str] = Counter()
     found: list[tuple[int, Operation]] = []
     for number, region in enumerate(holder.regions):
@@ -107,7 +106,7 @@ def _lift(holder: Operation) -> Counter[str]:
 
 
 def _with_results(holder: Operation, asserted: Sequence[tuple[int, Operation]]) -> Sequence[Value]:
-    """Gives an op a result for each assertion in its regions, whether it holds; returns these."""
+    """Adds a result to an op for each assertion in its regions: whether it holds. Returns these."""
     operands = [*holder.operands]
     for number, op in asserted:
         holds = _before(op, "convert", op.operands[0])
@@ -129,7 +128,7 @@ def _with_results(holder: Operation, asserted: Sequence[tuple[int, Operation]]) 
 
 
 def _carry(loop: Operation, holds: Value) -> None:
-    """Lets a loop carry whether something has held in every step so far."""
+    """Makes a loop carry whether an assertion has held in every step so far."""
     condition, step = (region.block for region in loop.regions)
     condition.add_arg(_FLAG)
     end = _end(step)
@@ -137,18 +136,15 @@ def _carry(loop: Operation, holds: Value) -> None:
 
 
 def _truth(flag: Value, op: Operation) -> Value:
-    """Inserts whether a flag is true before an op."""
     kind = types.tensor(types.I1, ())
     return _inserted(stablehlo.build("stablehlo.convert", (flag,), (kind,), location=op.location), op)
 
 
 def _before(op: Operation, name: str, *operands: Value) -> Value:
-    """Inserts an op before another one."""
     return _inserted(stablehlo.build(f"stablehlo.{name}", operands, (_FLAG,), location=op.location), op)
 
 
 def _one(op: Operation) -> Value:
-    """Inserts a true flag before an op."""
     return _inserted(stablehlo.constant(tensor_data.of_array(np.array(1, np.int32)), op.location), op)
 
 

@@ -1,7 +1,7 @@
-"""Pass `stablehlo-to-iree-input`: what IREE does not compile of StableHLO becomes `tensor` and `linalg`.
+"""Pass `stablehlo-to-iree-input`: rewrites the StableHLO ops that IREE does not compile to `tensor` and `linalg`.
 
-That concerns ops on open sizes. Sizes become numbers of type `index`, computed beside the program; what would read
-past the end of a tensor is checked. So are sizes that are too large for IREE, where there are branches or loops.
+These are ops on dynamic sizes. Sizes become numbers of type `index`, computed beside the program. Checks prevent reads
+past the end of a tensor and, in programs with branches or loops, sizes that are too large for IREE.
 
 Before:
 
@@ -28,15 +28,11 @@ from collections import Counter
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.targets.iree.rewrites import carried
-from tfconvert.converter.targets.iree.rewrites.bounds import bound
-from tfconvert.converter.targets.iree.rewrites.checks import late, mixed_up
-from tfconvert.converter.targets.iree.rewrites.context import Context
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
-from tfconvert.converter.targets.iree.rewrites.numbers import Numbers
+from tfconvert.converter.targets.iree.rewrites.control_flow import bound_sizes, keep_carried, late, mixed_up
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder, without_sign
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, Numbers
 from tfconvert.converter.targets.iree.rewrites.rules import REFUSED, RULES
 from tfconvert.converter.targets.iree.rewrites.shapes import number
-from tfconvert.converter.targets.iree.rewrites.unsigned import without_sign
 from tfconvert.converter.targets.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, upstream
@@ -50,7 +46,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class StablehloToIreeInput:
-    """Rewrites what IREE does not compile."""
+    """Rewrites the ops that IREE does not compile."""
 
     __slots__ = ()
 
@@ -60,13 +56,13 @@ class StablehloToIreeInput:
         """Rewrites every function; returns how many ops of each name were replaced.
 
         Raises:
-            ConversionError: Some ops are not for IREE (`unsupported-op`).
+            ConversionError: IREE can't compile some of the ops (`unsupported-op`).
         """
         module.attributes.pop(POLYMORPHIC, None)
         applied: Counter[str] = Counter()
         warnings: list[Diagnostic] = []
         for function in defined_functions(module).values():
-            is_bounded = bound(function)
+            is_bounded = bound_sizes(function)
             numbers = _rewrite(function, applied)
             _erase_dead(function)
             if not is_bounded or numbers.has_quotients:
@@ -78,7 +74,7 @@ class StablehloToIreeInput:
         ]
         left += [
             Diagnostic(
-                "unsupported-op", f"a check in a loop is unreliable in IREE: {_message(op)}", op.name, hint=_PINNED
+                "unsupported-op", f"a check in a loop is unreliable in IREE: {_message(op)}", op.name, hint=_FIXED
             )
             for op in late(module)
         ]
@@ -87,13 +83,13 @@ class StablehloToIreeInput:
         return PassResult(applied, warnings)
 
 
-_OTHERS = "other engines may have it: write the text for them (--target stablehlo)"
-_VERIFIED = "compare the program with --verify, or pin the sizes that the loop works on (--input-shape, --batch)"
-_PINNED = "pin the sizes that the loop works on (--input-shape, --batch), so that there is nothing to check"
+_OTHERS = "another compiler may support it: write StableHLO for it (--target stablehlo)"
+_VERIFIED = "compare the program with --verify, or fix the sizes that the loop works on (--input-shape, --batch)"
+_FIXED = "fix the sizes that the loop works on (--input-shape, --batch), so that no check is needed"
 
 
 def _warning(loop: Operation) -> Diagnostic:
-    message = "the loop carries several tensors of open sizes, of which IREE 3.13 may take one for another"
+    message = "the loop carries several tensors of dynamic sizes; IREE 3.13 may mistake one for another"
     text, hint = told_at(loop.location, message), _VERIFIED
     return Diagnostic("iree-loop", text, loop.name, severity=WARNING, hint=hint)
 
@@ -105,9 +101,9 @@ def _message(op: Operation) -> str:
 
 
 def _rewrite(function: FuncOp, applied: Counter[str]) -> Numbers:
-    """Rewrites a function; returns the numbers that it has."""
+    """Rewrites a function; returns its numbers."""
     for op in list(function.walk()):
-        if op.name == "stablehlo.while" and carried.keep(op):
+        if op.name == "stablehlo.while" and keep_carried(op):
             applied[op.name] += 1
     numbers = Numbers()
     gone: set[Operation] = set()

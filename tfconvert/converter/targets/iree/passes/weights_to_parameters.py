@@ -1,4 +1,4 @@
-"""Pass `weights-to-parameters`: large constants become parameters, which are in a file beside the program.
+"""Pass `weights-to-parameters`: large constants become parameters in a file beside the program.
 
 Before:
 
@@ -36,10 +36,10 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
 SCOPE = "model"
-"""The name by which programs know the file of their weights."""
+"""The name that programs use for the file of their weights."""
 
 WEIGHT = "tf.weight"
-"""The attribute of a global that holds the weight while the file is yet to be written; texts don't have it."""
+"""The attribute of a global that holds the weight until its file is written; it is never printed."""
 
 
 class WeightsToParameters:
@@ -50,7 +50,7 @@ class WeightsToParameters:
     name: ClassVar[str] = "weights-to-parameters"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every constant that is large; one that is shared becomes one parameter."""
+        """Rewrites every large constant; a shared one becomes one parameter."""
         names = _Names(module)
         globals_: dict[TensorData, Operation] = {}
         loads = 0
@@ -90,7 +90,6 @@ class _Names:
         self._count = 0
 
     def new(self) -> str:
-        """Returns a new one."""
         while (name := f"w{self._count}") in self._taken:
             self._count += 1
         self._taken.add(name)
@@ -110,7 +109,7 @@ def _parameter(name: str, weight: TensorData) -> Operation:
 
 
 def weights_of(module: ModuleOp) -> dict[str, TensorData]:
-    """Returns the weights that a module's parameters stand for, by name."""
+    """Returns the weights of a module's parameters, by name."""
     found: dict[str, TensorData] = {}
     for op in module.ops:
         weight, name = op.attributes.get(WEIGHT), op.properties.get("sym_name")

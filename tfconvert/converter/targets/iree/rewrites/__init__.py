@@ -1,1 +1,1 @@
-"""The rewrites of ops that IREE does not take as they are."""
+"""Rewrites of ops that IREE does not accept in their StableHLO form."""

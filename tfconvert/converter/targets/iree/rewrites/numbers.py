@@ -1,25 +1,129 @@
 """Sizes and other small integers as numbers of type `index`, computed beside the program, not in tensors.
 
-What StableHLO computes with tensors of one number becomes arithmetic on numbers; equal sizes become the same value, so
-that it is known that they are equal.
+What StableHLO computes with tensors of one number becomes arithmetic on numbers. Equal sizes become the same value, so
+that IREE knows that they are equal.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, constant_ints
-from tfconvert.converter.targets.iree.rewrites.origins import carried_from, int_of, ints_of, product_of, source_of
-from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
-from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import (
+    Index,
+    LinalgBuilder,
+    bits,
+    constant_ints,
+    is_unsigned,
+)
+from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import DenseArrayAttr
+from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
-from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
+
+Source = Callable[[Operation, OpResult, int], tuple[Value, int] | None]
+
+_LOOP = "stablehlo.while"
+
+
+def source_of(value: OpResult, axis: int) -> tuple[Value, int] | None:
+    """Returns a value, and its axis, that has the same size as an axis of a result; `None` if none is known."""
+    op = value.op
+    definition = stablehlo.definitions().get(op.name)
+    if definition is not None and definition.types in ("same", "compare"):
+        return op.operands[0], axis
+    rule = _SOURCES.get(op.name)
+    return None if rule is None else rule(op, value, axis)
+
+
+def carried_from(value: Value, axis: int) -> tuple[Value, int] | None:
+    """Returns the initial value of a value that a loop carries, if no step changes the size."""
+    loop = value.op if isinstance(value, OpResult) else value.owner.parent_op()
+    if loop is None or loop.name != _LOOP:
+        return None
+    assert isinstance(value, OpResult | BlockArgument)
+    index = value.index
+    block = loop.regions[1].block
+    end = block.last_op
+    assert end is not None
+    value, place = end.operands[index], axis
+    while value is not block.args[index]:
+        source = source_of(value, place) if isinstance(value, OpResult) else None
+        if source is None:
+            return None
+        value, place = source
+    return (loop.operands[index], axis) if place == axis else None
+
+
+def product_of(value: Value, axis: int) -> tuple[Value, int] | None:
+    """Returns the operand, and its axis, that has the size of an axis of a product; `None` if it is not one."""
+    if not isinstance(value, OpResult) or value.op.name != "stablehlo.dot_general":
+        return None
+    numbers = value.op.properties["dot_dimension_numbers"]
+    assert isinstance(numbers, DotAttr)
+    lhs, rhs = value.op.operands
+    batch = numbers.of("lhs_batching_dimensions")
+    places = [(lhs, each) for each in batch]
+    for operand, name in ((lhs, "lhs"), (rhs, "rhs")):
+        shape = types.shape_of(operand.type)
+        assert shape is not None
+        gone = (*numbers.of(f"{name}_batching_dimensions"), *numbers.of(f"{name}_contracting_dimensions"))
+        places += [(operand, each) for each in range(len(shape)) if each not in gone]
+    return places[axis]
+
+
+def _reduced(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
+    gone = ints_of(op, "dimensions")
+    shape = types.shape_of(op.operands[0].type)
+    assert shape is not None
+    return op.operands[0], [each for each in range(len(shape)) if each not in gone][axis]
+
+
+def _concatenated(op: Operation, value: OpResult, axis: int) -> tuple[Value, int] | None:
+    return None if axis == int_of(op, "dimension") else (op.operands[0], axis)
+
+
+def _same(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
+    return op.operands[0], axis
+
+
+# The sources of the sizes of results.
+_SOURCES: Mapping[str, Source] = {
+    "stablehlo.bitcast_convert": _same,
+    "stablehlo.clamp": lambda op, value, axis: (op.operands[1], axis),
+    "stablehlo.compare": _same,
+    "stablehlo.concatenate": _concatenated,
+    "stablehlo.convert": _same,
+    "stablehlo.dynamic_update_slice": _same,
+    "stablehlo.is_finite": _same,
+    "stablehlo.reduce": _reduced,
+    "stablehlo.reverse": _same,
+    "stablehlo.scatter": _same,
+    "stablehlo.select": lambda op, value, axis: (op.operands[1], axis),
+    "stablehlo.sort": lambda op, value, axis: (op.operands[value.index], axis),
+    "stablehlo.transpose": lambda op, value, axis: (op.operands[0], ints_of(op, "permutation")[axis]),
+    "tensor.insert_slice": lambda op, value, axis: (op.operands[1], axis),
+    "linalg.generic": lambda op, value, axis: (op.operands[-1], axis),
+    "linalg.fill": lambda op, value, axis: (op.operands[1], axis),
+}
+
+
+def int_of(op: Operation, name: str) -> int:
+    value = op.properties[name]
+    assert isinstance(value, IntegerAttr)
+    return value.value
+
+
+def ints_of(op: Operation, name: str) -> tuple[int, ...]:
+    """Returns an array property, empty if it is absent."""
+    value = op.properties.get(name)
+    return tuple([int(each) for each in value.values]) if isinstance(value, DenseArrayAttr) else ()
+
 
 # The maximum length of a chain of computations that is followed.
 _MAX_DEPTH = 64
@@ -28,7 +132,7 @@ _BINARY = frozenset(
     {"stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum"}
 )
 NUMERIC = frozenset({"stablehlo.get_dimension_size", *_BINARY})
-"""Ops that make a size, or a number of numbers."""
+"""Ops that compute sizes."""
 
 _OF_TRUTHS = {"stablehlo.and": "arith.andi", "stablehlo.or": "arith.ori"}
 
@@ -40,7 +144,7 @@ class Numbers:
     """The numbers of a module, each computed once, right after what it depends on.
 
     Attributes:
-        has_quotients: Whether one is a quotient of others, for which IREE knows no bound.
+        has_quotients: Whether one is a quotient of others; IREE knows no bound for those.
     """
 
     __slots__ = ("_before", "_dims", "_elements", "_factors", "has_quotients")
@@ -55,13 +159,11 @@ class Numbers:
     # Sizes.
 
     def sizes(self, value: Value) -> list[Index]:
-        """Returns a value's sizes."""
         shape = types.shape_of(value.type)
         assert shape is not None
         return [self.size(value, axis) for axis in range(len(shape))]
 
     def size(self, value: Value, axis: int) -> Index:
-        """Returns a size."""
         shape = types.shape_of(value.type)
         assert shape is not None
         if shape[axis] >= 0:
@@ -104,8 +206,8 @@ class Numbers:
     def before(self, size: Index) -> Index:
         """Returns an equal size that is known earlier, for checks.
 
-        IREE 3.13 runs the ops of a loop's step before their operands are there, or loses buffers that the loop
-        carries, if a check stands among them. Other ops get the sizes where they are: it fails on those from outside.
+        If there is a check among the ops of a loop's step, IREE 3.13 runs them before their operands are ready, or
+        loses buffers that the loop carries. Other ops use the size at hand: IREE fails on sizes from outside.
         """
         while isinstance(size, Value) and size in self._before:
             size = self._before[size]
@@ -114,7 +216,6 @@ class Numbers:
     # Elements.
 
     def elements(self, vector: Value) -> list[Index]:
-        """Returns the elements of a vector of integers."""
         shape = types.shape_of(vector.type)
         assert shape is not None
         assert min(shape, default=0) >= 0, shape
@@ -126,7 +227,7 @@ class Numbers:
         Args:
             value: The tensor, whose sizes are known.
             at: The element's number, row by row.
-            depth: How far away what it is needed for is.
+            depth: The length of the chain of computations so far.
         """
         found = self._elements.get((value, at))
         if found is None:
@@ -170,7 +271,7 @@ class Numbers:
             return emit.compute(op.name.removeprefix("stablehlo."), one, other)
         (count, some), (divisor, more) = self.factors(one), self.factors(other)
         if divisor and more and count % divisor == 0 and not more - some:
-            # What is left of the elements of a reshape is a size that is known, so that it is the same value.
+            # The remaining factor of a reshape is a known size, so that both are the same value.
             found: Index = count // divisor
             for factor in (some - more).elements():
                 found = self._product(emit, found, factor)
@@ -178,7 +279,7 @@ class Numbers:
         if isinstance(other, int) and other > 0:
             return emit.compute("divide", one, other)
         self.has_quotients = True
-        # A divisor of zero would be undefined; StableHLO's result is of no use either.
+        # A division by zero would be undefined; StableHLO's result would be of no use either.
         by = emit.index(other)
         safe = emit.choose(emit.is_("EQ", by, emit.index(0)), emit.index(1), by)
         return emit.compute("divide", one, safe)
@@ -215,7 +316,7 @@ class Numbers:
         return emit.element(condition, *_places(condition, at))
 
     def factors(self, number: Index) -> tuple[int, Counter[Value]]:
-        """Returns a number as a product: of a number that is known, and of values that are not products."""
+        """Returns a number as a product of a constant and of values that are not products."""
         if isinstance(number, int):
             return number, Counter()
         pair = self._factors.get(number)
@@ -226,13 +327,13 @@ class Numbers:
 
 
 def _second_group_end(op: Operation) -> int:
-    """Returns the number of the first operand behind the second group: offsets of a slice, sizes before a reshape."""
+    """Returns the index of the first operand after the second segment: offsets of a slice, sizes before a reshape."""
     counts = op.properties["operandSegmentSizes"]
     assert isinstance(counts, DenseArrayAttr)
     return 1 + int(counts.values[1])
 
 
-# The number of the first of the operands that are the result's open sizes.
+# The index of the first operand that is a dynamic size of the result.
 _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
     "flow.tensor.reshape": _second_group_end,
     "flow.tensor.tie_shape": lambda op: 1,
@@ -243,7 +344,7 @@ _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
 
 
 def after(value: Value) -> LinalgBuilder:
-    """Returns what inserts right after a value is defined."""
+    """Returns a builder right after a value's definition."""
     owner = value.owner
     if isinstance(owner, Operation):
         assert owner.next_op is not None
@@ -254,7 +355,7 @@ def after(value: Value) -> LinalgBuilder:
 
 
 def _places(value: Value, at: int) -> list[Index]:
-    """Returns the index along each axis of an element that is known by its number."""
+    """Returns the index of an element along each axis."""
     shape = types.shape_of(value.type)
     assert shape is not None
     places: list[Index] = []
@@ -265,7 +366,7 @@ def _places(value: Value, at: int) -> list[Index]:
 
 
 def _before_cast(number: Value) -> Value | None:
-    """Returns a number as it is of type `index`, `None` if it never was."""
+    """Returns the `index` that a number was cast from, or `None`."""
     if number.type is INDEX:
         return number
     op = number.owner
@@ -273,8 +374,8 @@ def _before_cast(number: Value) -> Value | None:
     return op.operands[0] if isinstance(op, Operation) and is_cast else None
 
 
-def is_number(value: Value) -> bool:
-    """Returns whether a scalar is a number that the host has: a constant, or one that was made a tensor."""
+def is_host_scalar(value: Value) -> bool:
+    """Returns whether the host has a scalar: a constant, or a number that was made a tensor."""
     op = value.owner
     if not isinstance(op, Operation):
         return False
@@ -323,15 +424,43 @@ def _is_narrow(kind: Attribute) -> bool:
     return not isinstance(kind, IntegerType) or kind.width < 32
 
 
-def _spread(op: Operation, at: int) -> tuple[Value, int] | None:
+def _scalar_source(op: Operation, at: int) -> tuple[Value, int] | None:
     return (op.operands[0], 0) if types.shape_of(op.operands[0].type) == () else None
 
 
-# Where the elements of small tensors come from.
+# The sources of the elements of small tensors.
 _ELEMENTS: Mapping[str, Callable[[Operation, int], tuple[Value, int] | None]] = {
-    "stablehlo.broadcast_in_dim": _spread,
+    "stablehlo.broadcast_in_dim": _scalar_source,
     "stablehlo.concatenate": _piece,
     "stablehlo.convert": _converted,
     "stablehlo.reshape": _reshaped,
     "stablehlo.slice": _part,
 }
+
+
+class Context(NamedTuple):
+    """The context of a rewrite.
+
+    Attributes:
+        emit: Inserts ops before the op to rewrite.
+        numbers: The sizes as numbers.
+    """
+
+    emit: LinalgBuilder
+    numbers: Numbers
+
+
+Rewrite = Callable[[Operation, Context], Value | Sequence[Value] | None]
+"""Returns the replacements of an op's results; `None` if the op can stay."""
+
+
+def shape_of(value: Value) -> types.Shape:
+    """Returns a shape, with -1 for dynamic sizes; StableHLO has no tensors of unknown rank."""
+    shape = types.shape_of(value.type)
+    assert shape is not None
+    return shape
+
+
+def is_dynamic(*values: Value) -> bool:
+    """Returns whether one of the values has a dynamic size."""
+    return any(-1 in shape_of(value) for value in values)

@@ -1,13 +1,18 @@
-"""Scans: running sums, products and the like, which IREE has an op for."""
+"""Scans, such as cumulative sums and products, which IREE has an op for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder, arithmetic, segments
-from tfconvert.converter.targets.iree.rewrites.products import is_number
-from tfconvert.converter.targets.iree.rewrites.unsigned import bits, is_unsigned
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import (
+    LinalgBuilder,
+    arithmetic,
+    bits,
+    is_unsigned,
+    segments,
+)
+from tfconvert.converter.targets.iree.rewrites.loop_nests import is_computable
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, shape_of
 from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, ADD_POWERS, MULTIPLY, SCAN
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -18,7 +23,7 @@ from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import Value
 
 Combine = Callable[[LinalgBuilder, Sequence[Value]], Value]
-"""Inserts what combines two elements."""
+"""Inserts the ops that combine two elements."""
 
 
 def scan(value: Value, initial: Value, axis: int, combine: Combine, context: Context) -> Value:
@@ -26,7 +31,7 @@ def scan(value: Value, initial: Value, axis: int, combine: Combine, context: Con
 
     Args:
         value: The value.
-        initial: A scalar tensor, what combines to the other element.
+        initial: A scalar tensor with the neutral element.
         axis: The axis.
         combine: How two elements are combined.
         context: Where it is inserted.
@@ -45,11 +50,11 @@ def scan(value: Value, initial: Value, axis: int, combine: Combine, context: Con
 
 
 def loop(op: Operation, context: Context) -> Sequence[Value] | None:
-    """Returns a scan for a loop that says that it is one."""
-    told = op.attributes.get(SCAN)
-    if not isinstance(told, DictionaryAttr):
+    """Returns a scan for a loop that is marked as one."""
+    mark = op.attributes.get(SCAN)
+    if not isinstance(mark, DictionaryAttr):
         return None
-    axis, name = (dict(told.data).get(key) for key in ("axis", "combine"))
+    axis, name = (dict(mark.data).get(key) for key in ("axis", "combine"))
     assert isinstance(axis, IntegerAttr)
     assert isinstance(name, StringAttr)
     combine, initial = _COMBINES[name.data]
@@ -58,7 +63,7 @@ def loop(op: Operation, context: Context) -> Sequence[Value] | None:
     # Sums and products of bits are those of unsigned integers.
     held = bits(emit, value) if is_unsigned(value) else value
     element = types.element_of(held.type)
-    if not is_number(element):
+    if not is_computable(element):
         return None
     found = scan(held, emit.scalar(initial, element), axis.value, combine, context)
     return count, found if held is value else emit.one("stablehlo.bitcast_convert", (found,), kind)
@@ -73,20 +78,20 @@ def _arithmetic(name: str) -> Combine:
 
 
 def _add_powers(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
-    """Inserts the logarithm of a sum of exponentials; two infinities have no distance."""
+    """Inserts the logarithm of a sum of exponentials; the distance of equal infinities is 0."""
     kind = arguments[0].type
     assert isinstance(kind, FloatType)
-    most, least = (inside.one(f"arith.{name}", arguments, kind) for name in ("maximumf", "minimumf"))
-    is_same = inside.one("arith.cmpf", arguments, types.I1, {"predicate": _EQUAL})
-    distance = inside.one("arith.subf", (least, most), kind)
+    larger, smaller = (inside.one(f"arith.{name}", arguments, kind) for name in ("maximumf", "minimumf"))
+    is_same = inside.one("arith.cmpf", arguments, types.I1, {"predicate": EQUAL})
+    distance = inside.one("arith.subf", (smaller, larger), kind)
     power = inside.one("math.exp", (inside.choose(is_same, inside.real(0, kind), distance),), kind)
-    return inside.one("arith.addf", (most, inside.one("math.log1p", (power,), kind)), kind)
+    return inside.one("arith.addf", (larger, inside.one("math.log1p", (power,), kind)), kind)
 
 
 # The comparison of equal floats, by its number in `arith.cmpf`.
-_EQUAL = 1
+EQUAL = 1
 
-# How elements are combined, and what changes nothing.
+# How elements are combined, and the neutral element.
 _COMBINES: Mapping[str, tuple[Combine, float]] = {
     ADD.name: (_arithmetic("add"), ADD.initial),
     MULTIPLY.name: (_arithmetic("mul"), MULTIPLY.initial),

@@ -1,4 +1,4 @@
-"""Reshapes: dimensions are joined and split where they are known; else the whole tensor is reshaped."""
+"""Reshapes and broadcasts to computed sizes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.targets.iree.rewrites.context import Context, shape_of
-from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, segments, split
-from tfconvert.converter.targets.iree.rewrites.numbers import NUMERIC, after, is_number
+from tfconvert.converter.targets.iree.rewrites.linalg_builder import Index, LinalgBuilder, segments, split
+from tfconvert.converter.targets.iree.rewrites.numbers import NUMERIC, Context, after, ints_of, is_host_scalar, shape_of
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.types import Shape
@@ -31,14 +30,14 @@ def dynamic_reshape(op: Operation, context: Context) -> Value:
     result = op.results[0]
     sizes, dims = context.numbers.elements(shape), shape_of(result)
     found = reshape(value, sizes, dims, context)
-    return _taken_anew(value, sizes, result.type, context) if found is None else found
+    return _reshaped_to_any(value, sizes, result.type, context) if found is None else found
 
 
-def _taken_anew(value: Value, sizes: Sequence[Index], kind: Attribute, context: Context) -> Value:
-    """Returns a value with any other shape.
+def _reshaped_to_any(value: Value, sizes: Sequence[Index], kind: Attribute, context: Context) -> Value:
+    """Reshapes a value when it is unknown how the dimensions correspond.
 
-    Its sizes are numbers: IREE can't tell that a size that went through a tensor, as for `tensor.reshape`, is still the
-    same, and fails on loops that carry such values.
+    Its sizes are numbers: if a size goes through a tensor, as for `tensor.reshape`, IREE doesn't recognize it, and
+    fails on loops that carry such values.
     """
     emit = context.emit
     own, new = (
@@ -50,19 +49,19 @@ def _taken_anew(value: Value, sizes: Sequence[Index], kind: Attribute, context: 
 
 
 def number(op: Operation, context: Context) -> Value | None:
-    """Returns a size, or what is computed from sizes, as a scalar of a number that the host has.
+    """Returns a size, or a number computed from sizes, as a scalar that the host has.
 
-    As a tensor it would be computed by a program of its own on the device; IREE may lose that among loops and checks.
+    As a tensor it would be computed by a separate program on the device; IREE may lose that among loops and checks.
     """
     if op.name not in NUMERIC:
         return None
     result = op.results[0]
     if types.shape_of(result.type) != () or types.element_of(result.type) is not types.I32:
         return None
-    if op.name != "stablehlo.get_dimension_size" and not all(map(is_number, op.operands)):
+    if op.name != "stablehlo.get_dimension_size" and not all(map(is_host_scalar, op.operands)):
         return None
     found = context.numbers.element(result)
-    # A number that is known earlier may be computed later: there its tensor is made.
+    # A number that is known earlier may be computed later: its tensor is created there.
     emit = context.emit if isinstance(found, int) else after(found)
     found = emit.index(found)
     narrow = emit.one("arith.index_cast", (found,), types.I32)
@@ -70,9 +69,9 @@ def number(op: Operation, context: Context) -> Value | None:
 
 
 def with_numbers(op: Operation, context: Context) -> Value | None:
-    """Returns an op that takes its result's sizes as numbers, so that equal sizes are one value.
+    """Returns the op with its result's sizes as numbers, so that equal sizes are one value.
 
-    IREE can't tell that a size that went through a tensor is still the same: loops that carry such values fail.
+    IREE doesn't recognize a size that went through a tensor: loops that carry such values fail.
     """
     *operands, shape = op.operands
     if types.element_of(shape.type) is INDEX:
@@ -82,7 +81,7 @@ def with_numbers(op: Operation, context: Context) -> Value | None:
 
 
 def reshape(value: Value, sizes: Sequence[Index], shape: Shape, context: Context) -> Value | None:
-    """Returns a value with another shape, `None` if it is not known which dimensions become which."""
+    """Reshapes a value; returns `None` if it is unknown how the dimensions correspond."""
     own = shape_of(value)
     groups = _groups(context.numbers.sizes(value), sizes, context)
     if groups is None or any(_contradicts(own, shape, group) for group in groups):
@@ -100,7 +99,7 @@ def reshape(value: Value, sizes: Sequence[Index], shape: Shape, context: Context
 
 
 def _split(value: Value, groups: Sequence[_Group], sizes: Sequence[Index], shape: Shape, context: Context) -> Value:
-    """Returns a value with each dimension split into those of its group."""
+    """Splits each dimension into those of its group."""
     dims: list[int] = []
     for dim, group in zip(shape_of(value), groups, strict=True):
         dims += [dim] if len(group.new) == 1 else [shape[axis] for axis in group.new]
@@ -113,7 +112,7 @@ def _split(value: Value, groups: Sequence[_Group], sizes: Sequence[Index], shape
 
 
 def _groups(own: Sequence[Index], new: Sequence[Index], context: Context) -> list[_Group] | None:
-    """Returns which dimensions become which, each group as small as can be; `None` if it is not known."""
+    """Returns the smallest groups of dimensions that correspond; `None` if they are unknown."""
     groups: list[_Group] = []
     at, to = 0, 0
     while at < len(own) and to < len(new):
@@ -131,7 +130,7 @@ def _groups(own: Sequence[Index], new: Sequence[Index], context: Context) -> lis
 
 
 def _grown(own: Sequence[Index], new: Sequence[Index], at: int, to: int, context: Context) -> _Group | None:
-    """Returns the least group that begins at two dimensions."""
+    """Returns the smallest group that begins at two dimensions."""
     group = _Group([at], [to])
     while True:
         count, some = _product([own[axis] for axis in group.own], context)
@@ -163,7 +162,7 @@ def _count(dims: Sequence[int]) -> int:
 
 
 def _contradicts(own: Shape, new: Shape, group: _Group) -> bool:
-    """Returns whether the types tell more of one side of a group than of the other; those of single sizes may."""
+    """Returns whether only one side of a group has a static type; groups of single sizes may."""
     before, after = (_count([shape[axis] for axis in axes]) for shape, axes in ((own, group.own), (new, group.new)))
     return (len(group.own) > 1 or len(group.new) > 1) and (before < 0) != (after < 0)
 
@@ -175,3 +174,42 @@ def _parts(counts: Sequence[int]) -> Attribute:
         parts.append(list(range(start, start + count)))
         start += count
     return attrs.of(parts)
+
+
+UNEQUAL = "a size is neither 1 nor that which it is broadcast to"
+
+
+def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
+    """Returns a broadcast that reads element 0 of dimensions that are 1 at run time."""
+    value, shape = op.operands
+    places = ints_of(op, "broadcast_dimensions")
+    hinted = {*ints_of(op, "known_expanding_dimensions"), *ints_of(op, "known_nonexpanding_dimensions")}
+    own, result = shape_of(value), shape_of(op.results[0])
+    unknown = [axis for axis, dim in enumerate(own) if dim < 0 and axis not in hinted]
+    if not unknown:
+        return with_numbers(op, context)
+    emit, numbers = context.emit, context.numbers
+    sizes = numbers.elements(shape)
+    single: dict[int, Value] = {}
+    for axis in unknown:
+        size, wanted = numbers.size(value, axis), sizes[places[axis]]
+        if size is not wanted:
+            single[axis] = emit.is_("EQ", emit.index(size), emit.index(1))
+            is_equal = emit.is_("EQ", emit.index(size), emit.index(wanted))
+            fits = emit.one("arith.select", (single[axis], single[axis], is_equal), types.I1)
+            emit.op("cf.assert", (fits,), (), {"msg": UNEQUAL})
+
+    def body(inside: LinalgBuilder, arguments: Sequence[Value]) -> Value:
+        indices = []
+        for axis, dim in enumerate(own):
+            zero = inside.index(0)
+            if dim == 1 or axis in ints_of(op, "known_expanding_dimensions"):
+                indices.append(zero)
+                continue
+            index = inside.loop(places[axis])
+            indices.append(inside.choose(single[axis], zero, index) if axis in single else index)
+        return inside.element(value, *indices)
+
+    everything = list(range(len(result)))
+    into = emit.empty(types.element_of(value.type), sizes, result)
+    return emit.loops([], (into, everything), "p" * len(result), body)

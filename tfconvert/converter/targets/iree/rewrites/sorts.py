@@ -1,12 +1,12 @@
-"""Sorts of several operands: by one operand that holds the key and where it was."""
+"""Sorts of several operands, by one operand with the keys and their positions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.targets.iree.rewrites.context import Context, is_open, shape_of
+from tfconvert.converter.targets.iree.rewrites.indexing import extract, within
 from tfconvert.converter.targets.iree.rewrites.linalg_builder import LinalgBuilder
-from tfconvert.converter.targets.iree.rewrites.slices import extract, within
+from tfconvert.converter.targets.iree.rewrites.numbers import Context, is_dynamic, shape_of
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
@@ -19,11 +19,11 @@ _BITS = 32
 
 
 def sort(op: Operation, context: Context) -> Sequence[Value] | None:
-    """Returns a sort by 64-bit numbers: the key above, the place below, which also keeps the order of equal keys.
+    """Returns a sort by 64-bit numbers: the key above, the position below, which also keeps the order of equal keys.
 
-    IREE sorts one operand of an open size, not several.
+    IREE sorts one operand of a dynamic size, not several.
     """
-    if len(op.operands) == 1 or not is_open(*op.operands):
+    if len(op.operands) == 1 or not is_dynamic(*op.operands):
         return None
     direction = _direction(op)
     key = op.operands[0]
@@ -39,7 +39,7 @@ def sort(op: Operation, context: Context) -> Sequence[Value] | None:
 
 
 def top_k(op: Operation, context: Context) -> Sequence[Value] | None:
-    """Returns the greatest integers and where they are, by a sort."""
+    """Returns the largest integers and their positions, by a sort."""
     value = op.operands[0]
     shape, count = shape_of(op.results[0]), op.properties["k"]
     if types.element_of(value.type) is not types.I32 or not isinstance(count, IntegerAttr):
@@ -54,21 +54,21 @@ def top_k(op: Operation, context: Context) -> Sequence[Value] | None:
 
 
 def _order(key: Value, axis: int, context: Context, *, is_descending: bool) -> Value:
-    """Returns where the elements were that are in order; equal ones stay in theirs.
+    """Returns the positions of the sorted elements; the order of equal ones stays.
 
-    Long integers are sorted by their lower halves and then, since that keeps what is equal, by their upper ones.
+    64-bit integers are sorted by their lower halves and then, since the sort is stable, by their upper halves.
     """
     work = _Work(key, axis, context)
     if types.element_of(key.type) is not types.I64:
         return work.places(work.sorted(work.packed(is_descending=is_descending)))
-    low, high = work.halves()
+    low, high = work.half_words()
     first = _order(low, axis, context, is_descending=is_descending)
     then = _order(work.taken(high, first), axis, context, is_descending=is_descending)
     return work.taken(first, then)
 
 
 def _direction(op: Operation) -> str | None:
-    """Returns how the first operand is compared, if nothing else is."""
+    """Returns the direction of the comparison, if only the first operand is compared."""
     ops = tuple(op.regions[0].block.ops)
     if len(ops) != 2 or ops[0].name != "stablehlo.compare" or ops[1].operands[0] is not ops[0].results[0]:
         return None
@@ -85,9 +85,9 @@ class _Work:
     """The ops of one sort.
 
     Args:
-        key: What it is sorted by.
-        axis: Along which axis.
-        context: Where they are inserted.
+        key: The keys.
+        axis: The axis.
+        context: The context of the rewrite.
     """
 
     def __init__(self, key: Value, axis: int, context: Context) -> None:
@@ -109,10 +109,10 @@ class _Work:
         return emit.filled(emit.scalar(number, element), element, self._sizes, self._shape)
 
     def packed(self, *, is_descending: bool) -> Value:
-        """Returns the keys, as integers of the same order, above the places."""
+        """Returns the keys, as integers of the same order, above their positions."""
         key = self._key
         if types.element_of(key.type) is types.F32:
-            # Adding zero makes a positive zero of a negative one; the bits of negative numbers count downwards.
+            # Adding zero turns a negative zero into a positive one; the bits of negative numbers count downwards.
             bits = self._unary("bitcast_convert", self._binary("add", key, self._all(0.0, types.F32)), types.I32)
             sign = self._binary("shift_right_arithmetic", bits, self._all(31, types.I32))
             key = self._binary("xor", bits, self._binary("and", sign, self._all(0x7FFFFFFF, types.I32)))
@@ -122,8 +122,8 @@ class _Work:
         high = self._binary("shift_left", high, self._all(_BITS, types.I64))
         return self._binary("or", high, self._places())
 
-    def halves(self) -> tuple[Value, Value]:
-        """Returns the halves of long integers as integers of the same order."""
+    def half_words(self) -> tuple[Value, Value]:
+        """Returns the halves of 64-bit integers as integers of the same order."""
         flipped = self._binary("xor", self._key, self._all(1 << (_BITS - 1), types.I64))
         high = self._binary("shift_right_arithmetic", self._key, self._all(_BITS, types.I64))
         low, upper = (self._unary("convert", each, types.I32) for each in (flipped, high))
@@ -141,7 +141,6 @@ class _Work:
         )
 
     def sorted(self, packed: Value) -> Value:
-        """Returns the packed numbers in order."""
         emit, kind = self._context.emit, types.tensor(types.I64, ())
         block = Block(arg_types=(kind, kind))
         less = EnumeratorAttr.get("comparison_direction", "LT")
@@ -154,12 +153,10 @@ class _Work:
         return emit.one("stablehlo.sort", (packed,), packed.type, properties, (Region(block),))
 
     def places(self, packed: Value) -> Value:
-        """Returns where each element was."""
         mask = self._all((1 << _BITS) - 1, types.I64)
         return self._binary("and", packed, mask)
 
     def taken(self, value: Value, places: Value) -> Value:
-        """Returns the elements of a value from where they were."""
         emit, axis = self._context.emit, self._axis
         everything = list(range(len(self._shape)))
         into = emit.empty(types.element_of(value.type), self._sizes, self._shape)

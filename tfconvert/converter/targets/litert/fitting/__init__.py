@@ -1,1 +1,1 @@
-"""Other forms of operators whose kernels don't take them as they are: with fewer dimensions, or of wider types."""
+"""Rewrites operators to forms that the kernels accept: with fewer dimensions, or of wider types."""

@@ -1,4 +1,4 @@
-"""Replaces operators that the kernels don't accept by forms that they do: fewer dimensions, wider types."""
+"""Replaces operators by forms that the kernels accept: with fewer dimensions, or of wider types."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Groups = Sequence[tuple[int, int]]
 
 
 class Form(NamedTuple):
-    """How an operator looks with other shapes.
+    """An operator with other shapes.
 
     Attributes:
-        operands: For each operand another shape, another constant, or `None` if it stays.
-        results: The results' shapes; afterwards they are reshaped to what they were.
+        operands: For each operand a new shape, a new constant, or `None` if it stays.
+        results: The results' new shapes; they are reshaped to the old ones afterwards.
         options: The options that change.
     """
 
@@ -51,7 +51,7 @@ Steps = Sequence[tuple[Array, Shape, Mapping[str, Any]]]
 
 
 def groups_of(keys: Sequence[Hashable]) -> Groups:
-    """Returns the runs of dimensions with equal keys; those with the key `ANY` join the run before or behind them."""
+    """Returns the runs of dimensions with equal keys; those with the key `ANY` join a neighbouring run."""
     result: list[tuple[int, int]] = []
     current: Hashable = ANY
     for axis, key in enumerate(keys):
@@ -70,7 +70,7 @@ def rows(rank: int) -> Groups:
 
 
 def merged(shape: Sequence[int], groups: Groups) -> Shape:
-    """Returns a shape with groups of dimensions as one each."""
+    """Returns a shape with each group of dimensions merged."""
     return tuple([product(shape[start:stop]) for start, stop in groups])
 
 
@@ -85,7 +85,6 @@ def result_of(op: Operation, result: int = 0) -> Shape | None:
 
 
 def integers(op: Operation, operand: int) -> list[int] | None:
-    """Returns the elements of a constant operand."""
     constant = tensor_data.constant_of(op.operands[operand])
     return None if constant is None else [int(each) for each in tensor_data.to_array(constant).reshape(-1)]
 
@@ -94,7 +93,7 @@ def _key(axis: int, result: Shape, padded: list[Shape], is_alone: bool) -> Hasha
     if result[axis] == 1:
         return ANY
     if not is_alone and (result[axis] < 0 or any(shape[axis] < 0 for shape in padded)):
-        return axis  # One of them may be broadcast there or not.
+        return axis  # One of them may be broadcast.
     return tuple([shape[axis] == 1 for shape in padded])
 
 
@@ -110,7 +109,7 @@ def dense(op: Operation) -> Form | None:
 
 
 def matrices(op: Operation) -> Form | None:
-    """`tfl.batch_matmul`: batches are merged where both operands have them, or neither."""
+    """`tfl.batch_matmul`: merges batches that both operands have, or neither."""
     shapes, result = [shape_of(op, index) for index in (0, 1)], result_of(op)
     if result is None or any(shape is None or len(shape) < 2 for shape in shapes):
         return None
@@ -123,7 +122,7 @@ def matrices(op: Operation) -> Form | None:
 
 
 def softmax(op: Operation) -> Form | None:
-    """What is computed along the last dimension has two dimensions."""
+    """An op along the last dimension: merges all other dimensions."""
     shape = shape_of(op)
     if not shape:
         return None
@@ -132,7 +131,7 @@ def softmax(op: Operation) -> Form | None:
 
 
 def reduction(op: Operation) -> Form | None:
-    """Neighbours are one that are both reduced, or both kept."""
+    """A reduction: merges neighbouring dimensions that are both reduced or both kept."""
     shape, axes = shape_of(op), integers(op, 1)
     if shape is None or axes is None:
         return None
@@ -146,7 +145,7 @@ def reduction(op: Operation) -> Form | None:
 
 
 def reductions(op: Operation) -> Steps | None:
-    """Half of the dimensions are reduced first, to 1."""
+    """A reduction in two steps: first reduces half of the dimensions to 1."""
     shape, axes, result = shape_of(op), integers(op, 1), result_of(op)
     if shape is None or axes is None or result is None or len(axes) < 2:
         return None
@@ -157,13 +156,13 @@ def reductions(op: Operation) -> Steps | None:
 
 
 def _is_reduced(shape: Shape, start: int, stop: int, reduced: set[int]) -> bool:
-    """Returns whether a group is reduced: as its dimensions are, 1 aside."""
+    """Returns whether a group is reduced; dimensions of 1 don't matter."""
     telling = [axis for axis in range(start, stop) if shape[axis] != 1] or [start]
     return telling[0] in reduced
 
 
 def _leading(is_touched: Sequence[bool]) -> Groups:
-    """Returns groups of which only the first dimension is touched, or none."""
+    """Returns groups whose first dimension at most is changed."""
     groups: list[tuple[int, int]] = []
     for axis, touched in enumerate(is_touched):
         if groups and not touched:
@@ -180,7 +179,7 @@ def _factor(shape: Shape, start: int, stop: int) -> int | None:
 
 
 def pad(op: Operation) -> Form | None:
-    """Dimensions that aren't padded are one with the one before them."""
+    """A padding: merges dimensions without padding into the previous one."""
     shape, result, pads = shape_of(op), result_of(op), integers(op, 1)
     if shape is None or result is None or pads is None:
         return None
@@ -194,7 +193,7 @@ def pad(op: Operation) -> Form | None:
 
 
 def pads(op: Operation) -> Steps | None:
-    """Half of the dimensions are padded first."""
+    """A padding in two steps: first pads half of the dimensions."""
     shape, result, values = shape_of(op), result_of(op), integers(op, 1)
     if shape is None or result is None or values is None:
         return None
@@ -210,17 +209,16 @@ def pads(op: Operation) -> Steps | None:
 
 
 def _normalized(axis: int, rank: int) -> int:
-    """Returns an axis counted from the front."""
     return axis + rank if axis < 0 else axis
 
 
 def _around(rank: int, axis: int) -> Groups:
-    """Returns the dimensions before an axis, the axis, and those behind it, as groups."""
+    """Returns the dimensions before an axis, the axis, and those after it, as groups."""
     return [(0, axis), (axis, axis + 1), (axis + 1, rank)]
 
 
 def concatenation(op: Operation) -> Form | None:
-    """Everything before the axis is one dimension, and everything behind it."""
+    """A concatenation: merges the dimensions before the axis, and those after it."""
     result = result_of(op)
     shapes = [shape_of(op, index) for index in range(len(op.operands))]
     if result is None or any(shape is None or len(shape) != len(result) for shape in shapes):
@@ -258,7 +256,7 @@ STEPS: Mapping[str, Callable[[tfl.TFLOp], Steps | None]] = {
     **dict.fromkeys(_REDUCTIONS, reductions),
     **dict.fromkeys(("pad", "padv2"), pads),
 }
-"""Operator -> the two steps in which it can be done, where too many of its dimensions are unlike."""
+"""Operator -> its form in two steps, for too many different dimensions."""
 
 _U8, _U16, _U32 = (IntegerType.get(width, Signedness.UNSIGNED) for width in (8, 16, 32))
 
@@ -276,11 +274,14 @@ WIDER: Mapping[Attribute, Attribute] = {
 
 
 def fit(op: tfl.TFLOp, in_steps: bool = True) -> str:
-    """Replaces an operator that the kernels don't take by a form that they do; returns how, empty if there is none.
+    """Replaces an operator by a form that the kernels accept.
 
     Args:
-        op: The operator, not in a form that is right.
-        in_steps: Whether it may be done as two operators, one after the other.
+        op: The operator, which the kernels don't accept.
+        in_steps: Whether two operators in sequence may replace it.
+
+    Returns:
+        The kind of the change, empty if there is no such form.
     """
     call = call_of(op)
     if not is_plain(call):
@@ -294,8 +295,8 @@ def fit(op: tfl.TFLOp, in_steps: bool = True) -> str:
         _reshape(op, form)
         return "reshaped"
     steps = STEPS.get(op.op_name)
-    halves = steps(op) if in_steps and form is not None and steps is not None else None
-    if halves is not None and all(fit(half, in_steps=False) for half in _in_steps(op, halves)):
+    parts = steps(op) if in_steps and form is not None and steps is not None else None
+    if parts is not None and all(fit(part, in_steps=False) for part in _in_steps(op, parts)):
         return "reshaped"
     for narrow in dict.fromkeys(types.element_of(value.type) for value in op.operands):
         if narrow in WIDER and _has_wider(op, call, narrow):
@@ -305,7 +306,7 @@ def fit(op: tfl.TFLOp, in_steps: bool = True) -> str:
 
 
 def _is_empty(op: tfl.TFLOp) -> bool:
-    """Returns whether no result has elements, whatever the operands are."""
+    """Returns whether all results are empty for all operands."""
     shapes = [types.shape_of(result.type) for result in op.results]
     return all(shape is not None and 0 in shape and types.is_static(shape) for shape in shapes)
 
@@ -316,7 +317,7 @@ def _nothing(builder: TFLBuilder, kind: Attribute) -> Value:
 
 
 def _in_steps(op: tfl.TFLOp, steps: Steps) -> list[tfl.TFLOp]:
-    """Replaces an operator by two that are done one after the other, and returns them."""
+    """Replaces an operator by two in sequence, and returns them."""
     builder, value, inserted = TFLBuilder(op), op.operands[0], list[tfl.TFLOp]()
     for parameter, shape, options in steps:
         fields = tfl.option_fields(op.op_name)
@@ -335,7 +336,7 @@ def _is_right(operator: str, call: Call) -> bool:
 
 
 def _has_form(op: tfl.TFLOp, call: Call, form: Form) -> bool:
-    """Returns whether the kernels take a form, and the reshapes to it and back."""
+    """Returns whether the kernels accept a form, and the reshapes to it and back."""
     inputs = [_with(operand, other) for operand, other in zip(call.inputs, form.operands, strict=True)]
     outputs = [result._replace(shape=shape) for result, shape in zip(call.outputs, form.results, strict=True)]
     new = Call(tuple(inputs), tuple(outputs), {**call.options, **form.options})
@@ -388,12 +389,12 @@ def _reshaped(builder: TFLBuilder, value: Value, shape: Shape | Array | None) ->
     return builder.tfl("reshape", (value, builder.ints(shape)), kind, {"new_shape": shape})
 
 
-# Operators whose results are the same in a wider type: such as the least number of all.
+# Operators whose results are the same in a wider type, such as the minimum.
 _NOT_WIDER = ("bitcast", "cast", "unsorted_segment_max", "unsorted_segment_min")
 
 
 def _has_wider(op: tfl.TFLOp, call: Call, narrow: Attribute) -> bool:
-    """Returns whether the kernels take a wider type, and the casts to it and back."""
+    """Returns whether the kernels accept a wider type, and the casts to it and back."""
     if op.op_name in _NOT_WIDER:
         return False
     name, wide = _tflite(narrow), _tflite(WIDER[narrow])

@@ -1,4 +1,4 @@
-"""The error about an operator that the runtime refuses, or computes incorrectly, in every form that there is."""
+"""The error about an operator that the runtime rejects or computes incorrectly in every known form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG, Outcome
 
 CODE = "unfit-kernel"
 
-# How the forms of types begin whose numbers are stored as they are.
+# Prefixes of the forms of types that are not quantized.
 _PLAIN = ("f", "b", "int", "uint", "complex", "string")
 
 _DOES: Mapping[str, str] = {REFUSED: "refuses", WRONG: "computes nonsense from", CRASHES: "crashes on"}
@@ -30,7 +30,7 @@ def refusal(op: tfl.TFLOp, outcome: Outcome) -> Diagnostic:
     """Returns the error.
 
     Args:
-        op: The operator, on plain numbers.
+        op: The operator, which is not quantized.
         outcome: What the runtime does with it.
     """
     operator, call = op.op_name.upper(), call_of(op)

@@ -1,4 +1,4 @@
-"""Which `tf` ops can become flex ops: custom ops whose options hold the NodeDef that TensorFlow's runtime runs."""
+"""Converts `tf` ops to flex ops: custom ops whose options contain the NodeDef that TensorFlow's runtime runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ _WIDTHS = (1, 2, 4, 8)
 
 
 def encode(node: pb.NodeDef) -> bytes:
-    """Returns the custom options of the flex op that runs a node."""
     return vector_of_strings(node.op.encode(), node.SerializeToString(deterministic=True))
 
 
@@ -57,12 +56,12 @@ def vector_of_strings(*texts: bytes) -> bytes:
 
 
 def _width_of(number: int) -> int:
-    """Returns which of the widths a number that is not negative needs."""
+    """Returns the index of the width that a nonnegative number needs."""
     return next(index for index, width in enumerate(_WIDTHS) if number < 1 << 8 * width)
 
 
 def _offset_width(end: int, place: int, index: int) -> int:
-    """Returns which width the distance from an item of a vector at the buffer's end to a place needs."""
+    """Returns the index of the width for the offset from an item of a vector at the buffer's end to a position."""
     for width, size in enumerate(_WIDTHS):
         item = end + -end % size + index * size
         if _width_of(item - place) <= width:
@@ -75,11 +74,11 @@ def _padding(end: int, size: int) -> bytes:
 
 
 class UnwritableError(ValueError):
-    """An op that no NodeDef can be written for; the message says why, as the end of a sentence."""
+    """No NodeDef can be written for an op; the message is the reason, as the end of a sentence."""
 
 
 def node_def(op: tf.TFOp) -> pb.NodeDef:
-    """Returns the NodeDef of an op, without a name and with nameless inputs, as the Flex delegate takes it."""
+    """Returns the NodeDef of an op in the Flex delegate's form: without a name, and with unnamed inputs."""
     op_def = op.op_def
     node = pb.NodeDef(op=op.op_name, input=[""] * len(op.operands))
     if op_def is not None:
@@ -116,7 +115,7 @@ def _value(op: tf.TFOp, attr: pb.OpDef.AttrDef, derived: Mapping[str, object]) -
 
 
 def _derived(value: object) -> pb.AttrValue:
-    """Returns what operands and results determine: a count, a type, or a list of types."""
+    """Returns an attribute that operands and results determine: a count, a type, or a list of types."""
     if isinstance(value, int):
         return pb.AttrValue(i=value)
     if isinstance(value, tuple):
@@ -125,7 +124,7 @@ def _derived(value: object) -> pb.AttrValue:
 
 
 def _held(op: tf.TFOp, kind: str) -> pb.AttrValue | None:
-    """Returns what a handle's subtype tells of the tensors that it holds, `None` if there is nothing."""
+    """Returns an attribute from a handle's subtype, `None` if it has none."""
     found = (types.held_by(value.type) for value in (*op.results, *op.operands))
     held = next((each for each in found if each is not None), None)
     if held is None or kind not in ("type", "shape"):
@@ -149,7 +148,7 @@ def _written(name: str, kind: str, value: Attribute) -> pb.AttrValue:
 
 
 def _kind_of(value: Attribute) -> str:
-    """Returns the kind of an attribute that no OpDef tells of."""
+    """Returns the kind of an attribute that no OpDef describes."""
     if isinstance(value, ArrayAttr):
         return f"list({_kind_of(value.data[0]) if value.data else 'int'})"
     if isinstance(value, IntegerAttr):
@@ -199,7 +198,7 @@ def _shape_attribute(value: Attribute) -> pb.AttrValue:
     return _shape(value.shape)
 
 
-# How attributes are written, by the OpDef's name of their kind; functions and tensors are not.
+# Writers of attributes, by their kind in the OpDef; functions and tensors have none.
 _KINDS: Mapping[str, Callable[[Attribute], pb.AttrValue]] = {
     "string": _string,
     "int": lambda value: pb.AttrValue(i=_number(value)),
@@ -209,7 +208,7 @@ _KINDS: Mapping[str, Callable[[Attribute], pb.AttrValue]] = {
     "shape": _shape_attribute,
 }
 
-# Kinds of attributes that their classes tell.
+# Kinds of attributes by class.
 _CLASSES: Mapping[str, tuple[type[Attribute], ...]] = {
     "float": (FloatAttr,),
     "string": (StringAttr, BytesAttr),
@@ -226,7 +225,7 @@ _LIST = Path(__file__).parent / "ops.txt"
 
 @cache
 def known_ops() -> frozenset[str]:
-    """Returns the ops that the Flex delegate takes, as the official converter and delegate list them."""
+    """Returns the ops that the Flex delegate runs, according to the official converter and delegate."""
     return frozenset(_LIST.read_text("ascii").split())
 
 
@@ -235,7 +234,7 @@ def why_not(op: tf.TFOp, further: Sequence[str] = ()) -> str | None:
 
     Args:
         op: The op.
-        further: Names, or patterns of names, of ops that the user's delegate takes beside the known ones.
+        further: Names, or patterns of names, of additional ops that the user's delegate runs.
     """
     name = op.op_name
     if name == "Const" or not (name in known_ops() or any(fnmatchcase(name, each) for each in further)):
@@ -259,15 +258,15 @@ def _is_storable(element: Attribute) -> bool:
 
 
 def flex_op(op: tf.TFOp) -> tfl.TFLOp:
-    """Returns the flex op that runs an op that can become one, not inserted yet."""
+    """Returns the flex op for an op, not yet inserted."""
     return tfl.custom(f"{FLEX}{op.op_name}", encode(node_def(op)), op.operands, op.result_types)
 
 
 def notes(by_reason: Iterable[tuple[str, Sequence[tf.TFOp]]]) -> list[Diagnostic]:
-    """Returns what the report tells of the ops that become flex ops.
+    """Returns the report's notes about ops that become flex ops.
 
     Args:
-        by_reason: Why there is no builtin, and ops of one name.
+        by_reason: Pairs of the reason why there is no builtin, and ops of one name.
     """
     told = [_note(reason, ops) for reason, ops in by_reason]
     names = ", ".join(dict.fromkeys(f"{FLEX}{note.op.removeprefix('tf.')}" for note in told))

@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table, however the model gathers them."""
+"""Embeddings: rows of a table, gathered in any way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def _check(composite: Composite) -> str | None:
 
 
 def _rows(composite: Composite) -> types.Shape | None:
-    """Returns the shape of the entries that are looked up."""
     table, ids = composite.shape(0), composite.shape(1)
     return None if table is None or ids is None else (*ids, *table[1:])
 

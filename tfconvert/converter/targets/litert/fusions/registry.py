@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from tfconvert.converter.composites.fusion import Fusion
-from tfconvert.converter.targets.litert.fusions import (
-    addons,
-    detection,
-    embedding,
-    fusable,
-    keras_lstm,
-    lstm_cell,
-    text,
-)
+from tfconvert.converter.targets.litert.fusions import custom_operators, detection, embedding, marked_lstm
 
 FUSIONS: tuple[Fusion, ...] = (
     *embedding.FUSIONS,
     *detection.FUSIONS,
-    *addons.FUSIONS,
-    *text.FUSIONS,
-    *keras_lstm.FUSIONS,
-    *lstm_cell.FUSIONS,
-    # Matches any name, so it comes after those that are known.
-    *fusable.FUSIONS,
+    *custom_operators.FUSIONS,
+    *marked_lstm.FUSIONS,
+    # It matches any name, so it comes last.
+    *custom_operators.FUSABLE,
 )

@@ -37,7 +37,7 @@ def _weights_are_known(op: Operation) -> Failure | None:
 
 
 def _width(op: Operation) -> int:
-    """Returns how many bins there are, -1 where that is known at run time only."""
+    """Returns the number of bins, or -1 if it is known at run time only."""
     known = tensor_data.constant_of(op.operands[1])
     if known is None:
         # `tf.math.bincount` requires as many bins as the values need, within a minimum and a maximum.
@@ -79,7 +79,7 @@ def _fit_ones(op: Operation) -> bool:
 
 
 def _count(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Counts how often each number occurs in a row; numbers that are too large are not counted."""
+    """Counts the occurrences of each number in a row, except numbers that are too large."""
     values = op.operands[0]
     shape = types.shape_of(values.type) or ()
     width = _width(op)

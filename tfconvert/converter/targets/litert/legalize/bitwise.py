@@ -45,7 +45,7 @@ def _bitwise_or(op: Operation, emit: LiteRTBuilder) -> Value:
 def _left_shift(op: Operation, emit: LiteRTBuilder) -> Value:
     """Multiplies by a power of two from a table: `pow` of integers is a machine's power of doubles, cut off.
 
-    Fewer places than none are none, and more than there are bits are one less than there are.
+    A negative shift counts as 0, and one of more bits than there are as one bit less than there are.
     """
     x, places = op.operands
     narrow = types.element_of(x.type)

@@ -77,7 +77,7 @@ def _third_operand(op: Operation, emit: LiteRTBuilder) -> list[Value]:
 
 
 def _permutations(op: Operation) -> tuple[Operation, list[int]] | None:
-    """Returns the transpose whose result is transposed, and both permutations in one; `None` if that isn't known."""
+    """Returns the transpose that computes the operand, and both permutations combined; `None` if unknown."""
     before = op.operands[0].owner
     if not isinstance(before, Operation) or before.name not in ("tf.Transpose", "tfl.transpose"):
         return None

@@ -1,4 +1,4 @@
-"""Which ops are decomposed for LiteRT, and what they become."""
+"""The ops that are decomposed for LiteRT, and their replacements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN = frozenset[str]()
 KINDS: Mapping[str, str] = {"float": "f32", "integer": "i32 i64", "number": "f32 i32 i64"}
 """The element types that formulas are computed with."""
 
-# The note for models that look for such numbers; what the kernels make of them is in their table, as `special`.
+# The note for models that test for such numbers. The kernels' results are in their table, as `special`.
 _SPECIALS = (
     "before it, LiteRT's kernels may make something else of infinite numbers and NaN than TensorFlow's: convolutions, "
     "matrix products, extremes, pooling, sorting and resizing do"

@@ -45,7 +45,7 @@ def _offset(op: Operation) -> int | None:
 
 
 def _length(height: int, width: int, offset: int) -> int:
-    """Returns how many elements a diagonal has."""
+    """Returns the length of a diagonal."""
     return min(height + min(offset, 0), width - max(offset, 0))
 
 
@@ -81,7 +81,7 @@ def _rank_and_diagonal_are_known(op: Operation) -> Failure | None:
 
 
 def _masked_diagonal(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Adds up the columns of the matrices, of which only the diagonal's elements are left."""
+    """Adds up the columns of matrices that are zero outside the diagonal."""
     matrix, offset = op.operands[0], _offset(op)
     assert offset is not None, "checked by the constraint"
     *batch, height, width = types.shape_of(matrix.type) or ()
@@ -109,7 +109,7 @@ def _set_flags(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _diagonal_of_tensor(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Takes the diagonal of the matrix whose rows are all of the first half of the dimensions."""
+    """Takes the diagonal of a matrix that has the first half of the dimensions as rows."""
     shape = types.shape_of(op.operands[0].type) or ()
     half = shape[: len(shape) // 2]
     size = math.prod(half)

@@ -16,14 +16,11 @@ from typing import NamedTuple
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.ops.matmul import einsum_labels
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.dialects.dims import constant_target
+from tfconvert.schema.dialects.dims import MismatchError, constant_target
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-
-_ELLIPSIS = "..."
-# Labels for the dimensions that an ellipsis represents, letters that no equation has.
-_SPARE = "".join(map(chr, range(0x391, 0x3A0)))
 
 _MAX_BATCH = 3
 
@@ -44,41 +41,14 @@ class Labelled(NamedTuple):
         return (types.shape_of(self.value.type) or ())[self.labels.index(label)]
 
 
-def parse(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Returns the operands' labels and the result's, ellipses spelled out.
-
-    Args:
-        equation: The equation.
-        ranks: The operands' ranks.
-
-    Raises:
-        ValueError: The equation doesn't fit the operands, or has no arrow.
-    """
-    left, arrow, result = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if not arrow or len(terms) != len(ranks):
-        raise ValueError("the equation has no arrow or another number of operands")
-    widths = [rank - len(term.replace(_ELLIPSIS, "")) for term, rank in zip(terms, ranks, strict=True)]
-    most = max((width for term, width in zip(terms, widths, strict=True) if _ELLIPSIS in term), default=0)
-    if min(widths) < 0 or most > len(_SPARE):
-        raise ValueError("an operand has fewer dimensions than labels")
-    labels = []
-    for term, width in zip(terms, widths, strict=True):
-        spelled = term.replace(_ELLIPSIS, _SPARE[most - width : most])
-        if width and _ELLIPSIS not in term:
-            raise ValueError("an operand has more dimensions than labels")
-        labels.append(spelled)
-    return labels, result.replace(_ELLIPSIS, _SPARE[:most])
-
-
 def _constraint(op: Operation) -> Failure | None:
     shapes = [types.shape_of(operand.type) for operand in op.operands]
     ranks = [len(shape) for shape in shapes if shape is not None]
     if len(ranks) != len(shapes) or len(ranks) > 2:
         return Failure("an operand's rank is not known, or there are more than two")
     try:
-        labels, result = parse(str(tf.get(op, "equation")), ranks)
-    except ValueError as problem:
+        labels, result = einsum_labels(str(tf.get(op, "equation")), ranks)
+    except MismatchError as problem:
         return Failure(str(problem))
     if any(len(set(term)) != len(term) for term in (*labels, result)):
         return Failure("a label occurs twice in one operand")
@@ -93,14 +63,14 @@ def _constraint(op: Operation) -> Failure | None:
 
 def _einsum(op: Operation, emit: LiteRTBuilder) -> Value:
     ranks = [len(types.shape_of(operand.type) or ()) for operand in op.operands]
-    labels, result = parse(str(tf.get(op, "equation")), ranks)
+    labels, result = einsum_labels(str(tf.get(op, "equation")), ranks)
     terms = _unstretched(emit, [Labelled(value, term) for value, term in zip(op.operands, labels, strict=True)])
     together = _pair(emit, terms[0], terms[1], set(result)) if len(terms) > 1 else _sum(emit, terms[0], set(result))
     return _arrange(emit, together, result).value
 
 
 def _unstretched(emit: LiteRTBuilder, terms: Sequence[Labelled]) -> list[Labelled]:
-    """Takes dimensions of one element from operands where another has more: it is as if they had no such dimension."""
+    """Drops dimensions of size 1 that are larger in another operand."""
     longer = {label for term in terms for label in term.labels if term.size(label) not in (-1, 1)}
     result = []
     for term in terms:
@@ -115,7 +85,7 @@ def _unstretched(emit: LiteRTBuilder, terms: Sequence[Labelled]) -> list[Labelle
 
 
 def _sum(emit: LiteRTBuilder, term: Labelled, needed: set[str]) -> Labelled:
-    """Sums over the labels that nothing else has."""
+    """Sums over the labels that are in no other operand nor in the result."""
     axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
     if not axes:
         return term
@@ -128,7 +98,7 @@ def _arrange(emit: LiteRTBuilder, term: Labelled, labels: str) -> Labelled:
 
 
 def _pair(emit: LiteRTBuilder, left: Labelled, right: Labelled, needed: set[str]) -> Labelled:
-    """Multiplies two operands and sums over what only they have."""
+    """Multiplies two operands and sums over the labels that only they have."""
     left = _sum(emit, left, needed | set(right.labels))
     right = _sum(emit, right, needed | set(left.labels))
     shared = [label for label in left.labels if label in right.labels]

@@ -35,7 +35,7 @@ def _incompatible(op: Operation) -> Failure | None:
 
 
 def _surely_broadcast(x: types.Shape | None, y: types.Shape | None) -> bool:
-    """Returns whether shapes can be broadcast, whatever their open dimensions turn out to be."""
+    """Returns whether shapes can be broadcast for any values of their dynamic dimensions."""
     if x is None or y is None:
         return False
     return all(1 in pair or (pair[0] == pair[1] and -1 not in pair) for pair in zip(x[::-1], y[::-1], strict=False))
@@ -146,7 +146,7 @@ def _square(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("Mul", (op.operands[0], op.operands[0]), op.results[0].type)
 
 
-# The largest exponent for which a power is written as products, of which there are ten at most.
+# Largest exponent of a power that is written as products, ten at most.
 _MAX_FACTORS = 64
 
 

@@ -131,7 +131,7 @@ class BuiltinRow(NamedTuple):
         narrow: Operands to forward as `i32`: shapes, axes, counts.
         options: Options: values, `Attr`s, or `ResultType`s.
         constraint: A further requirement.
-        typed: The operand whose element type `types` restricts.
+        typed: The operand that `types` restricts.
         benefit: Precedence among the patterns of one op.
     """
 
@@ -183,7 +183,7 @@ class Lowering(NamedTuple):
         rewrite: Emits the replacement of the op; returns the new results.
         types: Element types that it takes as its first (or `typed`th) operand; empty for any.
         constraint: A further requirement.
-        typed: The operand whose element type `types` restricts.
+        typed: The operand that `types` restricts.
         benefit: Precedence among the patterns of one op.
         name: The pattern's name; derived from the op and the builtins by default.
         note: A note for the user, as the end of a sentence that begins with the op, or empty.

@@ -1,4 +1,4 @@
-"""Fake quantization, with which models are trained that are to run on integers.
+"""Fake quantization, as in models that are trained to run on integers.
 
 One range for all is a `tfl.fake_quant`. Where each slice of an axis has its own, a constant is quantized and
 dequantized again, and anything else rounded by arithmetic: no kernel computes on activations of that kind. So are
@@ -28,7 +28,7 @@ _DEFAULTS = {"min": -6.0, "max": 6.0, "input_min": 0.0, "input_max": 0.0}
 
 
 def _ends(op: Operation) -> tuple[Array, Array] | None:
-    """Returns the least and the greatest numbers of an op's ranges, one each or vectors; `None` if they're computed."""
+    """Returns the minima and maxima of an op's ranges, scalars or vectors; `None` if they're computed."""
     names = _IN_ATTRIBUTES.get(op.name)
     if names is not None:
         ends = [np.array([tf.get(op, name, _DEFAULTS[name])], np.float32) for name in names]
@@ -46,16 +46,16 @@ def _rounded(emit: LiteRTBuilder, x: Value, factor: Value, scale: Value, half_up
     return emit.binary("Mul", whole, scale)
 
 
-def _clamped(emit: LiteRTBuilder, x: Value, least: Array, greatest: Array) -> Value:
-    return emit.binary("Maximum", emit.binary("Minimum", x, emit.constant(greatest)), emit.constant(least))
+def _clamped(emit: LiteRTBuilder, x: Value, minimum: Array, maximum: Array) -> Value:
+    return emit.binary("Maximum", emit.binary("Minimum", x, emit.constant(maximum)), emit.constant(minimum))
 
 
 def _zeros(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("ZerosLike", (op.operands[0],), op.results[0].type)
 
 
-def _builtin(emit: LiteRTBuilder, op: Operation, least: Any, greatest: Any, bits: int, narrow: bool) -> Value:
-    options = {"min": float(least), "max": float(greatest), "num_bits": bits, "narrow_range": narrow}
+def _builtin(emit: LiteRTBuilder, op: Operation, minimum: Any, maximum: Any, bits: int, narrow: bool) -> Value:
+    options = {"min": float(minimum), "max": float(maximum), "num_bits": bits, "narrow_range": narrow}
     return emit.tfl("fake_quant", (op.operands[0],), op.results[0].type, options)
 
 
@@ -71,7 +71,7 @@ def _pair(emit: LiteRTBuilder, op: Operation, scales: Array, zeros: Array, bits:
 
 
 def _extent(constant: Constant, axis: int) -> tuple[Array, Array]:
-    """Returns the least and the greatest element of each slice of an axis (of all if it is -1)."""
+    """Returns the minimum and maximum of each slice of an axis, or of all elements if it is -1."""
     found = extent(constant, None if axis < 0 else axis)
     return found.low, found.high
 
@@ -88,31 +88,33 @@ def _ranges_are_known(op: Operation) -> Failure | None:
     ends = _ends(op)
     if ends is None:
         return Failure("its range is not a constant")
-    least, greatest = ends
-    if not (np.isfinite(least) & np.isfinite(greatest) & ((least < greatest) | ((least == 0) & (greatest == 0)))).all():
+    minimum, maximum = ends
+    if not (
+        np.isfinite(minimum) & np.isfinite(maximum) & ((minimum < maximum) | ((minimum == 0) & (maximum == 0)))
+    ).all():
         return Failure("its range is empty or not finite")
     shape = types.shape_of(op.operands[0].type)
     if op.name != _PER_CHANNEL:
-        return Failure("there are several ranges") if least.size != 1 or greatest.size != 1 else None
-    fits = shape is not None and len(shape) > 0 and least.size == greatest.size == shape[-1]
+        return Failure("there are several ranges") if minimum.size != 1 or maximum.size != 1 else None
+    fits = shape is not None and len(shape) > 0 and minimum.size == maximum.size == shape[-1]
     return None if fits else Failure("there isn't one range for each slice of the last dimension")
 
 
 def _fake_quant(op: Operation, emit: LiteRTBuilder) -> Value:
     ends = _ends(op)
     assert ends is not None, "checked by the constraint"
-    least, greatest = ends
+    minimum, maximum = ends
     bits, narrow = tf.get(op, "num_bits", 8), bool(tf.get(op, "narrow_range", False))
-    if least.size == 1:
-        is_zero = least[0] == greatest[0]
-        return _zeros(op, emit) if is_zero else _builtin(emit, op, least[0], greatest[0], bits, narrow)
-    scales, zeros = fake_quant.steps(least, greatest, bits, narrow)
+    if minimum.size == 1:
+        is_zero = minimum[0] == maximum[0]
+        return _zeros(op, emit) if is_zero else _builtin(emit, op, minimum[0], maximum[0], bits, narrow)
+    scales, zeros = fake_quant.steps(minimum, maximum, bits, narrow)
     if tensor_data.constant_of(op.operands[0]) is not None:
         axis = len(types.shape_of(op.operands[0].type) or ()) - 1
         return _pair(emit, op, scales, zeros, bits, narrow, axis)
     bottom, top = ((np.float32(end) - zeros) * scales for end in (int(narrow), 2**bits - 1))
     with np.errstate(all="ignore"):
-        factor = np.where(scales > 0, np.float32(2**bits - 1 - narrow) / (greatest - least), np.float32(0))
+        factor = np.where(scales > 0, np.float32(2**bits - 1 - narrow) / (maximum - minimum), np.float32(0))
     x = _clamped(emit, op.operands[0], bottom, top)
     return _rounded(emit, x, emit.constant(factor), emit.constant(scales), True)
 
@@ -131,11 +133,11 @@ def _range_is_computed(op: Operation) -> Failure | None:
 
 def _by_computed_range(op: Operation, emit: LiteRTBuilder) -> Value:
     """Rounds with a scale and a zero that are computed from the range as TensorFlow nudges it."""
-    x, least, greatest = op.operands
+    x, minimum, maximum = op.operands
     low, high = int(bool(tf.get(op, "narrow_range", False))), 2 ** tf.get(op, "num_bits", 8) - 1
-    span = emit.binary("Sub", greatest, least)
+    span = emit.binary("Sub", maximum, minimum)
     scale = emit.binary("RealDiv", span, high - low)
-    ratio = emit.binary("DivNoNan", least, scale)
+    ratio = emit.binary("DivNoNan", minimum, scale)
     zero = emit.unary("Floor", emit.binary("AddV2", emit.binary("Sub", low, ratio), 0.5))
     zero = emit.binary("Maximum", emit.binary("Minimum", zero, high), low)
     bottom, top = (emit.binary("Mul", emit.binary("Sub", end, zero), scale) for end in (low, high))
@@ -164,7 +166,7 @@ class _Settings(NamedTuple):
 
     @property
     def integers(self) -> tuple[int, int]:
-        """The least and the greatest integer."""
+        """The smallest and the largest integer."""
         return limits(self.signed, self.bits, self.narrow)
 
 
@@ -211,22 +213,22 @@ def _quantize_and_dequantize(op: Operation, emit: LiteRTBuilder) -> Value:
     if ends is None:
         return _by_own_range(emit, op, settings)
     with np.errstate(all="ignore"):
-        factor, scale, least, greatest = scaled(*ends, settings.integers)
+        factor, scale, minimum, maximum = scaled(*ends, settings.integers)
     # A range without a number of the right sign leaves nothing but zeros.
     scale = np.where(scale > 0, scale, np.float32(0))
     is_clamped = settings.given or settings.signed or bool((ends[0] >= 0).all())
     if is_clamped and settings.axis < 0 and settings.bits > 1:
         if not scale[0]:
             return _zeros(op, emit)
-        return _builtin(emit, op, least[0], greatest[0], settings.bits, settings.narrow)
+        return _builtin(emit, op, minimum[0], maximum[0], settings.bits, settings.narrow)
     if is_clamped and constant is not None and settings.bits > 1:
         zero = 2 ** (settings.bits - 1) if settings.signed else 0
         zeros = np.full(scale.shape, zero, np.float32)
         return _pair(emit, op, scale, zeros, settings.bits, settings.narrow, settings.axis)
     rank = len(types.shape_of(op.operands[0].type) or ())
-    parts = (np.where(scale > 0, factor, np.float32(0)), scale, least, greatest)
-    factor, scale, least, greatest = (_aligned(part, rank, settings.axis) for part in parts)
-    x = _clamped(emit, op.operands[0], least, greatest) if settings.given else op.operands[0]
+    parts = (np.where(scale > 0, factor, np.float32(0)), scale, minimum, maximum)
+    factor, scale, minimum, maximum = (_aligned(part, rank, settings.axis) for part in parts)
+    x = _clamped(emit, op.operands[0], minimum, maximum) if settings.given else op.operands[0]
     return _rounded(emit, x, emit.constant(factor), emit.constant(scale), settings.half_up)
 
 

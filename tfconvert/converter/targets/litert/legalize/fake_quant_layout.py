@@ -1,4 +1,4 @@
-"""Layout changes of fake-quantized constants, done to what is fake-quantized, so that filters stay constants."""
+"""Moves layout changes of fake-quantized constants before the quantization, so that filters stay constants."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _HALF_ROOT = math.sqrt(0.5)
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
 _MAX_FACTORS = 8
-# Products of more multiplications are none of these.
+# Products of more multiplications do not match.
 _MAX_STEPS = 32
 _TOLERANCE = 1e-4
 _SUMS = ("tf.AddV2", "tf.Add")

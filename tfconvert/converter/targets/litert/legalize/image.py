@@ -34,7 +34,7 @@ def _as_float(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _suppresses(op: Operation) -> Failure | None:
-    """The kernel drops boxes that overlap by the threshold: a box itself, or it is chosen again, and its equals."""
+    """The constraint that a threshold is below 1: the kernel drops boxes that overlap by it, also equal ones."""
     if types.shape_of(op.operands[2].type) not in ((), None):
         return Failure("the largest number of boxes is not a scalar")
     threshold = constant_number(op.operands[3])

@@ -1,4 +1,4 @@
-"""The diagnostics of the ops that no pattern legalizes, with hints: causes first, then what fails because of them."""
+"""The diagnostics of the ops that no pattern legalizes, with hints: causes first, then their consequences."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ _BY_REASON: Sequence[_Row] = (
 
 
 def last_resort(*, flex: bool) -> str:
-    """Returns what is left where an op has to stay.
+    """Returns the last resort for an op that has to stay.
 
     Args:
         flex: Whether the Flex delegate takes it.
@@ -193,7 +193,7 @@ def last_resort(*, flex: bool) -> str:
 
 
 def advice(op_name: str, reason: str, layer: str = "") -> str:
-    """Returns what to do about an op that can't be converted; empty if nothing is known but the last resort.
+    """Returns advice about an op that can't be converted; empty if only the last resort is left.
 
     Args:
         op_name: The op's name, `tf.StringLower`.
@@ -238,16 +238,16 @@ def _found(op_name: str, reason: str) -> _Row | None:
 
 CONSTANT = "tf.Const"
 
-# How many further nodes of an op the error names.
+# Maximum number of further nodes of an op in the error.
 _NAMED = 3
 
-# How many operands or results of an op the error shows.
+# Maximum number of operands or results of an op in the error.
 _SHOWN = 6
 
 # The longest attribute that the error shows.
 _LONGEST = 60
 
-# The least benefit of patterns that recognise a special form, whose absence explains nothing.
+# Minimum benefit of patterns for special forms. That such a form is missing explains nothing.
 _SPECIAL = 3
 
 _FORWARDING = frozenset({"tfl.cast", "tfl.expand_dims", "tfl.reshape", "tfl.squeeze", "tfl.transpose"})
@@ -257,7 +257,7 @@ _NO_OPERATOR = "LiteRT has no such operator, and no others compute the same"
 _NO_CONSTANT = "the model changes this state while it runs, or its file doesn't hold the state's value"
 _WHOLE = "include all constants in the text, and cast those of other element types to one of LiteRT's"
 
-# Ops that only prepare another one: what it is called is what the user wrote.
+# Ops that only prepare another one, whose name is the one that the user wrote.
 _SERVANTS = frozenset({"tf.StatelessRandomGetKeyCounter", "tf.StatelessRandomGetKeyCounterAlg", "tf.RngReadAndSkip"})
 
 
@@ -328,7 +328,7 @@ def _cause(op: Operation, patterns: PatternSet) -> _Cause:
 
 
 def _of_type(failures: Sequence[Failure]) -> _Cause:
-    """Returns the cause that none of the patterns takes the element type."""
+    """Returns the cause: no pattern accepts the element type."""
     taken = dict.fromkeys(_plain(name) for failure in failures for name in failure.takes.split())
     given = failures[0].given if failures else ""
     return _Cause(f"LiteRT computes it for {', '.join(taken)}, not for {_plain(given)}", given)
@@ -343,7 +343,7 @@ def _is_about_state(op: Operation) -> bool:
 
 
 def _blamed(op: Operation, cause: _Cause, causes: Mapping[Operation, _Cause]) -> Operation | None:
-    """Returns the op because of which another one can't be converted, `None` if that one is to blame itself."""
+    """Returns the op that keeps another one from being converted, or `None` if that one is the cause itself."""
     if op.name in _SERVANTS:
         users = [use.operation for result in op.results for use in result.uses]
         return next((user for user in users if user in causes), None)
@@ -359,7 +359,7 @@ def _blamed(op: Operation, cause: _Cause, causes: Mapping[Operation, _Cause]) ->
 
 
 def _producer(value: Value) -> Operation | None:
-    """Returns the op that computes a value, or what the value is merely another form of."""
+    """Returns the op that computes a value, looking through casts and changes of shape."""
     while isinstance(value, OpResult) and value.op.name in _FORWARDING:
         value = value.op.operands[0]
     return value.op if isinstance(value, OpResult) else None
@@ -406,7 +406,7 @@ def _first_place(ops: Sequence[Operation]) -> Place:
 
 
 def _further(ops: Sequence[Operation]) -> str:
-    """Returns how often an op is used, and where else than at the first place."""
+    """Returns how often an op is used, and its further locations."""
     if len(ops) == 1:
         return ""
     places = [place_of(op.location) for op in ops]

@@ -1,4 +1,4 @@
-"""All legalizations. The modules of ops that few networks have are loaded when one of their ops is met.
+"""All legalizations. The modules of rare ops are loaded when a model has one of their ops.
 
 The ops that an op is lowered to may be of another module, which is loaded in turn.
 """
@@ -54,7 +54,6 @@ _MODULES = (
         "scatters and segments",
     ),
     LazyModule("partition", "DynamicPartition DynamicStitch InvertPermutation ParallelDynamicStitch", "partitions"),
-    LazyModule("sharded_tables", "DynamicStitch ParallelDynamicStitch", "partitions"),
     LazyModule(
         "diagonals",
         "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
@@ -71,15 +70,15 @@ _MODULES = (
     LazyModule("signal", "IRFFT IRFFT2D RFFT RFFT2D", "signal"),
     LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
-    LazyModule("resample", "ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"),
-    LazyModule("crops", "CropAndResize", "resampling"),
+    LazyModule(
+        "resampling", "CropAndResize ExtractImagePatches ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"
+    ),
     LazyModule(
         "fake_quant",
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
         "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
         "fake quantization",
     ),
-    LazyModule("patches", "ExtractImagePatches", "resampling"),
     LazyModule("legacy", "Reverse", "older ops"),
     LazyModule(
         "ranking",

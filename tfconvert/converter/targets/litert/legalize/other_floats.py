@@ -25,7 +25,7 @@ _DOUBLES = frozenset({types.F64})
 # Part of the names of patterns that are reported to the user.
 _OF_DOUBLES = "of-doubles"
 
-# Ops whose element types are what they are for.
+# Ops that exist for their element types.
 _CASTS = frozenset({"tf.Cast", "tfl.cast"})
 
 
@@ -93,7 +93,7 @@ def _rewrite(op: Operation, other: Attribute, rewriter: Rewriter) -> None:
 
 
 def _as_float(emit: LiteRTBuilder, value: Value) -> Value:
-    """Returns a value as `f32`: a constant is converted when it is read, and what was `f32` before is that again."""
+    """Returns a value as `f32`: a constant is converted, and a cast from `f32` is undone."""
     constant = tensor_data.constant_of(value)
     shape = types.shape_of(value.type)
     if constant is not None and shape is not None:

@@ -111,7 +111,7 @@ def _average_3d(op: Operation, emit: LiteRTBuilder) -> Value:
     return _pool_3d(emit, op, "AvgPool")
 
 
-# Largest number of places in a window: each is a slice of its own.
+# Largest number of elements of a window: each is a slice.
 _MAX_TAPS = 64
 
 
@@ -186,7 +186,7 @@ def _padded(op: Operation, emit: LiteRTBuilder) -> Value:
 def _slices(
     emit: LiteRTBuilder, image: Value, taps: Sequence[tuple[int, int]], counts: tuple[int, int], strides: Sequence[int]
 ) -> list[Value]:
-    """Returns the elements of all windows at each of some places."""
+    """Returns the elements of all windows at some offsets."""
     batch, _, _, channels = types.shape_of(image.type) or ()
     part = types.tensor(types.F32, (batch, *counts, channels))
     results = []

@@ -38,7 +38,7 @@ def _last(op: Operation) -> tuple[int, list[int]]:
 
 
 def _approximate(op: Operation, emit: LiteRTBuilder) -> list[Value]:
-    """Finds exactly what may be approximated."""
+    """Computes the exact result, where an approximation would be allowed."""
     _, order = _last(op)
     x = emit.transpose(op.operands[0], order)
     is_largest = tf.get(op, "is_max_k", True)
@@ -151,7 +151,7 @@ def _is_vector(op: Operation) -> Failure | None:
 
 
 def _list_diff(op: Operation, emit: LiteRTBuilder) -> list[Value]:
-    """Keeps the elements that equal none of the others, each compared with each."""
+    """Keeps the elements that differ from all of the others, by comparing each pair."""
     x, y = op.operands
     axis = emit.scalar(1, types.I32)
     sizes = [(types.shape_of(value.type) or (-1,))[0] for value in (x, y)]

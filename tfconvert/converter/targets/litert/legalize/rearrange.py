@@ -142,7 +142,7 @@ def _kernel_takes_blocks(op: Operation) -> Failure | None:
 
 
 def _space_to_batch(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Pads, cuts every blocked dimension in two, and brings the places within a block to the front."""
+    """Pads, splits every blocked dimension, and moves the positions within a block to the front."""
     value, blocks, paddings = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
     pads = [(0, 0), *zip(paddings[::2], paddings[1::2], strict=True)]
@@ -158,7 +158,7 @@ def _space_to_batch(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _batch_to_space(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Splits the places within a block off the batch, puts them beside their dimension, and crops."""
+    """Splits the positions within a block off the batch, moves them beside their dimension, and crops."""
     value, blocks, crops = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
     batch, *sizes = types.shape_of(value.type) or ()
@@ -224,7 +224,7 @@ def _transpose(op: Operation, emit: LiteRTBuilder) -> Value:
 
 
 def _transpose_merged(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Transposes what is left of the dimensions when those of size 1 are dropped and neighbours that stay so joined."""
+    """Transposes after dropping dimensions of size 1 and joining dimensions that stay neighbours."""
     shape = types.shape_of(op.operands[0].type) or ()
     permutation = [axis % len(shape) for axis in ints(op.operands[1])]
     sizes, order = _merged(shape, permutation)

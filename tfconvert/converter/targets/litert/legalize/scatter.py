@@ -1,4 +1,4 @@
-"""Scattering: tensors some of whose elements are replaced by, or combined with, others.
+"""Scattering: some elements of tensors are replaced by, or combined with, others.
 
 Segments: rows that are combined with those of the same number, whether the numbers are sorted or not.
 
@@ -142,7 +142,7 @@ def _last_writer(emit: LiteRTBuilder, rows: Sequence[Value], places: Value) -> V
 def _extreme(name: str, op: Operation, emit: LiteRTBuilder) -> Value:
     """Finds the extreme of the updates of each row, and compares the row with that.
 
-    Where there are none, the kernel returns the last finite number; an infinity in the row is beyond that and stays.
+    Without one, the kernel returns the last finite number; an infinity in the row is beyond that and stays.
     """
     rows, updates, places = _rows(op, emit)
     count = emit.reshape(size_of(emit, rows, 0), ())
@@ -167,7 +167,7 @@ _LIMIT = float(np.finfo(np.float32).max)
 
 
 def segment_count(emit: LiteRTBuilder, ids: Value) -> Value:
-    """Returns how many segments numbers require: one more than the largest, none if there are none.
+    """Returns the number of segments that ids require: one more than the largest id, 0 without ids.
 
     Args:
         emit: Inserts the ops.
@@ -186,7 +186,7 @@ def segment_sizes(emit: LiteRTBuilder, ids: Value, count: Value, element: Attrib
     Args:
         emit: Inserts the ops.
         ids: A vector of `i32`.
-        count: How many segments there are, a scalar.
+        count: The number of segments, a scalar.
         element: Element type of the result, `f32` or `i32`.
     """
     numbers, size = tensor_data.constant_of(ids), tensor_data.constant_of(count)
@@ -251,8 +251,8 @@ def _extremes(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Val
     found = _combined(emit, how, data, ids, count)
     if types.element_of(data.type) != types.F32:
         return found
-    least, opposite = (-_LIMIT, "Min") if how == "Max" else (_LIMIT, "Max")
-    return emit.select(emit.compare("Equal", found, least), _combined(emit, opposite, data, ids, count), found)
+    lowest, opposite = (-_LIMIT, "Min") if how == "Max" else (_LIMIT, "Max")
+    return emit.select(emit.compare("Equal", found, lowest), _combined(emit, opposite, data, ids, count), found)
 
 
 def _sparse(how: str, op: Operation, emit: LiteRTBuilder) -> Value:

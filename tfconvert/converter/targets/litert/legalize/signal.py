@@ -69,7 +69,7 @@ def _inverse_constraint(op: Operation) -> Failure | None:
 
 
 def _inverse(op: Operation, emit: LiteRTBuilder) -> Value:
-    """Multiplies by matrices of waves: columns of complex numbers first, then rows, whose results are real."""
+    """Multiplies by matrices of waves: columns of complex numbers first, then rows, which become real."""
     shape, lengths = types.shape_of(op.operands[0].type) or (), ints(op.operands[1])
     part = types.tensor(types.F32, shape)
     real, imaginary = (emit.tf(name, op.operands[:1], part) for name in ("Real", "Imag"))
@@ -118,7 +118,7 @@ def _column_waves(count: int, length: int) -> np.ndarray:
 def _row_waves(count: int, length: int) -> np.ndarray:
     """Returns the matrix that maps real parts beside imaginary ones to a real signal.
 
-    All frequencies but the first and, of an even length, the middle one represent their mirror images, too.
+    All frequencies but the first and, of an even length, the middle one also represent their mirror images.
     """
     angles = 2 * np.pi * np.outer(np.arange(count), np.arange(length)) / length
     weights = np.where(np.arange(count) < (length + 1) // 2, 2.0, 0.0)

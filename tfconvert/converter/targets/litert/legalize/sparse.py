@@ -179,10 +179,10 @@ def _shape_is_known(op: Operation) -> Failure | None:
 
 
 def _reshape(op: Operation, emit: LiteRTBuilder) -> list[Value]:
-    """Computes the elements' linear indices, and their new places from these."""
+    """Computes the elements' linear indices, and the new indices from these."""
     indices, old, new = op.operands
     shape = _without_guess(emit, old, new)
-    # An empty dimension has no elements whose places would matter, but nothing may be divided by it.
+    # The indices of an empty dimension don't matter, but nothing may be divided by its size.
     sizes = emit.binary("Maximum", shape, 1)
     after = [_scalar(emit, sizes, at) for at in _axes(new)]
     places = _split(emit, _counted(emit, indices, old, _axes(old)), after)
@@ -190,7 +190,7 @@ def _reshape(op: Operation, emit: LiteRTBuilder) -> list[Value]:
 
 
 def _split(emit: LiteRTBuilder, number: Value, sizes: Sequence[Value]) -> list[Value]:
-    """Returns the places along dimensions, of which the last varies fastest."""
+    """Returns the indices along dimensions; the last one varies fastest."""
     places: list[Value] = []
     for size in reversed(sizes[1:]):
         places.append(emit.binary("FloorMod", number, size))
@@ -199,7 +199,7 @@ def _split(emit: LiteRTBuilder, number: Value, sizes: Sequence[Value]) -> list[V
 
 
 def _without_guess(emit: LiteRTBuilder, old: Value, new: Value) -> Value:
-    """Returns a shape whose -1, if it has one, is resolved: the divisor is minus the product of all dimensions."""
+    """Resolves the -1 of a shape, if it has one: the divisor is minus the product of all dimensions."""
     constant = tensor_data.constant_of(new)
     if constant is not None and (tensor_data.to_array(constant) >= 0).all():
         return new
@@ -244,7 +244,7 @@ def _reorder(op: Operation, emit: LiteRTBuilder) -> list[Value]:
 
 
 def _counted(emit: LiteRTBuilder, indices: Value, shape: Value, axes: Sequence[int]) -> Value:
-    """Returns each element's linear index, along dimensions of which the last varies fastest."""
+    """Returns each element's linear index; the last dimension varies fastest."""
     number = _column(emit, indices, axes[0])
     for axis in axes[1:]:
         number = emit.binary("Mul", number, _scalar(emit, shape, axis))

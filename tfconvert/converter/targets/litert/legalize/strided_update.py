@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,13 @@ import numpy as np
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.targets.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder, Operand
-from tfconvert.converter.targets.litert.legalize.strided_slice import constant_bounds, densify, masks_of
+from tfconvert.converter.targets.litert.legalize.strided_slice import (
+    bounds_fit,
+    constant_bounds,
+    dense_entries,
+    mask_of,
+)
+from tfconvert.ops import slicing
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -40,7 +47,7 @@ class _Axis(NamedTuple):
 
     @property
     def length(self) -> int | None:
-        """How many indices are written, as far as that is known: a value of one element may be repeated."""
+        """The number of indices that are written, or `None`: a value of one element may be repeated."""
         if self.is_index:
             return 1
         if self.begin is not None and self.end is not None:
@@ -57,9 +64,11 @@ def _constraint(op: Operation) -> Failure | None:
     shape, written = (types.shape_of(op.operands[index].type) for index in (0, 4))
     if not types.is_static(shape):
         return Failure("the tensor's shape is not known")
-    has_new_axes = bool(masks_of(op)["new_axis_mask"])
+    has_new_axes = bool(mask_of(op, "new_axis_mask"))
     if constant_bounds(op) is None:
         return _why_not_computed(op, has_new_axes)
+    if failure := bounds_fit(op):
+        return failure
     if has_new_axes and (not types.is_static(written) or math.prod(written or ()) != _picked(op).size):
         return Failure("it has new axes, along which the value may be repeated")
     return None
@@ -82,17 +91,15 @@ def _why_not_computed(op: Operation, has_new_axes: bool) -> Failure | None:
 
 def _axes(op: Operation) -> list[_Axis]:
     shape = types.shape_of(op.operands[0].type) or ()
-    numbered = range((types.shape_of(op.operands[1].type) or (0,))[0])
-    dense = densify((numbered, numbered, [1] * len(numbered)), masks_of(op), len(shape))
+    count = (types.shape_of(op.operands[1].type) or (0,))[0]
+    selectors = [each for each in slicing.selectors(partial(mask_of, op), count, len(shape)) if each.axis >= 0]
     written = list(types.shape_of(op.operands[4].type) or ())
     axes = []
-    for axis, size in reversed(list(enumerate(shape))):
-        is_index = bool(dense.shrink_mask >> axis & 1)
-        position = dense.begin[axis]
-        begin = 0 if dense.begin_mask >> axis & 1 else _known(op.operands[1], position)
-        end = size if dense.end_mask >> axis & 1 else _known(op.operands[2], position)
-        extent = written.pop() if written and not is_index else 1
-        axes.append(_Axis(size, position, begin, end, is_index, extent))
+    for size, each in reversed(list(zip(shape, selectors, strict=False))):
+        begin = _known(op.operands[1], each.position) if each.has_begin else 0
+        end = _known(op.operands[2], each.position) if each.has_end else size
+        extent = written.pop() if written and not each.shrinks else 1
+        axes.append(_Axis(size, each.position, begin, end, each.shrinks, extent))
     return axes[::-1]
 
 
@@ -113,18 +120,10 @@ def _packed(vector: Value, position: int) -> Value | None:
 
 def _selection(op: Operation) -> tuple[int | slice, ...]:
     """Returns the slices as Python writes them in brackets: constants, without ellipsis and new axes."""
-    bounds, shape = constant_bounds(op), types.shape_of(op.operands[0].type) or ()
-    assert bounds is not None
-    dense = densify(bounds, masks_of(op), len(shape))
+    shape = types.shape_of(op.operands[0].type) or ()
     return tuple(
-        dense.begin[axis] % max(size, 1)
-        if dense.shrink_mask >> axis & 1
-        else slice(
-            None if dense.begin_mask >> axis & 1 else dense.begin[axis],
-            None if dense.end_mask >> axis & 1 else dense.end[axis],
-            dense.strides[axis],
-        )
-        for axis, size in enumerate(shape)
+        (entry.begin or 0) % max(size, 1) if entry.shrinks else slice(entry.begin, entry.end, entry.stride)
+        for entry, size in zip(dense_entries(op, len(shape)), shape, strict=True)
     )
 
 
@@ -145,7 +144,7 @@ def _update(op: Operation, emit: LiteRTBuilder) -> Value:
         range(one, one + 1) if isinstance(one, int) else range(*one.indices(size))
         for one, size in zip(_selection(op), shape, strict=True)
     ]
-    value = op.operands[4] if masks_of(op)["new_axis_mask"] else _repeated(emit, op, picked.shape)
+    value = op.operands[4] if mask_of(op, "new_axis_mask") else _repeated(emit, op, picked.shape)
     if all(span.step == 1 for span in spans):
         return _block(emit, op, emit.reshape(value, [len(span) for span in spans]), [span.start for span in spans])
     return _elements(emit, op, emit.reshape(value, (picked.size,)))

@@ -35,7 +35,7 @@ _MOVED: Mapping[str, int] = {
     "Unpack": 0,
 }
 
-# Ops whose results' elements are elements of some operands -> these operands.
+# Ops that only move elements -> the operands that the elements come from.
 _CHOOSING: Mapping[str, slice] = {
     "ConcatV2": slice(0, -1),
     "Pack": slice(0, None),

@@ -1,1 +1,1 @@
-"""LiteRT ops to fewer, faster ones: one family of rewrites a file."""
+"""Rewrites LiteRT ops to fewer, faster ones: one family of patterns per file."""

@@ -1,4 +1,4 @@
-"""Activations that are composed of several ops become single ops.
+"""Replaces activations that are composed of several ops by single ops.
 
     x * relu6(x + 3) / 6, in any order of factors  ->  hard_swish(x)
     maximum(x, 0)                                  ->  relu(x)
@@ -7,13 +7,13 @@
     maximum(x, x * a), 0 < a < 1                   ->  leaky_relu{a}(x)
     relu(x) + a * relu(-x)                         ->  prelu(x, -a)
 
-Ops in between must have no other users, or they would have to stay anyway.
+Ops in between must have no other users, otherwise they would remain.
 
-Activations become part of the op before them, where its kernel can apply them.
+Activations are fused into the previous op, if its kernel can apply them.
 
     relu6(conv(x, w, b))  ->  conv{RELU6}(x, w, b)
 
-The kernels of concatenation and L2 normalization refuse activations; those of the ops listed here clamp their result.
+The kernels of concatenation and L2 normalization reject activations; those of the ops listed here clamp their result.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CLAMPING = (
 )
 """Ops whose float kernels clamp their result."""
 
-# One activation after another, which may be none, as a single one.
+# Two successive activations (the first may be `NONE`) as a single one.
 _JOINED: Mapping[str, Mapping[str, str]] = {
     "tfl.relu": {"NONE": "RELU", "RELU": "RELU", "RELU6": "RELU6"},
     "tfl.relu6": {"NONE": "RELU6", "RELU": "RELU6", "RELU6": "RELU6"},
@@ -67,23 +67,23 @@ _COMBINE = check("the two activations don't combine into one", lambda root, befo
 
 
 def _fuse(rewriter: Rewriter, root: Operation, source: Operation, before: str) -> None:
-    # By hand, since no other pattern is applied as often.
+    # Written by hand, since this is the most frequent pattern.
     options = {matching.ACTIVATION: attributes.string(_JOINED[root.name][before])}
     rewriter.replace(rewriter.insert(rebuild(source, source.operands, [root.results[0].type], options)))
 
 
-# How deep products of products are searched.
+# The maximum depth of nested products.
 _MAX_DEPTH = 3
 
-# The ops that apply the other bound, by the op that applies one.
+# The ops that apply the other bound, by the op that applies one bound.
 _INNER = {"tfl.maximum": frozenset({"tfl.minimum"}), "tfl.minimum": frozenset({"tfl.maximum", "tfl.relu"})}
 
-# Activations by their bounds. RELU_0_TO_1 is left out: XNNPACK doesn't take it, and computes two limits faster.
+# Activations by their bounds. RELU_0_TO_1 is left out: XNNPACK doesn't support it, and two bounds are faster.
 _BETWEEN = {(0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
 
 
 def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
-    """Yields the factors of a product of products that nothing else uses."""
+    """Yields the factors of nested products without other uses."""
     for operand in op.operands:
         inner = matching.sole_producer(operand, "tfl.mul")
         if inner is not None and matching.is_plain(inner) and depth:
@@ -136,7 +136,7 @@ def _match_clamp(op: Operation) -> tuple[str, Value] | Failure:
     inner = matching.sole_producer(value, _INNER[op.name])
     before = None if inner is None else (inner.operands[0], 0.0) if inner.name == "tfl.relu" else _limited(inner)
     if inner is not None and before is not None:
-        # A lower bound above the upper one is not an activation: the limit that is applied last wins.
+        # A lower bound above the upper one is not an activation: the last bound wins.
         name = _BETWEEN.get((limit, before[1]) if op.name == "tfl.maximum" else (before[1], limit))
         if name is not None:
             return name, before[0]
@@ -162,7 +162,7 @@ def _rewrite_clamp(op: Operation, match: tuple[str, Value], rewriter: Rewriter) 
 
 
 def _slope(slope: Constant, x: Value) -> Constant | Failure:
-    """Returns minus a constant that has no batch dimension, as the kernel requires it."""
+    """Returns the negative of a constant without a batch dimension, which the kernel requires."""
     dims, rank = matching.dims_of(slope), len(matching.shape(x) or ())
     if len(dims) == rank and dims[:1] == (1,):
         dims = dims[1:]

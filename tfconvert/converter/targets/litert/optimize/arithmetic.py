@@ -1,6 +1,6 @@
-"""Arithmetic with constants: fewer kinds of ops, and one op instead of a chain.
+"""Simplifies arithmetic with constants to fewer kinds of ops, and chains to one op.
 
-    sub(x, c)            ->  add(x, -c)      unless c is large and no vector: it can't join anything, and may be shared
+    sub(x, c)            ->  add(x, -c)      unless c is large and no vector: it can't be merged, and may be shared
     div(x, c)            ->  mul(x, 1 / c)
     add(add(x, c), d)    ->  add(x, c + d)
     mul(mul(x, c), d)    ->  mul(x, c * d)
@@ -10,13 +10,13 @@
 
 After the first two, all other patterns need to match additions and multiplications only.
 
-Removes ops that yield their operand unchanged.
+Removes ops that return their operand unchanged.
 
     slice(x, 0, shape of x), strided_slice(x) of all of x, tile(x, 1), broadcast_to(x, shape of x),
     concatenation(x), split{1}(x), cast(x) to its own type, max_pool_2d{1x1}(x), resize(x, size of x),
     logical_and(x, x), logical_or(x, x), maximum(x, x), minimum(x, x)  ->  x
 
-Unknown dimensions are taken to change unless the op certainly keeps them.
+Unknown dimensions are assumed to change unless the op certainly keeps them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
-# Ops that are folded at compile time where all operands are constant.
+# Ops that are folded if all operands are constant.
 _FOLDED: Mapping[str, Callable[..., Any]] = {
     "tfl.add": np.add,
     "tfl.sub": np.subtract,
@@ -56,7 +56,7 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
     "tfl.exp": np.exp,
 }
 
-# Ops that are powers, by exponent; none for the first power.
+# Ops that compute powers, by exponent; `None` for the first power.
 _POWERS: Mapping[float, str] = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", 1.0: ""}
 
 _BOUNDED = frozenset({"tfl.logistic", "tfl.softmax", "tfl.tanh"})
@@ -98,7 +98,7 @@ def _rewrite_constant(op: Operation, match: Array, rewriter: Rewriter) -> None:
 def _negative(c: Constant) -> Constant | Failure:
     dims = matching.dims_of(c)
     if not tensor_data.is_small(c) and sum(dim > 1 for dim in dims) > 1:
-        return Failure("the constant is large, so others that use it had better share it")
+        return Failure("the constant is large, so its uses should share it")
     minus = tensor_data.of_array(np.array(-1, np.float32))
     return tensor_data.defer("mul", (c, minus), dims)
 
@@ -126,7 +126,7 @@ def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
     dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner[1]))
     if dims is None or math.prod(dims) > max(matching.size_of(constant), matching.size_of(inner[1])):
         return Failure("the constants broadcast against each other")
-    # The deferred names are the ops' own.
+    # Deferred expressions use the ops' names.
     return source, tensor_data.defer(op.name[4:], (inner[1], constant), dims)
 
 
@@ -151,7 +151,7 @@ def _match_neutral(op: Operation) -> Value | Failure:
     if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
         return Failure("the constant would have to be read from a file")
     array, neutral = tensor_data.to_array(constant), _NEUTRAL[op.name]
-    # Most constants tell by their first element.
+    # For most constants, the first element decides.
     if array.size and array.item(0) != neutral:
         return Failure("it changes its operand")
     return value if (array == neutral).all() else Failure("it changes its operand")
@@ -174,7 +174,7 @@ def _match_zero(op: Operation) -> Value | Failure:
 
 
 def _is_bounded(value: Value) -> bool:
-    """Returns whether a value's elements certainly aren't infinite; they may be NaN, but only from an operand's NaN."""
+    """Returns whether a value's elements are certainly not infinite; NaN is only possible if an operand has NaN."""
     for _ in range(_MAX_MOVES):
         if not isinstance(value, OpResult) or value.op.name not in _MOVES:
             break
@@ -189,7 +189,7 @@ _NEGATIVE, _RECIPROCAL = computed(_negative, "negative"), computed(_reciprocal, 
 
 
 def _power(exponent: float, name: str) -> Pattern[Any]:
-    """Returns the pattern of a power that has an op of its own, or is its operand."""
+    """Returns the pattern of a power that another op computes, or that is its operand."""
     return rule(
         f"power-to-{name or 'operand'}",
         tfl.pow(_FLOATS, exponent),
@@ -207,7 +207,7 @@ def _takes_all(x: Value, begin: Array, size: Array) -> bool:
 
 
 def _strides_over_all(root: Operation, x: Value, begin: Array, end: Array, strides: Array) -> bool:
-    """Returns whether a strided slice takes each dimension from its begin to its end, one by one."""
+    """Returns whether a strided slice covers each dimension from begin to end with stride 1."""
     dims = matching.shape(x)
     if dims is None or (strides != 1).any() or begin.size != end.size or begin.size > len(dims):
         return False

@@ -1,4 +1,4 @@
-"""Recurrent layers that go through one sequence in both directions become one operator.
+"""Fuses recurrent layers that process one sequence in both directions into one operator.
 
     f = rnn(x), b = rnn(reverse(x)):
       f, reverse(b)                    ->  both, f and backwards, of one bidirectional_rnn(x)
@@ -7,8 +7,8 @@
     strided_slice(shape(rnn(x)), at)   ->  strided_slice(shape(x), at)              the batch, or the number of steps
     strided_slice(shape(concatenation(x, y)), at)   ->  the same, but for the dimension that grows
 
-Also for LSTM. The initial states stay as they are. The kernel that merges the outputs of an LSTM mixes them up
-where the batch comes first and is larger than one; these are left to the concatenation.
+The same for LSTM. The initial states don't change. The kernel that merges the outputs of an LSTM mixes them up if the
+batch comes first and is larger than one; these keep the concatenation.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class _Cell(NamedTuple):
     """The operators for one kind of cell.
 
     Attributes:
-        both: The name of the bidirectional one.
-        weights: The operands of the other one that are weights.
-        own: The operands that follow its input in the bidirectional one, first for one direction, then for the other.
-        states: Those that follow after all these, in the same way.
+        both: The name of the bidirectional operator.
+        weights: The weights among the operands of the unidirectional operator.
+        own: The operands after the input of the bidirectional operator, for one direction, then for the other.
+        states: The operands after these, in the same order.
         absent: Operands that a layer must not have, since the bidirectional operator doesn't support them.
-        unused: How many operands the bidirectional operator has at the end that only other nets use.
-        options: Options that have to be equal.
-        refused: A flag that only the other operator supports.
-        projection: Which operand of the other operator its state is multiplied by to become its output; 0 for none.
+        unused: The number of unused operands at the end of the bidirectional operator.
+        options: Options that must be equal.
+        refused: A flag that only the unidirectional operator supports.
+        projection: The index of the unidirectional operator's projection; 0 if it has none.
     """
 
     both: str
@@ -82,10 +82,10 @@ class _Pair(NamedTuple):
     """Two layers that become one.
 
     Attributes:
-        forward: The layer that goes through the sequence as it is.
-        first: Whichever of both comes first; the new operator is inserted before it.
-        reverses: The ops that reverse the other one's result again.
-        steps: The ops that take one step out of it, with the index of the step in the order of the sequence.
+        forward: The forward layer.
+        first: The first of both in the block; the new operator is inserted before it.
+        reverses: The ops that reverse the backward layer's result.
+        steps: The ops that read one step of it, with the index of the step in the order of the sequence.
     """
 
     forward: Operation
@@ -131,7 +131,7 @@ def _is_in_time(reverse: Operation, layer: Operation) -> bool:
 
 
 def _step_of(reader: Operation, layer: Operation) -> int | None:
-    """Returns which step of the sequence a slice of a backward layer's result takes, `None` if not just one."""
+    """Returns the index of the step that a slice of a backward layer's result reads; `None` if not exactly one."""
     axis, begin = _time_axis(layer), constant_ints(reader.operands[1])
     others = 7 & ~(1 << axis)
     masks = {
@@ -147,7 +147,7 @@ def _step_of(reader: Operation, layer: Operation) -> int | None:
 
 
 def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
-    """Returns why one operator can't compute two layers: a difference, or something unsupported; empty if it can."""
+    """Returns why one operator can't compute two layers, or an empty string."""
     if any(dialect.attribute(forward, name) != dialect.attribute(backward, name) for name in cell.options):
         return "the layers' options differ"
     for layer in (forward, backward):
@@ -165,7 +165,7 @@ def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
 
 
 def _is_widened(projection: Value) -> bool:
-    """Returns whether a matrix, if there is one, has more rows than columns, or may have."""
+    """Returns whether a matrix may have more rows than columns; false without one."""
     if dialect.is_absent(projection):
         return False
     dims = matching.shape(projection)
@@ -173,9 +173,9 @@ def _is_widened(projection: Value) -> bool:
 
 
 def _place(one: Operation, other: Operation) -> Operation | None:
-    """Returns the first of two ops if all operands of the second one are available there; `None` otherwise.
+    """Returns the first of two ops if all operands of the second one are available there, or `None`.
 
-    Constants are available anywhere. The reverse of the sequence is not an operand any more.
+    Constants are always available. The reverse of the sequence is no longer an operand.
     """
     first, second = one, other
     between = _ops_between(first, second)
@@ -188,7 +188,7 @@ def _place(one: Operation, other: Operation) -> Operation | None:
 
 
 def _ops_between(first: Operation, second: Operation) -> set[Operation] | None:
-    """Returns the ops after one and before another of the same block, `None` if they are in the opposite order."""
+    """Returns the ops between two of the same block, `None` if these are in the opposite order."""
     between: set[Operation] = {first}
     current = first.next_op
     while current is not second:
@@ -231,7 +231,7 @@ def _rewrite(backward: Operation, match: _Pair, rewriter: Rewriter) -> None:
 
 
 def _at(value: Value, place: Operation, rewriter: Rewriter) -> Value:
-    """Returns a value that is available at a place: the operand itself, or a copy of a constant."""
+    """Returns a value that is available before an op: the operand itself, or a copy of a constant."""
     owner = value.owner
     if not isinstance(owner, dialect.TFLOp) or not _is_anywhere(value):
         return value
@@ -244,7 +244,7 @@ _BOTH = tuple(f"tfl.{cell.both}" for cell in _CELLS.values())
 
 
 def _match_join(op: Operation) -> Operation | Failure:
-    """Matches a concatenation of the results of both directions, and of nothing else."""
+    """Matches a concatenation of exactly the results of both directions."""
     both = matching.producer(op.operands[0], frozenset(_BOTH))
     if both is None or list(op.operands) != list(both.results) or not matching.is_plain(op):
         return Failure("it doesn't join both directions of a layer")
@@ -265,7 +265,7 @@ _KEEPING_SIZES = frozenset((*_CELLS, *_BOTH, _REVERSE, "tfl.concatenation"))
 
 
 def _match_extent(op: Operation) -> Value | Failure:
-    """Matches one size of a value, if its defining op has an operand of the same size there; returns the operand."""
+    """Matches a size of a value whose defining op has an operand of the same size; returns the operand."""
     sizes = matching.producer(op.operands[0], "tfl.shape")
     source = None if sizes is None else matching.producer(sizes.operands[0], _KEEPING_SIZES)
     dims = None if source is None else matching.shape(source.results[0])

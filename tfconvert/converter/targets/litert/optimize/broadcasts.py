@@ -1,4 +1,4 @@
-"""Removes broadcasts that the next op does by itself.
+"""Removes broadcasts that the next op does implicitly.
 
 add(broadcast_to(x, s), y)  ->  add(x, y)    where the result has the same shape; other elementwise ops as well
 add(tile(x, m), y)          ->  add(x, y)    where only dimensions of one element are repeated
@@ -6,7 +6,7 @@ add(fill(s, x), y)          ->  add(x, y)    where y is as large; constants of e
 add(fill(shape(y), x), y)   ->  add(x, y)    whatever the shape; broadcast_to as well, if x has one element
 add(zeros_like(y), y)       ->  add(0, y)
 
-Broadcasts go behind the ops that use them, which then compute fewer elements; what follows may do them by itself.
+Broadcasts move behind the ops that use them, which then compute fewer elements; the next op may broadcast implicitly.
 
 exp(broadcast_to(x, s))     ->  broadcast_to(exp(x), s)       other elementwise ops as well
 add(broadcast_to(x, s), y)  ->  broadcast_to(add(x, y), s)    where y has fewer elements, too
@@ -49,17 +49,17 @@ _BINARY = (
     "logical_or",
 )
 _BROADCASTING = (*_BINARY, "select_v2", "select")
-# Ops that make a value larger, and which operand that is.
+# Ops that broadcast a value, and its index among their operands.
 _DATA: Mapping[str, int] = {"tfl.broadcast_to": 0, "tfl.tile": 0, "tfl.fill": 1}
 _SOURCES = frozenset(_DATA)
 _CHOICES = ("tfl.select", "tfl.select_v2")
-# Ops that may make a value as large as another.
+# Ops that may broadcast a value to another's shape.
 _LIKE = frozenset({"tfl.broadcast_to", "tfl.fill", "tfl.zeros_like"})
 
 # All kernels of these ops broadcast tensors of this rank.
 _MAX_RANK = 4
 
-# Those that broadcast tensors of a higher rank.
+# The ops that broadcast tensors of a higher rank.
 _HIGHER: Mapping[str, int] = {"tfl.add": 6, "tfl.sub": 6, "tfl.mul": 6, "tfl.div": 5, "tfl.select_v2": 5}
 
 
@@ -86,7 +86,7 @@ def _match(op: Operation) -> _Broadcast | Failure:
 
 
 def _match_equal(op: Operation, dims: types.Shape) -> _Broadcast | Failure:
-    """Matches a constant of equal elements; none is read from a file for that."""
+    """Matches a constant of equal elements, without reading it from a file."""
     for index, operand in enumerate(op.operands):
         constant = tensor_data.constant_of(operand)
         if constant is None or matching.size_of(constant) < 2 or not tensor_data.is_small(constant):
@@ -107,7 +107,7 @@ def _without(op: Operation, index: int) -> list[Value]:
 
 
 def _broadcasts(source: Operation) -> bool:
-    """Returns whether an op repeats nothing but dimensions of one element."""
+    """Returns whether an op only repeats dimensions of one element."""
     before = matching.static_shape(source.operands[_DATA[source.name]])
     after = matching.static_shape(source.results[0])
     if before is None or after is None or len(before) > len(after):
@@ -124,7 +124,7 @@ def _shape(*values: Value) -> types.Shape | None:
 
 
 def _match_like(op: Operation) -> _Broadcast | Failure:
-    """Matches an operand that is made as large as the other one, of whatever shape that is."""
+    """Matches an operand that is broadcast to the other one's shape, which may be dynamic."""
     rank = len(matching.shape(op.results[0]) or [0] * (_MAX_RANK + 1))
     if rank > _MAX_RANK:
         return Failure("the rank is unknown, or too high")
@@ -192,7 +192,7 @@ _SOURCE = frozenset({"tfl.broadcast_to"})
 
 
 class _Moved(NamedTuple):
-    """A broadcast that goes behind the op that uses it.
+    """A broadcast that moves behind the op that uses it.
 
     Attributes:
         position: The operand.

@@ -1,9 +1,9 @@
-"""Convolutions over an image cut into phases are dilated convolutions.
+"""Replaces convolutions over the phases of an image by dilated convolutions.
 
     batch_to_space_nd(conv{VALID}(space_to_batch_nd(x, d, p), w), d, c)  ->  conv{dilation d}(x, w)
 
-This is how TensorFlow writes `dilation_rate`. It holds only where the padding is that of SAME (or VALID), beside the
-filling of the last phase, and where exactly this filling is cropped again.
+TensorFlow writes `dilation_rate` like this. The padding must be SAME (or VALID) plus the filling of the last phase, and
+exactly this filling must be cropped again.
 
 One-dimensional convolutions are those of images one pixel high, to which the phases are reshaped:
 
@@ -31,7 +31,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def _padding(x: Value, w: Value, block: Array, added: Array, crops: Array) -> str | Failure:
-    """Returns the padding that the whole has: any more that is padded and cropped fills the last phase."""
+    """Returns the padding of the whole convolution; padding that is cropped again fills the last phase."""
     dims, weights = matching.shape(x), matching.shape(w)
     if dims is None or weights is None or len(dims) != 4 or len(weights) != 4 or min(dims[1:3]) < 0:
         return Failure("the size of the image is unknown")

@@ -1,4 +1,4 @@
-"""Moves layout changes of fake-quantized constants below the fake quantization, where they cost nothing.
+"""Moves layout changes of fake-quantized constants before the fake quantization, where they are free.
 
     transpose(fake_quant(w), p)  ->  fake_quant(transpose(w, p))
     reshape(fake_quant(w), s)    ->  fake_quant(reshape(w, s))

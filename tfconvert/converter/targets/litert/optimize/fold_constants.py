@@ -1,9 +1,9 @@
-"""Ops whose operands are all small constants are computed now, by the reference kernels of LiteRT's operators.
+"""Folds ops whose operands are all small constants, with the reference kernels of LiteRT's operators.
 
     gather([1, 2, 3], [2, 0])  ->  [3, 1]
 
-TensorFlow's ops have been folded before they became LiteRT's; these come from `.tflite` files and from other patterns.
-Products and convolutions are left to the runtime, as is what would be large.
+TensorFlow's ops were folded before their lowering; these ops come from `.tflite` files and from other patterns.
+Products, convolutions and large results are not folded.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _match(op: Operation) -> Sequence[Array] | Failure:
 
 
 def _size(kind: Any) -> int:
-    """Returns a tensor's size in bytes; of one that has an unknown size or holds other than numbers, minus infinity."""
+    """Returns a tensor's size in bytes; minus infinity if it is unknown, or the elements aren't numbers."""
     dims, row = types.shape_of(kind), types.from_mlir(types.element_of(kind))
     if dims is None or not types.is_static(dims) or row is None or row.dtype.kind == "O":
         return -1 << 62
@@ -72,7 +72,7 @@ def _evaluated(op: Operation, operands: Sequence[Array]) -> Sequence[Array] | Fa
     except ConversionError as problem:
         return Failure(f"it can't be computed: {problem.diagnostics[0].message}")
     if len(results) != len(op.results):
-        return Failure("it has not as many results as its options tell")
+        return Failure("its number of results doesn't match its options")
     for value, array in zip(op.results, results, strict=True):
         row = types.from_mlir(types.element_of(value.type))
         if array.shape != matching.shape(value) or row is None or array.dtype != row.dtype:

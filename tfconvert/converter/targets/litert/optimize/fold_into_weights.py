@@ -4,14 +4,14 @@ Additions after a convolution or a matrix product go into its bias.
 
     add(conv(x, w, b), c)  ->  conv(x, w, b + c)
 
-The constant has one value a channel, or one for all, and nothing else uses the product.
+The constant has one value per channel, or one for all, and the product has no other use.
 
 Multiplications after a convolution or a matrix product go into its filter and bias.
 
     mul(conv(x, w, b), c)  ->  conv(x, w * c, b * c)
 
-The constant has one value an output channel, or one for all. The filter isn't read: the product is a deferred
-expression that the exporter computes while it writes the filter out. The ranges of a fake-quantized filter are scaled
+The constant has one value per output channel, or one for all. The filter isn't read: the product is a deferred
+expression that the exporter computes when it writes the filter. The ranges of a fake-quantized filter are scaled
 with it, so that each number is rounded as before:
 
     mul(conv(x, fake_quant(w), b), c)  ->  conv(x, fake_quant'(w * c), b * c)
@@ -23,9 +23,9 @@ Scales and shifts of the input of a convolution or a matrix product go into its 
     conv(pad(mul(x, c)), w, b)  ->  conv(pad(x), w * c, b)                zeros stay zeros
     conv(pad(add(mul(x, a), c)), w, b)  ->  conv(pad(add(x, c / a)), w * a, b)
 
-The last one is how image nets normalize their input; one multiplication less at full resolution.
+Image nets normalize their input like the last one; this saves a multiplication at full resolution.
 
-A grouped convolution with one input channel a group is a depthwise convolution, which has a kernel of its own.
+A grouped convolution with one input channel per group is a depthwise convolution, which has its own kernel.
 
 conv_2d(x : NxHxWxC, w : OxKxLx1)  ->  depthwise_conv_2d{depth_multiplier = O / C}(x, w : 1xKxLxO)
 """
@@ -55,12 +55,12 @@ class Weighted(NamedTuple):
     """The layout of one op.
 
     Attributes:
-        data: Index of the operand that is filtered.
+        data: Index of the filtered operand.
         filter: Index of the filter.
         bias: Index of the bias, which may be absent.
         rank: The filter's rank.
         out_axis: The filter's dimension of output channels.
-        in_axis: The filter's dimension of input channels, `None` where it isn't one whole dimension.
+        in_axis: The filter's dimension of input channels, `None` if it isn't one whole dimension.
     """
 
     data: int
@@ -83,27 +83,27 @@ NAMES = frozenset(OPS)
 
 
 def filter_shape(op: Operation) -> types.Shape | None:
-    """Returns the shape of a weighted op's filter, `None` if it is unknown or not the shape of such a filter."""
+    """Returns the shape of a weighted op's filter, `None` if it is unknown or invalid."""
     layout = OPS[op.name]
     dims = matching.shape(op.operands[layout.filter])
     return dims if dims is not None and len(dims) == layout.rank else None
 
 
 def channels(op: Operation) -> int | None:
-    """Returns how many output channels a weighted op has, `None` if unknown."""
+    """Returns the number of a weighted op's output channels, `None` if unknown."""
     dims = filter_shape(op)
     length = -1 if dims is None else dims[OPS[op.name].out_axis]
     return None if length < 0 else length
 
 
 def float_filter(op: Operation) -> Constant | None:
-    """Returns a weighted op's constant filter of 32-bit floats, `None` if it is computed or holds anything else."""
+    """Returns a weighted op's constant filter of 32-bit floats, or `None`."""
     value = op.operands[OPS[op.name].filter]
     return tensor_data.constant_of(value) if matching.is_float(value) else None
 
 
 def bias_of(op: Operation) -> Constant | Failure | None:
-    """Returns a weighted op's constant bias, `None` if it has none, a failure if it is not one value a channel."""
+    """Returns a weighted op's constant bias, `None` without one, a failure if it isn't one value per channel."""
     layout = OPS[op.name]
     if len(op.operands) <= layout.bias:
         return None
@@ -117,7 +117,7 @@ def bias_of(op: Operation) -> Constant | Failure | None:
 
 
 def is_zero(constant: Constant) -> bool:
-    """Returns whether a constant is known to hold zeros only; one that would have to be read from a file is not."""
+    """Returns whether a constant is known to be zero without reading a file."""
     if isinstance(constant, tensor_data.DenseElementsAttr) and not constant.data.strip(b"\0"):
         return True
     if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
@@ -126,7 +126,7 @@ def is_zero(constant: Constant) -> bool:
 
 
 def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
-    """Returns the bias plus a vector of `length` elements or of one."""
+    """Returns the bias plus a vector of `length` elements or of one element."""
     if bias is None or is_zero(bias):
         if matching.size_of(vector) == length:
             return vector
@@ -135,7 +135,7 @@ def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
 
 
 def _vector(source: Operation, c: Constant) -> Constant | Failure:
-    """Returns a constant that is combined with the result of a weighted op, as a vector: a value a channel, or one."""
+    """Returns a constant operand after a weighted op as a vector, one value per channel or one for all."""
     dims, length = matching.shape(source.results[0]), channels(source)
     if not dims or length is None or dims[-1] != length:
         return Failure("the number of channels is unknown")
@@ -188,7 +188,7 @@ def _can_scale(source: Operation, vector: Constant) -> bool | Failure:
 
 
 def _cannot_scale_ranges(source: Operation, vector: Constant) -> Failure | None:
-    """Returns why the filter isn't a fake-quantized constant with one range an output channel, or one for all."""
+    """Returns why the filter isn't a fake-quantized constant with one range per output channel, or one for all."""
     layout = OPS[source.name]
     weights = source.operands[layout.filter]
     if fake_quant.constant_behind(weights) is None:
@@ -222,7 +222,7 @@ def _scale(rewriter: Rewriter, root: Operation, source: Operation, vector: Const
 
 
 def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
-    """Returns a constant filter, or what is fake-quantized to it, times a vector along a dimension, or one number."""
+    """Multiplies a constant filter, also a fake-quantized one, by a vector along a dimension or by a number."""
     constant = fake_quant.constant_behind(weights)
     assert constant is not None, "checked by the match"
     dims, size = matching.dims_of(constant), matching.size_of(scale)
@@ -235,7 +235,7 @@ _ROOTS = ("tfl.conv_2d", "tfl.depthwise_conv_2d", "tfl.fully_connected")
 _PADS = frozenset({"tfl.pad"})
 
 _MAX_SHIFT = 1 << 13
-# A shift is moved before a scale only if it grows by less than this: 32-bit floats have no more digits to spare.
+# The maximum factor by which a shift may grow before a scale, to keep the precision of 32-bit floats.
 _TAME = 1e6
 
 
@@ -246,7 +246,7 @@ class _Scaled(NamedTuple):
         mul: The multiplication.
         value: The scaled value.
         factor: The constant as a vector, or one number.
-        between: Ops between it and the weighted op, from the multiplication on.
+        between: Ops between it and the weighted op, in order.
         shift: The new addend of an addition in between.
     """
 
@@ -286,7 +286,7 @@ def _match_scale(op: Operation) -> _Scaled | Failure:
 
 
 def _factor(op: Operation, mul: Operation) -> Constant | Failure:
-    """Returns the constant of a multiplication, if it can be folded into the filter of `op`."""
+    """Returns the constant of a multiplication that can be folded into the filter of `op`."""
     layout = OPS[op.name]
     split = matching.with_constant(mul)
     if split is None:
@@ -306,14 +306,14 @@ def _factor(op: Operation, mul: Operation) -> Constant | Failure:
 
 
 def _shift_before(factor: Constant, addend: Constant) -> Array | Failure:
-    """Returns the addend before a scaling that replaces one after it."""
+    """Returns the addend before a scaling that is equivalent to one after it."""
     scale, shift = tensor_data.to_array(factor), tensor_data.to_array(addend)
     size = np.abs(scale)
     if shift.nbytes > _MAX_SHIFT or not (size * _TAME > 1).all() or not (size < _TAME).all():
         return Failure("the shift is large, or the scale too small to divide by")
     if scale.size == 1:
         scale = scale.reshape(())
-    moved: Array = np.asarray(np.divide(shift, scale, dtype=np.float32))  # of scalars numpy returns a scalar
+    moved: Array = np.asarray(np.divide(shift, scale, dtype=np.float32))  # numpy returns a scalar for scalars
     if moved.size > max(shift.size, scale.size):
         return Failure("the shift and the scale broadcast against each other")
     return moved
@@ -342,7 +342,7 @@ def _rewrite_scale(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
 
 
 class _Shifted(NamedTuple):
-    """An addition found before a weighted op, and the bias that takes its place."""
+    """An addition found before a weighted op, and the bias that replaces it."""
 
     add: Operation
     value: Value
@@ -378,7 +378,7 @@ def _match_shift(op: Operation) -> _Shifted | Failure:
 
 
 def _is_unpadded(op: Operation) -> bool:
-    """Returns whether no window of an op reaches over the border."""
+    """Returns whether no window of an op crosses the border."""
     padding = op.properties.get("padding")
     if padding is None or padding == matching.VALID:
         return True
@@ -387,12 +387,12 @@ def _is_unpadded(op: Operation) -> bool:
 
 
 def _response(weights: Constant, vector: Constant, depthwise: bool) -> Array:
-    """Returns a filter's response to an input that is the same everywhere."""
+    """Returns a filter's response to a uniform input."""
     array, shift = _view(weights), tensor_data.to_array(vector)
     spatial = tuple(range(array.ndim - 1))[1:]
     summed: Array = array.sum(axis=spatial) if any(array.shape[axis] > 1 for axis in spatial) else _squeezed(array)
     shift = np.broadcast_to(shift, summed.shape[-1:])
-    # A product of matrices would be rounded as it is shared among cores; the file must not depend on their number.
+    # Not a matrix product: its rounding depends on the number of cores, and the file must not.
     response: Array = summed[0] * shift if depthwise else np.einsum("oi,i->o", summed, shift, dtype=np.float64)
     if isinstance(weights, tensor_data.TensorData):
         weights.source.release()
@@ -404,7 +404,7 @@ def _squeezed(array: Array) -> Array:
 
 
 def _view(constant: Constant) -> Array:
-    """Returns a constant's value; a transposed one as a view, since only its sums are read."""
+    """Returns a constant's value, a transposed one as a view."""
     if isinstance(constant, tensor_data.TensorData):
         source = constant.source
         if isinstance(source, tensor_data.Deferred) and source.function == "transpose":
@@ -426,7 +426,7 @@ _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_
 
 
 def _match(op: Operation) -> int | Failure:
-    """Returns how many output channels an input channel has."""
+    """Matches a depthwise convolution; returns the number of output channels per input channel."""
     dims, weights = matching.shape(op.operands[0]), matching.shape(op.operands[1])
     if dims is None or weights is None or len(dims) != 4 or len(weights) != 4:
         return Failure("the shapes aren't known")

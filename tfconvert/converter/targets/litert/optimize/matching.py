@@ -1,4 +1,4 @@
-"""Matchers of the patterns of this folder: producers, uses, constants."""
+"""Matchers for the optimizer's patterns: producers, uses, constants."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
 
 
 def producer(value: Value, names: frozenset[str] | str) -> Operation | None:
-    """Returns the defining op of a value, if it has a certain name (or one of several)."""
-    # Testing for an exact class is cheap, while testing whether an owner is any operation is not.
+    """Returns the defining op of a value, if it has the name (or one of several)."""
+    # Comparing the exact class is cheap, unlike `isinstance`.
     if isinstance(value, OpResult):
         op = value.op
         if op.name == names if type(names) is str else op.name in names:
@@ -38,7 +38,7 @@ def producer(value: Value, names: frozenset[str] | str) -> Operation | None:
 
 
 def sole_producer(value: Value, names: frozenset[str] | str) -> Operation | None:
-    """Like `producer`, but requires this to be the value's only use, too."""
+    """Like `producer`, but requires this to be the value's only use."""
     return producer(value, names) if value.has_one_use() else None
 
 
@@ -49,13 +49,12 @@ def is_plain(op: Operation) -> bool:
 
 
 def activation(op: Operation) -> str:
-    """Returns the activation that an op applies to its result."""
     attribute = op.properties.get(ACTIVATION)
     return attribute.data if isinstance(attribute, StringAttr) else "NONE"
 
 
 def is_float(value: Value) -> bool:
-    """Returns whether a value is a tensor of 32-bit floats, the only ones that arithmetic is folded for."""
+    """Returns whether a value is a tensor of 32-bit floats; arithmetic is only folded for these."""
     return types.element_of(value.type) == types.F32
 
 
@@ -65,13 +64,12 @@ def shape(value: Value) -> types.Shape | None:
 
 
 def static_shape(value: Value) -> types.Shape | None:
-    """Returns a value's shape if every dimension is known."""
     dims = types.shape_of(value.type)
     return dims if types.is_static(dims) else None
 
 
 def same_shape(one: types.Shape | None, other: types.Shape | None) -> bool:
-    """Returns whether two shapes are certainly equal if their element counts are: at most one dimension is unknown."""
+    """Returns whether two shapes with equal element counts are certainly equal: at most one dimension is unknown."""
     return one is not None and one == other and one.count(-1) <= 1
 
 
@@ -80,12 +78,12 @@ def dims_of(constant: Constant) -> types.Shape:
 
 
 def size_of(constant: Constant) -> int:
-    """Returns how many elements a constant has."""
+    """Returns the number of a constant's elements."""
     return math.prod(dims_of(constant))
 
 
 def axes(value: Value, dims: types.Shape | None) -> frozenset[int] | None:
-    """Returns the dimensions of a shape that a constant names, `None` if it is not a constant or names others."""
+    """Returns the axes in a constant, `None` if it is not a constant or they are out of range."""
     found = constant_ints(value)
     if found is None or dims is None or any(not -len(dims) <= axis < len(dims) for axis in found):
         return None
@@ -101,12 +99,12 @@ def broadcast(*shapes: types.Shape) -> types.Shape | None:
 
 
 def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bool:
-    """Returns whether a number is another one, up to a relative difference that 32-bit floats may have."""
+    """Returns whether two numbers are equal up to the precision of 32-bit floats."""
     return value is not None and math.isclose(value, expected, rel_tol=relative)
 
 
 def has_shape_of_result(x: Value, root: Operation) -> bool:
-    """Returns whether a value certainly has the shape of the root's result; it may not if its rank is unknown."""
+    """Returns whether a value certainly has the shape of the root's result."""
     dims = shape(x)
     return dims is not None and dims == shape(root.results[0])
 
@@ -129,12 +127,11 @@ def with_constant(op: Operation) -> tuple[Value, Constant] | None:
 
 
 def constants_of(op: Operation) -> list[Value]:
-    """Returns the operands of an op that are constants."""
     return [operand for operand in op.operands if tensor_data.constant_of(operand) is not None]
 
 
 def as_vector(constant: Constant, length: int, rank: int) -> Constant | Failure:
-    """Returns a constant that varies along the last dimension only as a vector, of `length` elements or of one.
+    """Returns a constant that only varies along the last dimension as a vector, of `length` elements or of one.
 
     Args:
         constant: The constant, to be broadcast against a tensor of `rank` dimensions, the last one of `length`.
@@ -156,16 +153,15 @@ def insert_constant(
     """Inserts a constant that is computed from others and returns its value.
 
     Args:
-        rewriter: Where to insert, before its root.
+        rewriter: The rewriter; it inserts before its root.
         value: The constant's value.
-        origins: The constants it was computed from: they give it its location.
-        before: Where to insert if not before the root.
+        origins: The constants that it was computed from, for the location.
+        before: The op to insert before instead of the root.
     """
     attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
     return rewriter.insert(tfl.constant(attribute, fuse_origins(origins)), before=before).results[0]
 
 
 def transposed_constant(constant: Constant, permutation: Sequence[int]) -> Constant:
-    """Returns a constant with its dimensions permuted."""
     dims = dims_of(constant)
     return tensor_data.defer("transpose", (constant,), tuple(dims[index] for index in permutation), permutation)

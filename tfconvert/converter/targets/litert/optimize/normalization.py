@@ -1,19 +1,19 @@
-"""A vector divided by its length becomes one op.
+"""Replaces a vector divided by its length by one op.
 
     x * rsqrt(maximum(sum(x * x), 1e-12))  ->  l2_normalization(x)
     x / sqrt(maximum(sum(x * x), 1e-12))   ->  l2_normalization(x)
 
-The sum goes over the last dimension and keeps it. The kernel treats a length below 1e-6 as 1e-6, as the
-maximum does; another bound, or none, computes something else.
+The sum is over the last dimension, which is kept. The kernel treats a length below 1e-6 as 1e-6, like the maximum; any
+other bound has different results.
 
-Normalization that is written as one multiplication and one addition is split up again.
+Splits normalization that is written as one multiplication and one addition.
 
     x * i + (b - mean(x) * i)       ->  (x - mean(x)) * r * g + b        where i = r * g
     x * i + (-mean(x) * i + b)      ->  the same
 
-The mean and `r` have one value where `x` has a whole vector, and `g` and `b` are constants. The left side is cheap
-where `i` is constant; where it is not, it costs two products of full size more, loses digits where the mean is large,
-and hides `g` and `b` from a matrix product that follows and could absorb them.
+The mean and `r` have one value for each vector of `x`, and `g` and `b` are constants. The left side is cheap if `i` is
+constant. Otherwise it costs two more products of full size, loses precision if the mean is large, and hides `g` and `b`
+from a following matrix product that could absorb them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class _Normalization(NamedTuple):
     Attributes:
         value: The normalized value.
         mean: The subtracted value.
-        scale: The factors: a value for the whole vector, and a constant, if there is one.
-        shift: The constant that is added, if there is one.
+        scale: The factors: a value for the whole vector, and a constant, if any.
+        shift: The added constant, if any.
     """
 
     value: Value
@@ -93,7 +93,7 @@ def _moved_mean(value: Value) -> _Moved | None:
 
 
 def _with_mean(product: Operation, *, negated: bool = False) -> tuple[Value, Value] | None:
-    """Returns the mean (whose negation is required, if `negated`) and the other factor of a product."""
+    """Returns the mean (negated, if `negated`) and the other factor of a product."""
     if not matching.is_plain(product):
         return None
     for first, factor in (product.operands, product.operands[::-1]):
@@ -105,7 +105,7 @@ def _with_mean(product: Operation, *, negated: bool = False) -> tuple[Value, Val
 
 
 def _checked(op: Operation, value: Value, moved: _Moved) -> _Normalization | Failure:
-    """Takes the scale apart, if the mean is narrow enough for this to pay."""
+    """Splits the scale, if the mean is narrow enough to make this worthwhile."""
     dims, narrow = matching.shape(op.results[0]), matching.shape(moved.mean)
     if dims is None or narrow is None or matching.shape(value) != dims or len(narrow) != len(dims) or narrow[-1] != 1:
         return Failure("the mean isn't one value a vector")
@@ -137,7 +137,7 @@ _MAX_RANK = 4
 
 X = value("x").element(np.float32)
 
-# How a square may be written.
+# The forms of a square.
 _SQUARES: Mapping[str, Op] = {"square": tfl.square(X), "product": tfl.mul(X, X, **matching.PLAIN)}
 
 

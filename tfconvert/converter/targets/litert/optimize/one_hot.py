@@ -1,10 +1,10 @@
-"""Ones and zeros that are converted, and rows of a table that are picked by multiplying with them.
+"""Simplifies casts of one-hot vectors, and rows of a table that are picked by multiplying with them.
 
     cast(one_hot(i, n, 1, 0))                  ->  one_hot(i, n, 1.0, 0.0)
     fully_connected(one_hot(i, n, 1, 0), w, b) ->  gather(transpose(w), i) + b
 
-The kernels of gathers refuse indices that aren't rows, where the product is zero; so the numbers must be known to be
-rows: the places of extremes, remainders, or limited by constants.
+The kernels of gathers reject indices out of range, where the product is zero. So the indices must be known to be in
+range: results of arg_max or arg_min, remainders, or numbers limited by constants.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOVES = frozenset({"tfl.reshape", "tfl.squeeze", "tfl.expand_dims", "tfl.transp
 
 _SMALL_TYPES = {"i1": (0, 1), "ui8": (0, 255), "i8": (-128, 127), "ui16": (0, 65535), "i16": (-32768, 32767)}
 _INT32 = (-(1 << 31), (1 << 31) - 1)
-# How far back the limits of numbers are looked for.
+# The maximum depth of the search for the limits of numbers.
 _LONGEST = 6
 
 _Limits = tuple[float, float]
@@ -40,7 +40,7 @@ _ANY: _Limits = (-math.inf, math.inf)
 
 
 def _limits(value: Value, depth: int = _LONGEST) -> _Limits:
-    """Returns the least and the largest number that a value may hold, as far as its producers tell."""
+    """Returns the minimum and maximum of a value, as far as its producers determine them."""
     small = _SMALL_TYPES.get(str(types.element_of(value.type)), _ANY)
     array = constant_array(value)
     if array is not None:
@@ -74,7 +74,7 @@ def _limits_of(op: Operation, value: Value, depth: int, small: _Limits) -> _Limi
 
 
 def _values(one_hot: Operation) -> tuple[float, float] | None:
-    """Returns the numbers that are written for a place and for all others."""
+    """Returns the on and off values."""
     on, off = (constant_number(operand) for operand in one_hot.operands[2:4])
     if on is None or off is None:
         flags = [constant_array(operand) for operand in one_hot.operands[2:4]]
@@ -109,7 +109,7 @@ class _Picked(NamedTuple):
         ids: Their numbers.
         table: The table, a row for each number.
         shape: The shape of the rows that are picked.
-        bias: What is added to each row, if anything.
+        bias: The vector that is added to each row, if any.
     """
 
     ids: Value
@@ -126,10 +126,10 @@ def _match_product(op: Operation) -> _Picked | Failure:
     shape = matching.shape(source.operands[0])
     axis = tfl.attribute(source, "axis")
     if shape is None or axis not in (-1, len(shape)) or constant_int(source.operands[1]) != dims[1]:
-        return Failure("the ones and zeros aren't in rows as long as the table is high")
+        return Failure("the depth isn't the number of rows of the table")
     least, largest = _limits(source.operands[0])
     if least < 0 or largest >= dims[1]:
-        return Failure("the numbers may be no rows of the table")
+        return Failure("the indices may be out of range")
     bias = op.operands[2] if len(op.operands) > 2 and not tfl.is_absent(op.operands[2]) else None
     if bias is None and not matching.is_plain(op):
         return Failure("an activation follows, and nothing is added that could apply it")

@@ -1,4 +1,4 @@
-"""All patterns of the optimizer. A module is loaded when an op is met without which none of its patterns matches."""
+"""All patterns of the optimizer. A module is imported with the first op that one of its patterns needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MODULES = (
     ),
     LazyModule("slices", "slice strided_slice"),
     LazyModule("fold_constants"),
-    LazyModule("choices", "logical_and logical_not logical_or select select_v2"),
+    LazyModule("booleans", "logical_and logical_not logical_or select select_v2"),
     LazyModule("one_hot", "one_hot"),
     LazyModule("rows", "concatenation cumsum gather_nd scatter_nd split split_v unpack"),
     LazyModule(

@@ -1,6 +1,6 @@
-"""Padding: none where nothing is padded, one op instead of two, and none before a convolution that pads the same way.
+"""Simplifies padding: removes empty padding, merges two paddings, and fuses padding into convolutions.
 
-    conv{VALID}(pad(x), w, b)  ->  conv{SAME}(x, w, b)    where SAME means exactly this padding
+    conv{VALID}(pad(x), w, b)  ->  conv{SAME}(x, w, b)    where SAME is exactly this padding
     pad(pad(x, p), q)          ->  pad(x, p + q)
     pad(x, 0)                  ->  x
 
@@ -22,7 +22,7 @@ from tfconvert.schema.ir.operation import Operation
 
 Window = tuple[int, int]
 
-# Which dimensions of the input an op slides over, their names in its options, and how far off the filter's are.
+# The dimensions that an op slides over, their names in its options, and the offset of the filter's dimensions.
 _SPATIAL: Mapping[str, tuple[tuple[int, ...], str, int]] = {
     "tfl.conv_2d": ((1, 2), "hw", 0),
     "tfl.depthwise_conv_2d": ((1, 2), "hw", 0),
@@ -31,7 +31,7 @@ _SPATIAL: Mapping[str, tuple[tuple[int, ...], str, int]] = {
 
 
 def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
-    """Returns how much a pad op adds before and after each dimension; `None` if that is computed, or the rank is."""
+    """Returns the padding before and after each dimension; `None` if it is computed, or the rank is unknown."""
     flat, dims = constant_ints(pad.operands[1]), matching.shape(pad.operands[0])
     if flat is None or dims is None or len(flat) != 2 * len(dims):
         return None
@@ -39,13 +39,13 @@ def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
 
 
 def same_padding(size: int, window: int, stride: int) -> Window:
-    """Returns the padding of SAME before and after a dimension, for a window of this many elements, dilated."""
+    """Returns the padding of SAME before and after a dimension, for a dilated window of the given size."""
     total = max((-(-size // stride) - 1) * stride + window - size, 0)
     return total // 2, total - total // 2
 
 
 def _is_same(pad: Operation, root: Operation) -> bool | Failure:
-    """Returns whether a convolution would pad its input by itself as an op before it does."""
+    """Returns whether a convolution with SAME would pad its input as an op before it does."""
     pads = paddings_of(pad)
     axes, sides, offset = _SPATIAL[root.name]
     if pads is None or len(pads) != len(axes) + 2:
@@ -75,7 +75,7 @@ _IS_SAME = check("SAME would pad in another way", _is_same)
 
 
 def _pad_into(root: str) -> Pattern[Any]:
-    # Other users of the padding don't matter: it stays for them, or goes when the last one has gone.
+    # Other users of the padding don't matter: it stays for them.
     matched = op(root, tfl.pad(X, P).named("pad"), rest("weights"), padding="VALID")
     same = matched.rebuilt(X, rest("weights"), padding="SAME")
     return rule(f"pad-into-{root[4:]}", matched, same, where=[_IS_SAME], benefit=10)

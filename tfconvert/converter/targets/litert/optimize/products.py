@@ -1,4 +1,4 @@
-"""Batched matrix products: transposes of the last two dimensions go into them, and constant matrices are weights.
+"""Simplifies batched matrix products: fuses transposes of the last two dimensions, and turns constants into weights.
 
 batch_matmul(transpose(x, [..., n, n - 1]), y)  ->  batch_matmul{adj_x}(x, y)    y as well
 batch_matmul(x, w)                              ->  fully_connected(x, w)        where w is a constant matrix

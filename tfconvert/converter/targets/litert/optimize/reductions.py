@@ -1,9 +1,9 @@
-"""Reductions of reductions, and sums that are means.
+"""Merges reductions of reductions, and replaces sums by means.
 
     mean(mean(x, a), b)    ->  mean(x, a + b)      also sums, products, maxima and minima
     mul(sum(x, a), 1 / n)  ->  mean(x, a)          where n is the number of elements summed
 
-Both reductions keep the dimensions they reduce, or neither does.
+Either both reductions keep the reduced dimensions or neither does.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Moves ops over reshapes that don't affect them, where that leaves one reshape less.
+"""Moves ops over reshapes that don't affect them, if that saves a reshape.
 
     reshape(tanh(reshape(x, s)), t)  ->  reshape(tanh(x), t)        other elementwise ops as well, several in a row, too
     mean(tanh(reshape(x, s)), a)     ->  mean(tanh(x), b)           where s leaves dimensions of one element out
 
-One-dimensional convolutions are those of images one pixel high: there are reshapes before and after each of them.
+One-dimensional convolutions are those of images one pixel high, with reshapes before and after each of them.
 
-Activations and per-channel constants move before a reshape, where the op before it can absorb them.
+Activations and per-channel constants move before a reshape, if the previous op can absorb them.
 
     relu(reshape(conv(x), s))    ->  reshape(relu(conv(x)), s)
     add(reshape(conv(x), s), c)  ->  reshape(add(conv(x), c), s)     where the last dimension stays; mul as well
     add(reshape(conv(x), s), c)  ->  reshape(add(conv(x), d), s)     where s cuts the last dimension into those of c
 
-One-dimensional convolutions are written like this: a reshape is between the convolution and its bias.
+In one-dimensional convolutions, a reshape is between the convolution and its bias.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant | Failure:
-    """Returns a constant as the vector of channels that it is before the reshape."""
+    """Returns a constant as a vector of the channels before the reshape."""
     before, after = matching.shape(reshape.operands[0]), matching.shape(reshape.results[0])
     if not before or not after or before[-1] < 0 or after != matching.shape(root.results[0]):
         return Failure("the shape is unknown or changes")
@@ -45,7 +45,7 @@ def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant | Fail
 
 
 def _flat(constant: Constant, length: int, after: types.Shape) -> Constant | Failure:
-    """Returns a constant as a vector, if it has a value for each channel of a last dimension that is cut into several.
+    """Returns a constant as a vector of channels, if the reshape splits the last dimension.
 
     Args:
         constant: The constant.
@@ -65,7 +65,7 @@ _VECTOR = computed(_vector, "vector")
 
 
 def _before_reshape(root: str, sources: tuple[str, ...], *, has_constant: bool = False) -> Pattern[Any]:
-    """Returns the pattern of an op that moves before a reshape, where one of some ops can absorb it."""
+    """Returns the pattern of an op that moves before a reshape, if one of the given ops can absorb it."""
     source = op(sources, rest("operands"), **matching.PLAIN).once()
     reshape = tfl.reshape(source, _DIMS).element(np.float32).once().named("reshape")
     matched: Op = op(root, reshape, constant("c")).commutative() if has_constant else op(root, reshape)
@@ -74,7 +74,7 @@ def _before_reshape(root: str, sources: tuple[str, ...], *, has_constant: bool =
     return rule(f"{root[4:]}-before-reshape", matched, reshape.rebuilt(moved, _DIMS), where=where, benefit=1)
 
 
-# Ops of one operand whose kernels take any rank.
+# Ops of one operand whose kernels accept any rank.
 _ELEMENTWISE = frozenset(
     {
         "tfl.abs",
@@ -106,7 +106,7 @@ _ELEMENTWISE = frozenset(
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
 
-# Of a row of elementwise ops.
+# The maximum length of a chain of elementwise ops.
 _LONGEST = 3
 
 
@@ -125,7 +125,7 @@ class _Passed(NamedTuple):
 
 
 def _passed(value: Value) -> _Passed | Failure:
-    """Returns the reshape that elementwise ops have between them and an op's operand."""
+    """Returns the reshape before the elementwise ops that compute an op's operand."""
     ops: list[Operation] = []
     while len(ops) < _LONGEST and (source := matching.sole_producer(value, _ELEMENTWISE)) is not None:
         ops.append(source)
@@ -159,7 +159,7 @@ def _match_reduction(op: Operation) -> _Passed | Failure:
 
 
 def _kept(before: types.Shape, after: types.Shape) -> list[int] | None:
-    """Returns which dimensions a reshape keeps, `None` if it doesn't leave out all others for having one element."""
+    """Returns the dimensions that a reshape keeps; `None` if it does more than remove dimensions of one element."""
     kept: list[int] = []
     for index, dim in enumerate(before):
         if len(kept) < len(after) and dim == after[len(kept)]:
@@ -170,7 +170,7 @@ def _kept(before: types.Shape, after: types.Shape) -> list[int] | None:
 
 
 def _moved(match: _Passed, rewriter: Rewriter) -> Value:
-    """Inserts the elementwise ops on what the reshape takes."""
+    """Inserts the elementwise ops on the reshape's operand."""
     moved = match.reshape.operands[0]
     for each in match.ops:
         result = types.tensor(types.element_of(each.results[0].type), matching.shape(moved))

@@ -1,17 +1,17 @@
-"""Reshapes: none where nothing changes, one instead of several, none where a neighbour can do it.
+"""Removes reshapes that change nothing or that a neighbour can do, and merges chains.
 
     reshape(reshape(x, s), t)         ->  reshape(x, t)
     reshape(x, shape(x)'s value)      ->  x
     reshape(constant, s)              ->  constant
     squeeze(x), expand_dims(x)        ->  reshape(x, s)
-    expand_dims(squeeze(x), axis)     ->  x                              where that is the axis that went
+    expand_dims(squeeze(x), axis)     ->  x                              where that is the removed axis
     reshape(mean(x, axes), s)         ->  mean{keep_dims}(x, axes)       where s puts ones at the axes
     reshape(fully_connected(x), s)    ->  fully_connected{keep_num_dims}(x)
                                           where s has the leading dimensions of x, also of one that is reshaped to rows
 
-One dimension of a shape may be unknown: it follows from the number of elements. A reshape to rows stays where nothing
-restores the leading dimensions: `fully_connected` would flatten its operand by itself, but delegates and tools that
-read files get that wrong.
+One dimension of a shape may be unknown: it follows from the number of elements. A reshape to rows stays if nothing
+restores the leading dimensions: `fully_connected` can flatten its operand, but delegates and tools that read files
+handle that incorrectly.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _is_axis_that_went(x: Value, squeezed: list[int] | None, axis: Array) -> boo
 
 
 def _keeps_reduced(reduction: Operation, root: Operation) -> bool:
-    """Returns whether a reshape yields the shape that a reduction has with its dimensions kept."""
+    """Returns whether a reshape restores the reduced dimensions as ones."""
     dims = matching.shape(reduction.operands[0])
     reduced = matching.axes(reduction.operands[1], dims)
     if reduced is None or dims is None:
@@ -74,7 +74,7 @@ def _restores_leading(x: Value, w: Value, dims: Value, product: Operation, root:
 
 
 def _is_leading_and_one(dims: Value, x: Value) -> bool:
-    """Returns whether sizes are computed as all but the last size of `x`, and one more: so `tf.tensordot` does."""
+    """Returns whether sizes are the leading sizes of `x` and one more, as in `tf.tensordot`."""
     joined = matching.producer(dims, "tfl.concatenation")
     rank = len(matching.shape(x) or ())
     if joined is None or len(joined.operands) != 2 or matching.shape(joined.operands[1]) != (1,):

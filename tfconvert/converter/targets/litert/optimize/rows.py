@@ -1,4 +1,4 @@
-"""Parts that are put together as they were, and rows that are picked or placed one after the other.
+"""Removes joins of split parts, and gathers and scatters of rows in order.
 
 pack(unpack(x, axis), axis)                  ->  x
 concatenation(unpack(x, axis), axis)         ->  reshape(x, s)
@@ -28,12 +28,12 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 _PARTED = ("tfl.split", "tfl.split_v", "tfl.unpack")
-# Which operand is taken apart.
+# The index of the operand that is split.
 _DATA = {"tfl.split": 1, "tfl.split_v": 0, "tfl.unpack": 0}
 
 
 def _parts_of(op: Operation, names: frozenset[str]) -> Operation | Failure:
-    """Returns the op all of whose results, in their order, are the operands of another."""
+    """Returns the op whose results are exactly the operands of another, in order."""
     first = op.operands[0] if op.operands else None
     source = first.op if isinstance(first, OpResult) and first.op.name in names else None
     if source is None or len(op.operands) != len(source.results):
@@ -43,7 +43,7 @@ def _parts_of(op: Operation, names: frozenset[str]) -> Operation | Failure:
 
 
 def _axis(op: Operation, rank: int) -> int | None:
-    """Returns the axis along which a tensor is taken apart or put together, counted from the front."""
+    """Returns the nonnegative axis of a split or a join."""
     if op.name in ("tfl.split", "tfl.split_v"):
         axis = constant_int(op.operands[0 if op.name == "tfl.split" else 2])
     else:
@@ -52,7 +52,7 @@ def _axis(op: Operation, rank: int) -> int | None:
 
 
 def _match_joined(op: Operation) -> Value | Failure:
-    """Matches parts that are put together along the axis along which they were taken apart."""
+    """Matches parts that are joined along the axis of the split."""
     kinds = frozenset({"tfl.unpack"}) if op.name == "tfl.pack" else frozenset({"tfl.split", "tfl.split_v"})
     source = _parts_of(op, kinds)
     if isinstance(source, Failure):
@@ -70,7 +70,7 @@ def _rewrite_joined(op: Operation, match: Value, rewriter: Rewriter) -> None:
 
 
 def _match_merged(op: Operation) -> Value | Failure:
-    """Matches parts without their axis that are put together along the axis that follows it."""
+    """Matches unpacked parts that are concatenated along the axis that follows the removed one."""
     source = _parts_of(op, frozenset({"tfl.unpack"}))
     if isinstance(source, Failure):
         return source
@@ -89,7 +89,7 @@ def _rewrite_merged(op: Operation, match: Value, rewriter: Rewriter) -> None:
 
 
 def _match_empty(op: Operation) -> list[Value] | Failure:
-    """Matches parts some of which certainly add nothing."""
+    """Matches a concatenation with parts that are certainly empty."""
     dims = matching.shape(op.results[0])
     axis = None if not dims else _axis(op, len(dims))
     if axis is None:
@@ -103,7 +103,7 @@ def _rewrite_empty(op: Operation, match: list[Value], rewriter: Rewriter) -> Non
 
 
 def _rows(indices: Value) -> Array | None:
-    """Returns the numbers of whole rows that indices are, `None` if they are computed or place elements."""
+    """Returns indices as numbers of whole rows, `None` if they are computed or address elements."""
     array = constant_array(indices)
     return array[..., 0] if array is not None and array.ndim > 1 and array.shape[-1] == 1 else None
 

@@ -1,4 +1,4 @@
-"""Arithmetic in fewer ops, with the same result for every operand.
+"""Simplifies arithmetic to fewer ops with the same result for every operand.
 
 neg(neg(x))                        ->  x
 x + neg(y), x - neg(y)             ->  x - y, x + y
@@ -9,7 +9,7 @@ pow(x, 0)                          ->  1
 x - x, of integers                 ->  0
 x - 0, x / 1, of integers          ->  x
 
-Softmax and its relatives, written out in other ops, become single ops.
+Replaces softmax and similar ops, written out in other ops, by single ops.
 
     exp(x) / sum(exp(x), -1)                        ->  softmax(x)
     softmax(x - reduce_max(x, -1))                  ->  softmax(x)        log_softmax as well
@@ -17,7 +17,7 @@ Softmax and its relatives, written out in other ops, become single ops.
     1 / (1 + exp(-x))                               ->  logistic(x)
     arg_max(softmax(x), -1)                         ->  arg_max(x, -1)    log_softmax as well
 
-The kernels subtract the maximum themselves. Where the ops would overflow, the single op does not.
+The kernels subtract the maximum themselves, so the single op never overflows.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MAX_RANK = 4
 
 
 def _filled(op: Operation, number: float) -> Array | Failure:
-    """Returns the result of an op whose elements are all one number."""
+    """Returns the result of an op with equal elements as a constant."""
     dims, row = matching.static_shape(op.results[0]), types.from_mlir(types.element_of(op.results[0].type))
     if dims is None or row is None or math.prod(dims) * row.dtype.itemsize > tensor_data.MAX_READ_BYTES:
         return Failure("the result's shape is unknown, or it would be large")

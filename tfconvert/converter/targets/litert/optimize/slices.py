@@ -1,4 +1,4 @@
-"""Adjacent slices that together are all of a tensor become one split.
+"""Replaces adjacent slices that together cover a tensor by one split.
 
 strided_slice(x, 0:4), strided_slice(x, 4:8), slice(x, 8:12)  ->  split{3}(x)           where an axis has length 12
 strided_slice(x, 0:2), strided_slice(x, 2:12)                 ->  split_v(x, [2, 10])
@@ -24,7 +24,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 _SLICES = ("tfl.slice", "tfl.strided_slice")
 _BORDERLESS = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
-# Element types that the kernels of splits refuse, unlike those of slices.
+# Element types that the kernels of splits reject, unlike those of slices.
 _UNSPLITTABLE = frozenset(["f16", "bf16", "f64", "i1", "ui16", "ui32", "ui64", "complex<f32>", "!tf_type.string"])
 
 # Begin and end along each axis.
@@ -32,12 +32,12 @@ _Bounds = Sequence[tuple[int, int]]
 
 
 class _Parts(NamedTuple):
-    """Slices that together are all of a tensor.
+    """Slices that together cover a tensor.
 
     Attributes:
-        slices: The slices, in the order of their offsets; several may take the same part.
-        sizes: How much each part takes.
-        axis: The axis along which they are taken.
+        slices: The slices, in the order of their offsets; several may be the same part.
+        sizes: The sizes of the parts.
+        axis: The axis of the slices.
     """
 
     slices: tuple[tuple[Operation, ...], ...]
@@ -46,7 +46,7 @@ class _Parts(NamedTuple):
 
 
 def _bounds(op: Operation) -> _Bounds | None:
-    """Returns the range that a slice takes, `None` if that isn't known, or if it does more than slice."""
+    """Returns the range of a slice, `None` if it is unknown, or if the op does more than slice."""
     dims = matching.shape(op.operands[0])
     found = [constant_ints(value) for value in op.operands[1:]]
     bounds = [each for each in found if each is not None and dims is not None and len(each) == len(dims)]
@@ -68,7 +68,7 @@ def _bounds(op: Operation) -> _Bounds | None:
 
 
 def _cut_axis(op: Operation, bounds: _Bounds) -> int | None:
-    """Returns the only axis of which a slice takes a part, `None` if there are others or none."""
+    """Returns the only axis that a slice restricts, or `None`."""
     dims = matching.shape(op.operands[0]) or ()
     cut = [axis for axis, (bound, dim) in enumerate(zip(bounds, dims, strict=True)) if bound != (0, dim)]
     if len(cut) != 1:
@@ -83,7 +83,7 @@ def _match(op: Operation) -> _Parts | Failure:
     own = _bounds(op)
     axis = None if own is None else _cut_axis(op, own)
     if own is None or axis is None or own[axis][0]:
-        return Failure("it takes no known part of one axis, or not the first")
+        return Failure("it is not a known part of one axis, or not the first part")
     found: dict[tuple[int, int], list[Operation]] = {}
     users = dict.fromkeys(use.operation for use in op.operands[0].uses if use.index == 0)
     for user in users:
@@ -94,13 +94,13 @@ def _match(op: Operation) -> _Parts | Failure:
     borders = [0, *(end for _, end in parts)]
     dims = matching.shape(op.operands[0]) or ()
     if [begin for begin, _ in parts] != borders[:-1] or borders[-1] != dims[axis]:
-        return Failure("with the other slices of the tensor it isn't all of it, or they overlap")
+        return Failure("the slices of the tensor don't cover it, or overlap")
     return _Parts(tuple(tuple(found[part]) for part in parts), tuple(end - begin for begin, end in parts), axis)
 
 
 def _rewrite(op: Operation, match: _Parts, rewriter: Rewriter) -> None:
     source = op.operands[0]
-    # The slices may be in any order: their replacement is inserted right after the sliced value is defined.
+    # The slices may be in any order, so the split is inserted right after the sliced value's definition.
     anchor = _after(source)
     axis = matching.insert_constant(rewriter, np.array(match.axis, np.int32), before=anchor)
     kinds: list[Attribute] = [same[0].results[0].type for same in match.slices]
@@ -117,7 +117,6 @@ def _rewrite(op: Operation, match: _Parts, rewriter: Rewriter) -> None:
 
 
 def _after(value: Value) -> Operation | None:
-    """Returns the op after a value's defining op."""
     if isinstance(value, OpResult):
         return value.op.next_op
     return value.owner.first_op if isinstance(value.owner, Block) else None

@@ -1,4 +1,4 @@
-"""Transposes: none where nothing moves, one instead of two, none over constants, and reshapes where only ones move.
+"""Simplifies transposes: removes trivial ones, merges two, folds constants, uses reshapes where only ones move.
 
     transpose(transpose(x, p), q)     ->  transpose(x, p[q])
     transpose(constant, p)            ->  constant
@@ -7,9 +7,9 @@
     add(transpose(x, p), transpose(y, p))  ->  transpose(add(x, y), p)
     add(transpose(x, p), constant)    ->  transpose(add(x, constant'), p)
 
-The last three move a transpose down where another one can meet and undo it, as in nets that keep channels first.
+The last three move a transpose down, where another one may cancel it, as in nets with channels first.
 
-Transposes sink past paddings, concatenations and reductions, to where another one undoes them.
+Transposes also move down past paddings, concatenations and reductions.
 
 Rewrites:
     pad(transpose(x, p), b)                          ->  transpose(pad(x, b'), p)
@@ -106,7 +106,7 @@ def _target(root: Operation) -> Array | Failure:
 
 
 def _order_of(transpose: Operation, root: Operation) -> Array | Failure:
-    """Returns the permutation of a transpose that an elementwise op comes after."""
+    """Returns the permutation of a transpose before an elementwise op."""
     permutation = permutation_of(transpose)
     if permutation is None or matching.shape(root.operands[0]) != matching.shape(root.results[0]):
         return Failure("the permutation is computed, or the shape changes")
@@ -173,7 +173,7 @@ _TRANSPOSED = tfl.transpose(X, P).once().named("transpose")
 _UNARIES = tuple(op(f"tfl.{name}", _TRANSPOSED) for name in _UNARY)
 
 
-# The producer of the first operand, wherever one of these patterns can match.
+# The producer of the first operand, if one of these patterns can match.
 _FROM_TRANSPOSE = {0: ("tfl.transpose",)}
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod")
@@ -246,7 +246,6 @@ def _replace(
     rewriter: Rewriter,
     options: dict[str, Attribute] | None = None,
 ) -> None:
-    """Replaces an op by itself on the operands before their transposes, and a transpose."""
     dims = matching.shape(op.results[0])
     assert dims is not None, "checked by the match"
     before = tuple(dims[match.permutation.index(index)] for index in range(len(dims)))
@@ -266,7 +265,7 @@ def _match_reduction(op: Operation) -> tuple[_Transposed, tuple[int, ...]] | Fai
         return Failure("the axes are computed")
     left = [source for index, source in enumerate(permutation) if index not in reduced]
     if not _keeps_rank(op) if dialect.attribute(op, "keep_dims") else left != sorted(left):
-        return Failure("the dimensions that stay change their order")
+        return Failure("the remaining dimensions change their order")
     return found, tuple(sorted(permutation[axis] for axis in reduced))
 
 

@@ -1,1 +1,1 @@
-"""Passes specific to LiteRT, one per file, which is named after the pass."""
+"""LiteRT's passes, one per file."""

@@ -1,11 +1,11 @@
 """Pass `calibrate`: runs the model on samples for the ranges of the values to quantize.
 
 The ranges are attributes of the ops that compute the values, and of the functions for their arguments; see
-`targets/litert/quantize/ranges.py`. The model runs in LiteRT, in a process of its own, or in the reference executor
-where LiteRT is not installed.
+`targets/litert/quantize/parameters.py`. The model runs in LiteRT, in a child process, or in the reference executor if
+LiteRT is not installed.
 
-Existing ranges are kept. Where nothing gives the ranges, neither samples nor training with fake
-quantization, that is the error `no-samples`.
+Existing ranges are kept. Without samples or fake quantization, the ranges are unknown, which is the error
+`no-samples`.
 
 Refused:
 
@@ -37,7 +37,7 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
 )
 from tfconvert.converter.targets.litert.quantize.fake_quant import is_fake_quant
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.ranges import RANGES, set_ranges
+from tfconvert.converter.targets.litert.quantize.parameters import RANGES, set_ranges
 from tfconvert.converter.targets.litert.quantize.samples import entries_of
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
@@ -65,11 +65,11 @@ class Calibrate:
     name: ClassVar[str] = "calibrate"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Sets the ranges; returns how many values have one.
+        """Sets the ranges; returns the number of values with one.
 
         Raises:
-            ConversionError: A sample is wrong, or the model can't be run on it; or there are none, and the model was
-                not trained with quantization (`no-samples`).
+            ConversionError: A sample is wrong, or the model can't be run on it; or samples are missing, and the model
+                was not trained with quantization (`no-samples`).
         """
         wanted = self.quantize
         kept = Path(wanted.calibration) if wanted.calibration is not None else None
@@ -81,7 +81,7 @@ class Calibrate:
         elif kept is not None:
             raise error(
                 "no-samples",
-                f"the file of ranges {kept} isn't there, and there are no samples for it",
+                f"the calibration file {kept} doesn't exist, and there are no samples for it",
                 hint="pass samples",
             )
         elif wanted.default_range is not None:
@@ -91,7 +91,7 @@ class Calibrate:
         else:
             raise error(
                 "no-samples",
-                f"the mode {wanted.mode!r} needs samples, to see the ranges of numbers",
+                f"the mode {wanted.mode!r} needs samples to find the ranges of values",
                 hint="pass typical inputs as `samples`",
             )
         set_ranges(found)
@@ -101,7 +101,7 @@ class Calibrate:
         return PassResult(Counter({"values seen": len(found)}), [_IN_NUMPY] if in_numpy else [])
 
     def _unknown(self, module: ModuleOp) -> list[Value]:
-        """Returns the values whose ranges training has not determined."""
+        """Returns the values whose ranges were not determined in training."""
         return [
             value
             for values in self._wanted(module).values()
@@ -136,11 +136,7 @@ class Calibrate:
 
 
 def _check_kernels(module: ModuleOp) -> None:
-    """Checks that LiteRT's package has the kernels of all operators.
-
-    Raises:
-        ConversionError: There are flex ops (`flex-calibration`).
-    """
+    """Checks that LiteRT's package has the kernels of all operators."""
     for op in module.walk():
         if op.name == "tfl.custom" and str(tfl.attribute(op, tfl.CUSTOM_CODE)).startswith(FLEX):
             code = tfl.attribute(op, tfl.CUSTOM_CODE)
@@ -155,7 +151,7 @@ def _check_kernels(module: ModuleOp) -> None:
 def _runner() -> type[calibration.Run | NumpyRun]:
     if runtime.is_installed():
         return calibration.Run
-    # It brings every reference kernel along.
+    # It imports every reference kernel.
     from tfconvert.converter.targets.litert.quantize.numpy_run import NumpyRun
 
     return NumpyRun
@@ -186,7 +182,7 @@ def _places(module: ModuleOp) -> dict[Value, Place]:
 
 
 def _boundary(function: FuncOp) -> list[Value]:
-    """Returns the inputs and outputs that are floats, whoever uses or computes them."""
+    """Returns the float inputs and outputs."""
     block = function.body.block
     outputs = block.last_op.operands if block.last_op is not None else ()
     return [value for value in (*block.args, *outputs) if is_float(value) and not is_constant(value)]

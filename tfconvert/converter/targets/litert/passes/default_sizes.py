@@ -1,7 +1,7 @@
-"""Pass `default-sizes`: the sizes with which the runtime allocates inputs of open sizes until they are resized.
+"""Pass `default-sizes`: sizes of dynamic inputs that the runtime allocates until they are resized.
 
-Without them it takes 1 for each unknown dimension, and fails where an image or a sequence has to be larger than that.
-The first dimension stays 1 if it can. Functions of which only first dimensions are open aren't looked at.
+By default the runtime uses 1 for each dynamic dimension, and fails if an image or a sequence must be larger. The first
+dimension stays 1 if possible. Functions whose first dimensions only are dynamic don't change.
 
 Before:
 
@@ -42,12 +42,12 @@ from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 
-# The sizes to try, the least first. Sizes that are too small fail at one of the first ops, at little cost.
+# The sizes to try, in ascending order. Sizes that are too small fail early, at little cost.
 _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16384, 65536)
 
 
 class DefaultSizes:
-    """Notes for inputs of open sizes the least sizes at which the model works."""
+    """Records the minimum sizes of dynamic inputs that the model works with."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ class DefaultSizes:
             if function.is_declaration:
                 continue
             open_ones: dict[Value, Shape] = {
-                argument: shape for argument in function.body.block.args if (shape := _open(argument))
+                argument: shape for argument in function.body.block.args if (shape := _dynamic_shape(argument))
             }
             if any(is_open_inside(shape) for shape in open_ones.values()):
                 for shapes in _candidates(open_ones):
@@ -69,8 +69,8 @@ class DefaultSizes:
         return NOTHING_DONE
 
 
-def _open(argument: Value) -> Shape:
-    """Returns the shape of an argument with unknown dimensions, else an empty one."""
+def _dynamic_shape(argument: Value) -> Shape:
+    """Returns the shape of an argument with dynamic dimensions, else an empty one."""
     shape = types.shape_of(argument.type)
     return shape if shape is not None and not types.is_static(shape) else ()
 
@@ -88,14 +88,14 @@ def _filled(shape: Shape, size: int, has_batch: bool) -> Shape:
 
 
 def _note(function: FuncOp, shapes: dict[Value, Shape]) -> None:
-    """Notes the shapes of arguments as fields of their tensors; those that are 1 wherever they are open need none."""
+    """Records the shapes of arguments as fields of their tensors, unless all dynamic dimensions are 1."""
     known = tfl_file.dictionaries(function.arg_attrs)
     items: list[Attribute] = []
     for argument in function.body.block.args:
         own = known[argument.index] if argument.index < len(known) else None
         entries = dict(own.data) if isinstance(own, DictionaryAttr) else {}
         shape = shapes.get(argument)
-        if shape is not None and shape != tuple(1 if dim < 0 else dim for dim in _open(argument)):
+        if shape is not None and shape != tuple(1 if dim < 0 else dim for dim in _dynamic_shape(argument)):
             entries[tfl_file.TENSOR] = tfl_file.to_dictionary("Tensor", {"shape": shape})
         items.append(DictionaryAttr.get(entries))
     if any(isinstance(each, DictionaryAttr) and tfl_file.TENSOR in each.data for each in items):

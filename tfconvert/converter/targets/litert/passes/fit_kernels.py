@@ -1,8 +1,8 @@
-"""Pass `fit-kernels`: gives operators that LiteRT's kernels refuse, or compute incorrectly, a form that they take.
+"""Pass `fit-kernels`: rewrites operators that LiteRT's kernels reject or compute incorrectly to an accepted form.
 
-What the kernels take was measured for all types and ranks (`tfconvert/schema/tflite/kernels.py`). Where there are too
-many dimensions, those that an operator treats alike become one; where a type isn't supported, a wider one is used.
-What has no such form is an error, `unfit-kernel`; all of a module's are reported at once.
+The accepted types and ranks were measured for all kernels (`tfconvert/schema/tflite/kernels.py`). If there are too many
+dimensions, those that an operator treats alike are merged. If a type isn't supported, a wider one is used. An operator
+without an accepted form is an error, `unfit-kernel`; all of a module's are reported at once.
 
 Before:
 
@@ -43,19 +43,19 @@ from tfconvert.schema.tflite.kernels import Outcome, is_plain
 
 
 class FitKernels:
-    """Replaces operators by forms of them that the kernels take."""
+    """Replaces operators by forms that the kernels accept."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "fit-kernels"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many operators have fewer dimensions or wider types.
+        """Rewrites every function; returns the numbers of operators with fewer dimensions or wider types.
 
-        What a kernel may compute differently, depending on numbers that only the run tells, is a note.
+        Differences that depend on numbers at run time are notes.
 
         Raises:
-            ConversionError: There are operators that the kernels take in no form (`unfit-kernel`).
+            ConversionError: The kernels accept some operators in no form (`unfit-kernel`).
         """
         outcomes = KernelOutcomes()
         bad: list[tuple[tfl.TFLOp, Outcome]] = []
@@ -79,7 +79,7 @@ class FitKernels:
 
 
 def _may_be_noted(op: Operation) -> bool:
-    """Returns whether it is worth loading the conditions of notes: of constants those that are not finite numbers."""
+    """Returns whether notes may concern an op; of constants, only those that are not finite."""
     if op.name != "tfl.pseudo_const":
         return True
     kind = op.results[0].type

@@ -1,4 +1,4 @@
-"""Pass `fold-fake-quant`: fake quantization of constants is done when the file is written.
+"""Pass `fold-fake-quant`: fake quantization of constants is computed when the file is written.
 
 Before:
 
@@ -85,7 +85,7 @@ class FoldFakeQuant:
     name: ClassVar[str] = "fold-fake-quant"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many constants were rounded, and a note if operators remain."""
+        """Rewrites every function; returns the number of rounded constants, and a note if operators remain."""
         folded = kept = 0
         for function in module.ops:
             if isinstance(function, FuncOp):
@@ -99,7 +99,7 @@ class FoldFakeQuant:
 
 
 def _fold(op: Operation) -> bool:
-    """Replaces a fake-quantized constant; returns whether it is one."""
+    """Replaces a fake-quantized constant; returns whether it was one."""
     value = op.results[0]
     constant = fake_quant.constant_behind(value) if fake_quant.source_of(value) is not None else None
     block = op.parent
@@ -125,7 +125,6 @@ def _rounded(value: Value, constant: Constant) -> Constant:
 
 
 def _erase_unused(value: Value) -> None:
-    """Erases the defining ops of a value that nothing uses."""
     while value.is_unused and isinstance(value, OpResult):
         op, operands = value.op, list(value.op.operands)
         op.erase()
@@ -135,16 +134,16 @@ def _erase_unused(value: Value) -> None:
 
 
 def _adapt(op: Operation) -> None:
-    """Gives the operator a range with which LiteRT computes what TensorFlow does."""
-    least, greatest = (np.array(tfl.attribute(op, name), np.float32) for name in ("min", "max"))
+    """Adapts the operator's range so that LiteRT's results equal TensorFlow's."""
+    minimum, maximum = (np.array(tfl.attribute(op, name), np.float32) for name in ("min", "max"))
     bits, narrow = tfl.attribute(op, "num_bits"), bool(tfl.attribute(op, "narrow_range"))
     with np.errstate(all="ignore"):
-        steps = nudged(least, greatest, bits, narrow)
+        steps = nudged(minimum, maximum, bits, narrow)
         if not (steps.scale > 0 and np.isfinite(steps.inverse)):
             return
         near = (steps.scale, np.nextafter(steps.scale, np.float32(0)), np.nextafter(steps.scale, np.float32(1e30)))
         same = [each for each in near if np.float32(1) / each == steps.inverse]
-        # Halves are rounded up, so the inverse may rather be greater.
+        # Halves are rounded up, so the inverse may be too large, but not too small.
         scale = next(iter([*same, *(each for each in near if np.float32(1) / each > steps.inverse)]), steps.scale)
         bottom, top = (np.asarray((np.float32(end) - steps.zero_point) * scale) for end in (0, steps.high))
         again = nudged(bottom, top, bits, False)

@@ -1,9 +1,9 @@
-"""Pass `fuse-recurrent-loops`: loops that are recurrent layers become LiteRT's operators for these.
+"""Pass `fuse-recurrent-loops`: replaces loops that are recurrent layers by LiteRT's operators.
 
-A loop that goes through a sequence and computes an LSTM or a simple RNN each step is one
-`tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`, or several, each of which takes the outputs of
-the one before. Lists are tensors by now. A loop that looks recurrent but isn't certain to be stays a loop, which
-computes the same, and the report says why. With `recurrent-by-speed`, so does one that LiteRT is faster with.
+A loop that computes an LSTM or a simple RNN for each step of a sequence becomes one `tfl.unidirectional_sequence_lstm`
+or `tfl.unidirectional_sequence_rnn`, or a chain of these. Lists are already tensors. A loop that looks recurrent but
+isn't certain to be one stays, and the report gives the reason. With `recurrent-by-speed`, loops that are faster than
+the operator also stay.
 
 Before:
 
@@ -78,14 +78,14 @@ class FuseRecurrentLoops:
     """Replaces loops that are recurrent layers by operators.
 
     Attributes:
-        recurrent_by_speed: Whether only those that LiteRT computes faster that way.
+        recurrent_by_speed: Whether to replace only those that become faster.
     """
 
     recurrent_by_speed: bool = False
     name: ClassVar[str] = "fuse-recurrent-loops"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many layers of each kind there are, and why loops have stayed."""
+        """Rewrites every function; returns the number of layers of each kind, and why loops have stayed."""
         functions = functions_of(module)
         extents = Extents(module)
         plans: list[LayerPlan] = []

@@ -1,8 +1,8 @@
-"""Pass `fuse-unrolled-layers`: recurrent layers whose steps follow one another become operators.
+"""Pass `fuse-unrolled-layers`: replaces unrolled recurrent layers by operators.
 
-A framework that unrolls a layer repeats the same step, with the same weights, for each step of a sequence of known
-length. From two steps on they become one `tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`. With
-`recurrent-by-speed`, those that LiteRT is faster with stay as they are.
+A framework that unrolls a layer repeats the same step with the same weights, for each step of a sequence of known
+length. Two or more steps become one `tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`. With
+`recurrent-by-speed`, steps that are faster than the operator stay.
 
 Before:
 
@@ -66,14 +66,14 @@ class FuseUnrolledLayers:
     """Replaces the unrolled steps of recurrent layers by operators.
 
     Attributes:
-        recurrent_by_speed: Whether only those that LiteRT computes faster that way.
+        recurrent_by_speed: Whether to replace only those that become faster.
     """
 
     recurrent_by_speed: bool = False
     name: ClassVar[str] = "fuse-unrolled-layers"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many layers of each kind there are."""
+        """Rewrites every function; returns the number of layers of each kind."""
         applied: Counter[str] = Counter()
         blocks = [block for function in functions_of(module).values() for block in function.body.blocks]
         chains = [chain for block in blocks for chain in chains_of(block)]

@@ -1,7 +1,7 @@
 """Pass `initialize-state`: functions that run once assign the initial values of variables and fill tables.
 
 Every exported function begins with calls of the initializers of the state that it uses, itself or through other
-functions. The runtime runs each of them only the first time, whichever function comes first.
+functions. The runtime runs each initializer only once.
 
 Before:
 
@@ -57,7 +57,7 @@ from tfconvert.schema.ir.operation import Operation
 _VARIABLE = "tf.VarHandleOp"
 _FILL = "tf.LookupTableImportV2"
 _TABLE = "tf.HashTableV2"
-# The ops that make handles, and the kind of handle; texts may have LiteRT's already.
+# The ops that create handles, and the kind of handle; MLIR text may already have LiteRT's.
 _HANDLES = {_VARIABLE: _VARIABLE, _TABLE: _TABLE, "tfl.var_handle": _VARIABLE, "tfl.hashtable": _TABLE}
 _CALL_ONCE = "tfl.call_once"
 
@@ -73,7 +73,7 @@ class InitializeState:
     name: ClassVar[str] = "initialize-state"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the exported functions; returns how many variables are kept."""
+        """Rewrites the exported functions; returns the number of variables."""
         initializers = initial_values.take_initializers(module)
         functions = functions_of(module)
         tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
@@ -112,7 +112,7 @@ def _state(handle: Operation) -> State:
 
 
 def _check(variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, GlobalTensorOp]) -> None:
-    """Checks that variables' first values are known, and are of a type and a shape that LiteRT's variables can keep."""
+    """Checks that the initial values of variables are known, and that LiteRT supports their types and shapes."""
     problems = []
     for name, handles in variables.items():
         tensor, place = tensors.get(name), place_of(handles[0].location)
@@ -124,7 +124,7 @@ def _check(variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, G
 
 
 def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tuple[str, str, str]:
-    """Returns why LiteRT can't keep a variable (code, message and hint), or an empty code."""
+    """Returns why LiteRT can't have a variable (code, message and hint), or an empty code."""
     value = None if tensor is None else tensor.properties.get("value")
     if tensor is None or not tensor_data.is_constant(value):
         return initial_values.UNKNOWN
@@ -192,7 +192,7 @@ def _hoist(module: ModuleOp, functions: Iterable[FuncOp]) -> list[str]:
 
 
 def _states(root: str, functions: Mapping[str, FuncOp]) -> set[State]:
-    """Returns the states that a function uses, itself and through those that it refers to."""
+    """Returns the states that a function uses, itself and through other functions."""
     states, seen, todo = set[State](), {root}, [root]
     while todo:
         for op in functions[todo.pop()].body.walk():

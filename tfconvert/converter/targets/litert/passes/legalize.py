@@ -1,4 +1,4 @@
-"""Pass `legalize`: `tf` ops become `tfl` ops, the ones that LiteRT's kernels compute.
+"""Pass `legalize`: lowers `tf` ops to `tfl` ops, which LiteRT's kernels compute.
 
 Before:
 
@@ -46,14 +46,14 @@ _ERASED = frozenset({"tf.NoOp", "tf.Assert"})
 
 
 class Legalize:
-    """Turns `tf` ops into `tfl` ops.
+    """Lowers `tf` ops to `tfl` ops.
 
     Args:
-        allow_custom_ops: Whether an op that LiteRT doesn't have becomes a custom op, which the application that runs
-            the model has to register, instead of an error.
-        allow_flex: Whether an op that LiteRT doesn't have becomes a flex op, which TensorFlow's own kernel computes, in
-            an app that links the Flex delegate. Such ops go before custom ops.
-        flex_ops: Names, or patterns of names, of further ops that the delegate takes.
+        allow_custom_ops: Whether an op that LiteRT doesn't have becomes a custom op, which the app must register,
+            instead of an error.
+        allow_flex: Whether an op that LiteRT doesn't have becomes a flex op, which TensorFlow's own kernel computes in
+            an app that links the Flex delegate. Flex ops are preferred to custom ops.
+        flex_ops: Names, or patterns of names, of additional ops that the delegate runs.
     """
 
     __slots__ = ("allow_custom_ops", "allow_flex", "flex_ops")
@@ -68,7 +68,7 @@ class Legalize:
         self.flex_ops = flex_ops
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how often each pattern was applied.
+        """Rewrites every function; returns the number of applications of each pattern.
 
         Raises:
             ConversionError: Some ops have no counterpart (`unsupported-op`, one diagnostic for each kind of op); a
@@ -103,7 +103,7 @@ class Legalize:
         return [op for op in ops if op not in done], told
 
     def _unsupported(self, ops: list[Operation], patterns: PatternSet) -> ConversionError:
-        """Returns the error about ops that stay."""
+        """Returns the error about the remaining ops."""
         from tfconvert.converter.targets.litert.legalize.left_over import unsupported  # only where the conversion fails
 
         return unsupported(ops, patterns, self.flex_ops if self.allow_flex else None)
@@ -111,7 +111,7 @@ class Legalize:
     def _rewrite(
         self, module: ModuleOp, applied: Counter[str]
     ) -> tuple[legalizations.Phases, list[Operation], list[Diagnostic]]:
-        """Applies patterns; returns all that were needed, the remaining ops, and notes about float types."""
+        """Applies patterns; returns the needed ones, the remaining ops, and notes about float types."""
         notes: list[Diagnostic] = []
         functions = list(functions_of(module).values())
         names = {op.name for op in module.walk()}
@@ -135,8 +135,8 @@ class Legalize:
     def _compute_as_floats(
         self, functions: list[FuncOp], names: set[str], declined_by: PatternSet, applied: Counter[str]
     ) -> list[Diagnostic] | None:
-        """Rewrites ops that are left for their element type alone; returns notes, `None` if there are none."""
-        # Few models leave any op, and TensorFlow's own kernels compute doubles as they are.
+        """Rewrites ops that remain only because of their element type; returns notes, or `None`."""
+        # Few models have remaining ops, and TensorFlow's own kernels compute doubles.
         from tfconvert.converter.targets.litert.legalize import other_floats
 
         patterns = other_floats.patterns(names, declined_by, takes_doubles=not self.allow_flex)
@@ -152,7 +152,7 @@ def _has_side_effects(op: Operation) -> bool:
 
 
 def _left_over(function: FuncOp) -> list[Operation]:
-    """Returns the remaining `tf` ops, but for those that are useless on a device, which are erased."""
+    """Erases ops that are useless on a device; returns the other remaining `tf` ops."""
     left = []
     for op in reversed([op for op in function.walk() if op.name.startswith("tf.")]):
         if op.name in _ERASED:
@@ -175,7 +175,7 @@ def _customize(op: Operation) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Returns an attribute's value as one that a flexbuffer can hold: element types by number."""
+    """Returns an attribute's value for a flexbuffer; element types are numbers."""
     if isinstance(value, np.dtype):
         return types.from_dtype(value).number
     if isinstance(value, np.ndarray):

@@ -1,7 +1,7 @@
-"""Pass `lower-tables`: static tables are filled with constants, and are of the kinds that LiteRT supports.
+"""Pass `lower-tables`: fills static tables with constants, and lowers them to the kinds that LiteRT supports.
 
-LiteRT looks up integers by strings and strings by integers, 64 bits wide. Any other table becomes tables of these that
-hold the indices of entries, and a gather, or the gather alone where integer keys lie close together
+LiteRT looks up 64-bit integers by strings and strings by 64-bit integers. Any other table becomes such tables with the
+indices of entries and a gather, or only the gather if integer keys are dense
 (`tfconvert/converter/targets/litert/hash_tables.py`). Vocabulary files are read now.
 
 Before:
@@ -54,14 +54,14 @@ from tfconvert.schema.ir.operation import Operation
 
 
 class LowerTables:
-    """Reads the entries of static tables, fills tables that LiteRT supports with them, and looks up in those."""
+    """Fills tables that LiteRT supports with the entries of static tables, and rewrites the lookups."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "lower-tables"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many tables there are."""
+        """Rewrites every function; returns the number of tables."""
         count = lower_tables(module, _lower)
         return PassResult.of({"tables": count}) if count else NOTHING_DONE
 

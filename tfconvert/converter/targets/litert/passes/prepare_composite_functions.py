@@ -1,8 +1,8 @@
-"""Pass `prepare-composite-functions`: replaces the bodies of functions that are marked for it by fused operators.
+"""Pass `prepare-composite-functions`: replaces the bodies of marked functions by fused operators.
 
 A function with `tf._implements` or `tf.api_implements` is looked up in the table of fusions. If it fits the interface,
-the operator replaces its body; inlining moves that to where the function is called. If it doesn't fit, the body,
-which computes the same, stays, and the report says why. Custom operators are created only where they are allowed.
+the operator replaces its body, and inlining moves the operator to the calls. If it doesn't fit, the equivalent body
+stays, and the report gives the reason. Custom operators are created only if they are allowed.
 
 Before:
 
@@ -61,7 +61,7 @@ from tfconvert.schema.ir.values import BlockArgument, Value
 
 _ALLOW = "allow custom ops if your runtime registers an operator of this name"
 
-# How many names of functions a hint lists.
+# The maximum number of function names in a hint.
 _SHOWN = 12
 
 
@@ -71,7 +71,7 @@ class PrepareCompositeFunctions:
 
     Attributes:
         allow_custom_ops: Whether custom operators may be created.
-        composites: The user's fusions, which are tried first.
+        composites: The user's fusions, which come first.
         fuses_recurrent: Whether loops that are recurrent layers may be fused.
     """
 
@@ -81,7 +81,7 @@ class PrepareCompositeFunctions:
     name: ClassVar[str] = "prepare-composite-functions"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the functions that fit; returns how many for each fusion, and why others have kept their bodies.
+        """Rewrites the functions that fit; returns their number for each fusion, and why others have kept their bodies.
 
         Raises:
             ConversionError: A function doesn't fit and its fusion insists (`composite-misfit`, one diagnostic each),
@@ -122,7 +122,7 @@ class PrepareCompositeFunctions:
         return PassResult(applied, notes)
 
     def _why_not(self, fusion: Fusion, composite: Composite) -> Diagnostic | None:
-        """Returns why a function is not fused, a note or an error; `None` if it should be."""
+        """Returns the note or error why a function is not fused, `None` if it should be."""
         reason = misfit(fusion, composite)
         if reason is not None and fusion.on_misfit == "error":
             return _finding(composite, "composite-misfit", reason)
@@ -145,12 +145,12 @@ class _Uses:
 def _marked(
     module: ModuleOp, functions: Mapping[str, FuncOp], by_name: Sequence[Fusion]
 ) -> Iterator[tuple[Composite, str]]:
-    """Yields the marked functions that are in use, callers first: those that a fusion erases are never visited.
+    """Yields the marked functions that are in use, callers first, so that functions which a fusion erases are skipped.
 
     Args:
         module: The module.
         functions: Its functions.
-        by_name: The fusions for functions of some names, which need no mark.
+        by_name: The fusions by function name, which need no mark.
     """
     uses = {name: _Uses(is_run_otherwise=not is_private(function)) for name, function in functions.items()}
     live = {name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)}
@@ -187,7 +187,7 @@ def _note_uses(op: Operation, function: FuncOp, functions: Mapping[str, FuncOp],
 
 
 def _passed_in(argument: Value, uses: Mapping[str, _Uses]) -> Sequence[Value]:
-    """Returns the operands that all callers of a function pass for an argument; nothing if they are not all known."""
+    """Returns the operands that all callers of a function pass for an argument; empty if some are unknown."""
     if not isinstance(argument, BlockArgument) or not isinstance(function := argument.owner.parent_op(), FuncOp):
         return []
     own = uses[function.sym_name]
@@ -201,7 +201,7 @@ def _fits(call: Operation, function: FuncOp) -> bool:
 
 
 def _mark_of(function: FuncOp) -> tuple[str, str, dict[str, Attribute]] | None:
-    """Returns a function's mark: which attribute, the interface's name, and the attributes that come with it."""
+    """Returns a function's mark: the attribute's name, the interface's name, and the mark's other attributes."""
     for attribute in (IMPLEMENTS, API_IMPLEMENTS):
         value = function.attributes.get(attribute)
         if isinstance(value, StringAttr):
@@ -227,7 +227,7 @@ def _rewrite(composite: Composite, fusion: Fusion) -> None:
 
 
 def _is_loop(composite: Composite, functions: Mapping[str, FuncOp]) -> bool:
-    """Returns whether there is a loop that `fuse-recurrent-loops` examines, and reports if it declines."""
+    """Returns whether there is a loop that `fuse-recurrent-loops` will fuse or report."""
     found = (construct(op, functions) for op in composite.function.walk() if KINDS.get(op.name) is Kind.LOOP)
     return any(loop is not None and looks_recurrent(loop) for loop in found)
 

@@ -1,7 +1,8 @@
 """Pass `prepare-control-flow`: conditions become booleans, and `tf.Case` a tree of `tf.If`s over its index.
 
-TensorFlow takes any tensor for a condition: a number, a string, or one that has elements or not. LiteRT takes a
-boolean. It has no `Case` either; as TensorFlow's kernel does, an index that names no branch chooses the last.
+TensorFlow accepts any tensor as a condition: a number, a string, or any other tensor, which is true unless it is empty.
+LiteRT only accepts a boolean. It also has no `Case`. As in TensorFlow's kernel, an index out of range chooses the last
+branch.
 
 Before:
 
@@ -69,14 +70,14 @@ _ALL = IFS | CASES | LOOPS
 
 
 class PrepareControlFlow:
-    """Leaves `If`s and `While`s whose conditions are booleans."""
+    """Makes the conditions of `If`s and `While`s booleans, and lowers `Case`s."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "prepare-control-flow"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many of each kind it has changed."""
+        """Rewrites every function; returns the number of changed ops of each kind."""
         maker = symbol_table.FunctionMaker(module)
         functions = maker.functions
         if len(functions) < 2:
@@ -97,7 +98,7 @@ class PrepareControlFlow:
                 applied["condition"] += _decide(symbol_table.function_named(functions, name, op))
         if applied["case"]:
             outside = symbol_table.names_outside(module)
-            symbol_table.erase_unreferenced(functions, outside)  # branches of which only a copy is called
+            symbol_table.erase_unreferenced(functions, outside)  # branches that are only called as a copy
         return PassResult(+applied)
 
 
@@ -111,9 +112,9 @@ def _decide(condition: FuncOp) -> bool:
 
 
 class _Case:
-    """A `Case` that becomes a tree of `If`s: each tests whether the index is below one in the middle.
+    """A `Case` that becomes a binary tree of `If`s on the index.
 
-    The `If`s inside the tree forward the index to functions that test further; only the lowest call the branches.
+    The inner `If`s pass the index on; only the lowest ones call the branches.
 
     Args:
         op: The `Case`.
@@ -139,7 +140,7 @@ class _Case:
         insert = TFBuilder(op)
         index, *operands = op.operands
         if count > 2:
-            # Every index but those of the first branches selects the last; the tree only tests whether it is too small.
+            # Every other index selects the last branch; the tree only compares with upper bounds.
             below = _compare(insert, "Less", index, 0)
             index = insert.tf("SelectV2", (below, count - 1, index), self._index)
         replace_op(op, self._tree(insert, 0, count, index, operands))
@@ -147,7 +148,7 @@ class _Case:
     def _tree(
         self, insert: TFBuilder, first: int, end: int, index: Value, operands: Sequence[Value]
     ) -> Sequence[Value]:
-        """Inserts the choice between branches; the depth of the recursion is the logarithm of their number."""
+        """Inserts the choice between branches; the depth of the recursion is logarithmic."""
         if end - first <= 2:
             chosen = _compare(insert, "Equal", index, first)
             return self._if(insert, chosen, self._branches[first], self._branches[end - 1], operands)
@@ -181,7 +182,7 @@ class _Case:
         return self._maker.add(f"{self._branches[first]}_to_{end - 1}", block, self._op.location)
 
     def _without_index(self, name: str) -> str:
-        """Adds a copy of a branch that takes the index, too."""
+        """Adds a copy of a branch that ignores an additional index."""
         copy = symbol_table.function_named(self._maker.functions, name, self._op).clone()
         block = copy.body.block
         block.insert_arg(self._index, 0)

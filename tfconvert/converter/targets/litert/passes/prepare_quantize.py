@@ -1,4 +1,4 @@
-"""Pass `prepare-quantize`: replaces ops without an integer kernel by ops that have one, where that is as good.
+"""Pass `prepare-quantize`: replaces ops without an integer kernel by equivalent ops that have one.
 
 Before:
 
@@ -44,7 +44,7 @@ def _square(op: Operation, builder: TFLBuilder) -> Value:
 
 
 def _neg(op: Operation, builder: TFLBuilder) -> Value:
-    # The kernel for integers ignores scales and zero points, and the least integer has no opposite.
+    # The integer kernel ignores scales and zero points, and the lowest integer has no opposite.
     return builder.tfl("mul", (op.operands[0], builder.scalar(-1.0, types.F32)), op.results[0].type)
 
 
@@ -67,14 +67,14 @@ class PrepareQuantize:
     """Replaces ops that have no kernel for integers.
 
     Attributes:
-        quantize: How to quantize: ops that are excluded stay.
+        quantize: How to quantize; excluded ops stay.
     """
 
     quantize: Quantize = INT8
     name: ClassVar[str] = "prepare-quantize"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many ops of each kind were replaced."""
+        """Rewrites every function; returns the number of replaced ops of each kind."""
         exclusion = Exclusion(self.quantize.exclude)
         counts: Counter[str] = Counter()
         for function in module.ops:

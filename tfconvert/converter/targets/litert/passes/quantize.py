@@ -47,7 +47,7 @@ class QuantizeOps:
     """Quantizes activations and weights.
 
     Attributes:
-        quantize: How to.
+        quantize: How to quantize.
     """
 
     quantize: Quantize = INT8
@@ -57,8 +57,8 @@ class QuantizeOps:
         """Rewrites every function; returns what was made.
 
         Raises:
-            ConversionError: An op would stay float although `strict` is set (`stays-float`), or has a
-                weight that is not finite (`non-finite-weight`).
+            ConversionError: An op would stay float in spite of `strict` (`stays-float`), or has a weight that is not
+                finite (`non-finite-weight`).
         """
         wanted = self.quantize
         if wanted.mode in ("float16", "weights"):
@@ -98,12 +98,12 @@ _SLOW = Diagnostic(
     severity=WARNING,
 )
 
-# From so many classes on, a probability may well be below the smallest step of 8-bit integers, and become 0.
+# With this number of classes or more, probabilities are often below the smallest 8-bit step, and become 0.
 _CLASSES = 256
 
 
 def _coarse(plan: Plan) -> list[Diagnostic]:
-    """Returns warnings of probabilities whose steps are too coarse for how many they are."""
+    """Returns warnings about probabilities whose 8-bit steps are too coarse for the number of classes."""
     ops = [op for op in plan.quantized if op.name == "tfl.softmax" and plan.storage is I8]
     return [
         Diagnostic(
@@ -120,7 +120,7 @@ def _coarse(plan: Plan) -> list[Diagnostic]:
 
 
 def _floats(plan: Plan) -> list[Diagnostic]:
-    """Returns an error for each op that stays float, but for those that were excluded."""
+    """Returns an error for each op that stays float without being excluded."""
     return [
         error_at(
             op, "stays-float", f"it would compute with floats: {reason}", "exclude it, or leave `strict` out"

@@ -1,4 +1,4 @@
-"""Pass `quantize-io`: inputs and outputs as integers, so that callers need not convert them.
+"""Pass `quantize-io`: makes inputs and outputs integers, so that callers need not convert them.
 
 Before:
 
@@ -35,8 +35,7 @@ from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize import weights
 from tfconvert.converter.targets.litert.quantize.candidates import is_float
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
-from tfconvert.converter.targets.litert.quantize.ranges import drop_ranges, range_of
+from tfconvert.converter.targets.litert.quantize.parameters import drop_ranges, range_of, uniform_of
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, defined_functions
@@ -57,17 +56,17 @@ _INT8 = Quantize("int8", io="int8")
 
 @dataclass(frozen=True, slots=True)
 class QuantizeIo:
-    """Quantizes the inputs, the outputs or both, where they are floats.
+    """Quantizes float inputs, outputs or both.
 
     Attributes:
-        quantize: How to quantize; its `io` says which integers.
+        quantize: How to quantize; `io` is the integer type.
     """
 
     quantize: Quantize = _INT8
     name: ClassVar[str] = "quantize-io"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the entry functions; returns how many inputs and outputs changed."""
+        """Rewrites the entry functions; returns the numbers of changed inputs and outputs."""
         functions = list(defined_functions(module).values())
         counts: Counter[str] = Counter()
         if self.quantize.has_integer_ends:
@@ -81,7 +80,7 @@ class QuantizeIo:
 
 
 class _Boundary:
-    """One function's inputs and outputs, and the types that they are to have."""
+    """One function's inputs and outputs, and their new types."""
 
     def __init__(self, function: FuncOp, quantize: Quantize) -> None:
         self._function = function
@@ -89,7 +88,6 @@ class _Boundary:
         self._keeps_floats = quantize.trained_only or quantize.float_ends
 
     def rewrite(self) -> Counter[str]:
-        """Rewrites the function."""
         counts: Counter[str] = Counter()
         if self._taken != "float32":
             counts["inputs"] = self._rewrite_inputs()
@@ -124,7 +122,7 @@ class _Boundary:
 
     @staticmethod
     def _has_floats(argument: Value) -> bool:
-        """Returns whether something takes an input as floats, or nothing takes it."""
+        """Returns whether an input is used as floats or not at all."""
         users = [use.operation.name for use in argument.uses]
         return not users or any(name != _QUANTIZE for name in users)
 
@@ -132,7 +130,7 @@ class _Boundary:
         converted = [use.operation for use in argument.uses if use.operation.name == _QUANTIZE]
         elements = [types.element_of(op.results[0].type) for op in converted]
         known = [element.data for element in elements if isinstance(element, UniformType)]
-        # What is cut off at the input is lost for all.
+        # Numbers that are clipped at the input are lost for all uses.
         widest = max(known, key=lambda uniform: uniform.scales[0], default=None)
         uniform = widest or self._from_range(argument, "input", self._taken)
         inner = _tensor(argument, uniform)
@@ -156,7 +154,6 @@ class _Boundary:
                 op.set_operand(0, value)
 
     def _output(self, end: Operation, value: Value) -> Value:
-        """Returns an output as integers."""
         builder = TFLBuilder(end)
         storage = _storage(self._given)
         if isinstance(value, OpResult) and _is_dequantized(value, storage):
@@ -188,7 +185,7 @@ def _storage(io: Io) -> IntegerType:
 
 
 def _is_dequantized(value: Value, storage: IntegerType) -> bool:
-    """Returns whether a value is that of integers of some type."""
+    """Returns whether a value is dequantized from integers of a type."""
     if not isinstance(value, OpResult) or value.op.name != _DEQUANTIZE:
         return False
     element = types.element_of(value.op.operands[0].type)

@@ -1,8 +1,8 @@
 """Pass `quantize-weights`: constants become 8- or 4-bit integers or 16-bit floats; activations stay 32-bit floats.
 
-In the mode `dynamic`, operators with hybrid kernels multiply integers: they turn their activations to integers as they
-go. Filters of convolutions that are depthwise, or add up few products, stay floats, since integers would be slower
-there, unless `hybrid_only` is set.
+In the mode `dynamic`, operators with hybrid kernels multiply integers: they quantize their activations at run time.
+Filters of convolutions that are depthwise, or add up few products, stay floats, since integers would be slower, unless
+`hybrid_only` is set.
 
 Before:
 
@@ -56,10 +56,16 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.targets.litert.quantize import tables
 from tfconvert.converter.targets.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.targets.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, weights_of
-from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_halves, why_none
+from tfconvert.converter.targets.litert.quantize.hybrid import (
+    ASYMMETRIC,
+    Form,
+    Weight,
+    lookup_of,
+    rewrite_lookup,
+    weights_of,
+)
+from tfconvert.converter.targets.litert.quantize.weights import StoredConstants, store_float16, why_none
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file
@@ -75,13 +81,13 @@ class QuantizeWeights:
     """Stores weights as integers or 16-bit floats; activations stay floats.
 
     Attributes:
-        mode: `dynamic`, `float16` or `weights`; nothing is done in other modes.
-        weights: Bits of the weights that gain by few, 8 or 4.
+        mode: `dynamic`, `float16` or `weights`; other modes change nothing.
+        weights: Bit width of weights where 4 bits are an advantage, 8 or 4.
         per_channel: Whether weights have a scale for each output channel, or which have.
         exclude: Patterns of nodes or operators whose weights stay floats.
-        hybrid_only: Whether all convolutions take integers in the mode `dynamic`, faster or not.
-        accumulation: In which floats the runtime may sum up products, in the mode `float16`.
-        trained_only: Whether other weights stay floats than those that were fake-quantized, which are integers by now.
+        hybrid_only: Whether all convolutions use integers in the mode `dynamic`, faster or not.
+        accumulation: The float type that the runtime may sum up products in, in the mode `float16`.
+        trained_only: Whether all weights stay floats except fake-quantized ones, which are already integers.
     """
 
     mode: str = "dynamic"
@@ -94,7 +100,7 @@ class QuantizeWeights:
     name: ClassVar[str] = "quantize-weights"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many weights got each form."""
+        """Rewrites every function; returns the number of weights of each form."""
         settings = self._settings()
         if settings.is_static or self.trained_only:
             return NOTHING_DONE
@@ -104,7 +110,7 @@ class QuantizeWeights:
             if isinstance(function, FuncOp):
                 for block in function.body.blocks:
                     if settings.mode == "float16":
-                        store_halves(block, exclusion, stored)
+                        store_float16(block, exclusion, stored)
                     else:
                         _Weights(block, settings, exclusion, stored).run()
                     stored.erase_unused()
@@ -138,7 +144,7 @@ class _Weights:
         block: The block.
         settings: How to quantize.
         exclusion: Operators whose weights stay floats.
-        stored: Makes the constants.
+        stored: Creates the constants.
     """
 
     def __init__(self, block: Block, settings: Quantize, exclusion: Exclusion, stored: StoredConstants) -> None:
@@ -149,17 +155,16 @@ class _Weights:
         """Constants that operators multiply by, and the form in which they take them."""
 
     def run(self) -> None:
-        """Rewrites the block."""
         found = [(op, weights_of(op, self._settings)) for op in self._ops]
         for op, weights in found:
             self._multiplied.update({op.operands[index]: form for index, form in weights})
-        lookups = [tables.lookup_of(op, self._settings, self._shared(op)) for op in self._ops]
+        lookups = [lookup_of(op, self._settings, self._shared(op)) for op in self._ops]
         for op, weights in found:
             if all(self._stored.can_be(op.operands[index], form, op) for index, form in weights):
                 self._rewrite(op, weights)
         for lookup in lookups:
             if lookup is not None and self._stored.can_be(lookup.table, lookup.form, lookup.op):
-                tables.rewrite(lookup, self._stored.get(lookup.table, lookup.form))
+                rewrite_lookup(lookup, self._stored.get(lookup.table, lookup.form))
 
     def _rewrite(self, op: tfl.TFLOp, weights: list[Weight]) -> None:
         for index, form in weights:
@@ -168,5 +173,5 @@ class _Weights:
                 op.properties[ASYMMETRIC] = attrs.boolean(True)
 
     def _shared(self, op: tfl.TFLOp) -> Form | None:
-        """Returns the form that an operand has as a weight of another op, `None` if it is none."""
+        """Returns the form that an operand has as a weight of another op, or `None`."""
         return next((self._multiplied[value] for value in op.operands if value in self._multiplied), None)

@@ -1,8 +1,8 @@
-"""Pass `separate-outputs`: gives each output of the model a tensor of its own.
+"""Pass `separate-outputs`: gives each output of the model its own tensor.
 
-LiteRT's `CompiledModel` binds a buffer to each input and to each output. An output that is an input, or the same tensor
-as another output, gets a buffer that nothing writes. Such outputs become copies: reshapes to the same shape. The
-pass is at the end of the pipeline: optimizations would remove copies, and quantizing would round them.
+LiteRT's `CompiledModel` binds a buffer to each input and to each output. If an output is an input, or the same tensor
+as another output, nothing writes its buffer. Such outputs become copies: reshapes to the same shape. The pass is at the
+end of the pipeline, because optimizations would remove copies, and quantizing would round them.
 
 Before:
 
@@ -45,7 +45,7 @@ class SeparateOutputs:
     name: ClassVar[str] = "separate-outputs"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the exported functions; returns how many outputs are copied."""
+        """Rewrites the exported functions; returns the number of copied outputs."""
         functions = [function for function in entry_functions(module) if not function.is_declaration]
         return PassResult.of({_APPLIED: sum(map(_separate, functions))})
 

@@ -1,6 +1,6 @@
-"""Pass `separate-reads`: an operator with several operands from one read of a variable gets a read for each.
+"""Pass `separate-reads`: gives each operand of an operator its own read of a variable.
 
-LiteRT's default delegate, XNNPACK, reads variables itself, and crashes where both operands of an operator are one read.
+LiteRT's default delegate, XNNPACK, reads variables itself, and crashes if both operands of an operator are one read.
 
 Before:
 
@@ -35,14 +35,14 @@ _READ = "tfl.read_variable"
 
 
 class SeparateReads:
-    """Gives each operand of an operator a read of its own, where several are the same."""
+    """Gives each operand of an operator its own read, if several are the same."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "separate-reads"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many reads are new."""
+        """Rewrites every function; returns the number of new reads."""
         reads = [op for op in module.walk() if op.name == _READ]
         added = sum(map(_separate, reads))
         return PassResult.of({"reads": added})

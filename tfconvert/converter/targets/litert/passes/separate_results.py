@@ -1,12 +1,12 @@
 """Pass `separate-results`: inserts copies where LiteRT would alias results of `IF` and `WHILE` subgraphs.
 
-`WHILE` writes the body's results one after another over the body's own inputs: an input that the body returns in
-another place may have been overwritten before it is read, and strings get lost even in their own place. `IF` moves the
-results out of a branch, so that the second of two equal ones finds nothing. A copy is a reshape to the same shape; the
-pass is at the end of the pipeline, since any optimisation would remove copies again.
+`WHILE` writes the body's results one by one to the body's inputs. An input that the body returns at another position
+may be overwritten before it is read, and strings get lost even at the same position. `IF` moves the results out of a
+branch, so that the second of two equal results is empty. A copy is a reshape to the same shape. The pass is at the end
+of the pipeline, because optimizations would remove copies.
 
-The runtime may compute values that follow from shapes alone before the first run, and `IF` moves them out of the branch
-as well: the second run finds nothing, and frees it again. Such results go through a maximum, which is always computed.
+The runtime may compute values that only depend on shapes before the first run. `IF` also moves these out of the branch:
+the second run finds no value, and frees it again. Such results go through a maximum, which is always computed.
 
 Before:
 
@@ -108,7 +108,7 @@ class SeparateResults:
     name: ClassVar[str] = "separate-results"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the functions; returns how many values are copied."""
+        """Rewrites the functions; returns the number of copied values."""
         functions = defined_functions(module)
         if len(functions) < 2:
             return NOTHING_DONE  # there are no calls
@@ -126,7 +126,7 @@ class SeparateResults:
 
 
 def _separate_arguments(body: FuncOp) -> int:
-    """Copies arguments that a loop's body returns in another place, unless they stay the same; strings in any case."""
+    """Copies arguments that a loop's body returns at another position, unless they never change, and all strings."""
     last = body.body.block.last_op
     if last is None:
         return 0
@@ -146,7 +146,7 @@ def _is_text(value: Value) -> bool:
 
 
 def _separate_moved(branch: FuncOp) -> int:
-    """Copies values that a branch computes and returns more than once, and those that are known before it runs."""
+    """Copies values that a branch returns more than once, and those that are known before it runs."""
     last = None if branch.is_declaration else branch.body.block.last_op
     if last is None:
         return 0
@@ -166,7 +166,7 @@ def _separate_moved(branch: FuncOp) -> int:
 
 
 def _known_early(branch: FuncOp) -> set[Value]:
-    """Returns the integer values that follow from shapes alone."""
+    """Returns the integer values that only depend on shapes."""
     if not any(types.element_of(kind) in (types.I32, types.I64) for kind in branch.function_type.results):
         return set()
     early: set[Value] = set()
@@ -180,7 +180,7 @@ def _known_early(branch: FuncOp) -> set[Value]:
 
 
 def _at_run(value: Value, before: Operation) -> Value:
-    """Inserts a value with the same integers, but known at run time only."""
+    """Inserts a value with the same integers that is only known at run time."""
     least = np.iinfo(np.int64 if types.element_of(value.type) == types.I64 else np.int32)
     insert = TFLBuilder(before)
     bound = insert.constant(np.array(least.min, least.dtype))

@@ -1,8 +1,7 @@
-"""Pass `separate-state`: each operator that overwrites its state gets a state of its own, created anew at each run.
+"""Pass `separate-state`: gives each operator that overwrites its state its own state, created again at each run.
 
-An operator that computes a sequence updates its state operands in place. So their values have to be copied before, and
-no other op may use the copy. A state of a known shape is copied by a cast that
-changes no type.
+An operator that computes a sequence updates its state operands in place. So their values must be copied before, and no
+other op may use the copy. A state of a known shape is copied by a cast to its own type.
 
 Before:
 
@@ -118,23 +117,23 @@ _RESIZED = "resized"
 _KEPT = "kept"
 
 
-# An operator, and which of its operands is a state.
+# An operator, and the index of a state operand.
 _Use = tuple[Operation, int]
 
 
 @dataclass(frozen=True, slots=True)
 class SeparateState:
-    """Gives each operator that overwrites its state one of its own, which is created anew at each run.
+    """Gives each operator that overwrites its state its own state, which is created again at each run.
 
     Attributes:
-        recurrent_state: Whether states are `reset` at each run, or those that begin with zeros are `kept`.
+        recurrent_state: Whether states are `reset` at each run, or zero-initialized ones are `kept`.
     """
 
     recurrent_state: RecurrentState = "reset"
     name: ClassVar[str] = "separate-state"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the functions; returns how many states of known shape are copied, and of dynamic shape created."""
+        """Rewrites the functions; returns the numbers of copied (static) and created (dynamic) states."""
         applied: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):
@@ -149,7 +148,7 @@ class _Separation:
     Args:
         block: The block.
         applied: Counts the rewrites.
-        keeps: Whether states that begin with zeros last from run to run.
+        keeps: Whether zero-initialized states are kept between runs.
     """
 
     def __init__(self, block: Block, applied: Counter[str], *, keeps: bool) -> None:
@@ -161,7 +160,6 @@ class _Separation:
         self._shape_of: dict[Value, Value] = {}
 
     def run(self) -> None:
-        """Rewrites the block."""
         alike: dict[tuple[Hashable, Attribute], list[_Use]] = {}
         for op in tuple(self._block.ops):
             for index in tfl.state_operands(op):
@@ -179,7 +177,7 @@ class _Separation:
             self._separate_alike(uses)
 
     def _keep(self, op: Operation, index: int) -> bool:
-        """Makes a state a variable of the file; returns whether it begins with zeros, as such variables do."""
+        """Makes a state a variable of the file; returns whether it starts as zeros, as such variables do."""
         value = op.operands[index]
         constant = tensor_data.constant_of(tfl.initial_value(value))
         if constant is None or tensor_data.to_array(constant).any():
@@ -201,18 +199,18 @@ class _Separation:
         return True
 
     def _separate(self, op: Operation, index: int) -> None:
-        """Replaces an operator's state by a copy in a tensor of its own."""
+        """Replaces an operator's state by a copy."""
         value = op.operands[index]
         op.set_operand(index, self._separated(op, value))
         _drop(value)
 
     def _separate_alike(self, uses: list[_Use]) -> None:
-        """Creates states that begin with equal constants; the first one comes first in the block."""
+        """Creates states with equal initial constants; the first one comes first in the block."""
         before, place = uses[0]
         state_type, constant = before.operands[place].type, _shared(before.operands[place])
         assert constant is not None, "checked by the caller"
         first = tensor_data.to_array(constant)
-        # States that one operator creates are all in the file: many large ones are copied from one instead.
+        # States that one operator creates are all in the file, so many large ones are copied from one instead.
         if len(uses) == 1 or len(uses) * first.nbytes > tensor_data.MAX_READ_BYTES:
             for op, index in uses:
                 self._separate(op, index)
@@ -230,7 +228,7 @@ class _Separation:
             _drop(value)
 
     def _separated(self, op: Operation, value: Value) -> Value:
-        """Returns a state that begins with a value, for one operator only."""
+        """Returns a state with an initial value, for one operator only."""
         insert = _builder(op)
         if types.is_static(types.shape_of(value.type)):
             self._applied[_COPIED] += 1
@@ -259,7 +257,7 @@ class _Separation:
         return known
 
     def _behind_barrier(self, shape: Value, before: Operation) -> Value:
-        """Returns a value that holds a shape and is known at run time only."""
+        """Returns a shape as a value that is only known at run time."""
         hidden = self._shapes.get(shape)
         if hidden is None:
             dtype = np.int64 if types.element_of(shape.type) == types.I64 else np.int32
@@ -270,7 +268,7 @@ class _Separation:
 
 
 def _shared(value: Value) -> Constant | None:
-    """Returns the constant that a state begins with, as floats or integers, if one operator may create several."""
+    """Returns a state's initial constant, as floats or integers, if one operator may create several states."""
     element, owner = types.element_of(value.type), value.owner
     if not isinstance(owner, Operation) or owner.name not in tensor_data.CONSTANT_OPS:
         return None
@@ -281,12 +279,12 @@ def _shared(value: Value) -> Constant | None:
 
 
 def _key(constant: Constant) -> Hashable:
-    """Returns what identifies a constant: its elements, unless it is large."""
+    """Returns the key of a constant: its elements, unless it is large."""
     return tensor_data.to_array(constant).tobytes() if tensor_data.is_small(constant) else constant
 
 
 def _builder(op: Operation) -> TFLBuilder:
-    """Returns a builder for a state: the location is that of its operator, with a name that describes it."""
+    """Returns a builder for a state, at the location of its operator with a descriptive name."""
     node = node_of(op.location) or op.name.removeprefix(tfl.PREFIX)
     builder = TFLBuilder(op)
     builder.location = NameLoc.get(f"{node}/state", op.location)
@@ -294,7 +292,7 @@ def _builder(op: Operation) -> TFLBuilder:
 
 
 def _drop(value: Value) -> None:
-    """Erases the defining op of a value that has become dead."""
+    """Erases the defining op of a dead value."""
     owner = value.owner
     if (
         isinstance(owner, tfl.TFLOp)

@@ -1,9 +1,9 @@
 """Pass `sparse-weights`: stores matrices of `FULLY_CONNECTED` without their zeros.
 
-LiteRT has kernels for two forms. In blocks, each row of the matrix has the columns where a block of four floats, or of
-sixteen 8-bit integers, isn't all zero: they are multiplied as a vector, and half of the blocks have to be zero.
-Otherwise, for floats, each row has the columns of single numbers, and three quarters of them have to be zero. Matrices
-of integers that are multiplied by floats stay whole.
+LiteRT has kernels for two forms. In blocks, each row of the matrix lists the blocks of four floats or sixteen 8-bit
+integers that have nonzero elements; at least half of the blocks must be zero. Otherwise, for floats, each row lists its
+nonzero elements; at least three quarters of them must be zero. Integer matrices that are multiplied by floats stay
+dense.
 
 Before:
 
@@ -50,7 +50,7 @@ from tfconvert.schema.ir.types import I8
 from tfconvert.schema.ir.values import OpResult, Use, Value
 
 _USER = "tfl.fully_connected"
-# Numbers in a block, by the kind of numpy's dtype.
+# The number of elements of a block, by the kind of numpy's dtype.
 _BLOCKS = {"f": 4, "i": 16}
 
 _ZERO_BLOCKS, _ZERO_NUMBERS = 0.5, 0.75
@@ -61,7 +61,7 @@ _INDICES = ((1 << 8, "Uint8Vector"), (1 << 16, "Uint16Vector"), (1 << 31, "Int32
 
 _NONE = Diagnostic(
     "no-sparsity",
-    "weights are stored whole: no matrix is zero enough in a form that LiteRT has kernels for",
+    "weights are stored densely: no matrix has enough zeros in a form that LiteRT has kernels for",
     severity=NOTE,
 )
 
@@ -74,7 +74,7 @@ class SparseWeights:
     name: ClassVar[str] = "sparse-weights"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many matrices got each form."""
+        """Rewrites every function; returns the number of matrices of each form."""
         counts: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):
@@ -85,7 +85,7 @@ class SparseWeights:
 
 
 def _rewritten(value: Value) -> str:
-    """Stores a matrix without its zeros if that is worthwhile; returns the form, empty if it isn't."""
+    """Stores a matrix without its zeros if that is worthwhile; returns the form, or an empty string."""
     matrix = _matrix(value)
     if matrix is None:
         return ""
@@ -114,7 +114,7 @@ def _rewritten(value: Value) -> str:
 
 
 def _matrix(value: Value) -> Array | None:
-    """Returns the numbers of a matrix that nothing else uses, `None` if a kernel can't take it without its zeros."""
+    """Returns the elements of a matrix with one use, `None` if no kernel accepts it in a sparse form."""
     if type(value) is not OpResult or not all(_takes(use, value) for use in value.uses):
         return None
     op, element = value.op, types.element_of(value.type)
@@ -129,14 +129,14 @@ def _matrix(value: Value) -> Array | None:
 
 
 def _takes(use: Use, value: Value) -> bool:
-    """Returns whether a kernel takes a matrix without its zeros: XNNPACK's of floats and integers reads it as whole."""
+    """Returns whether a kernel accepts a sparse matrix; XNNPACK's for floats and integers reads it as dense."""
     is_matrix = use.operation.name == _USER and use.index == 1
     kinds = [isinstance(types.element_of(each.type), UniformType) for each in (use.operation.operands[0], value)]
     return is_matrix and kinds[0] == kinds[1]
 
 
 def _kept(matrix: Array, size: int) -> Array | None:
-    """Returns which blocks of each row aren't all zero; `None` if rows can't be divided into blocks."""
+    """Returns a mask of the nonzero blocks of each row; `None` if rows can't be divided into blocks."""
     rows, columns = matrix.shape
     return None if columns % size else np.asarray(matrix.reshape(rows, -1, size).any(2))
 

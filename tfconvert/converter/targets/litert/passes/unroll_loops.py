@@ -1,10 +1,10 @@
-"""Pass `unroll-loops`: loops become their steps, one after the other, without state and control flow.
+"""Pass `unroll-loops`: replaces loops by their steps, without state and control flow.
 
-Every accelerator knows such models, unlike loops and LiteRT's operators for whole sequences. Counters become constants.
-Rows that are read or written one by one are taken apart, or put together, by one op. Products of the steps of a
-sequence with constants are one product of the whole sequence.
+Every accelerator supports such models, unlike loops and LiteRT's operators for whole sequences. Counters become
+constants. One op splits or joins rows that are read or written one by one. Products of the steps of a sequence with
+constants become one product of the whole sequence.
 
-A loop stays if constants don't determine its number of steps, or it has more than 64; the report says why.
+A loop stays if constants don't determine its number of steps, or if it has more than 64; the report gives the reason.
 
 Before:
 
@@ -80,7 +80,7 @@ from tfconvert.schema.limits import budget
 MAX_STEPS = 64
 """Loops with more steps stay loops."""
 
-# Steps beyond which they are not counted.
+# The maximum number of steps to count.
 _MAX_COUNTED = 1000
 
 
@@ -92,7 +92,7 @@ class UnrollLoops:
     name: ClassVar[str] = "unroll-loops"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many loops there were, and why others have stayed."""
+        """Rewrites every function; returns the number of unrolled loops, and why others have stayed."""
         unrolled = SimplifyControlFlow(MAX_STEPS, budget().operations).apply(module).counts["unroll"]
         functions = defined_functions(module)
         blocks = [function.body.block for function in functions.values()]

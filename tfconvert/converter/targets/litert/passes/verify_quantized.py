@@ -1,8 +1,8 @@
-"""Pass `verify-quantized`: refuses quantized ops that LiteRT's kernels refuse or compute incorrectly; rewrites nothing.
+"""Pass `verify-quantized`: rejects quantized ops that LiteRT's kernels reject or compute incorrectly.
 
-The runtime does not check what its kernels expect of types, scales and zero points: many a file loads and computes
-nonsense. What each kernel makes of each form was measured (`tfconvert/schema/tflite/kernels.py`); forms that were not
-tried are let through. All problems of a module are one error, `quantized-kernel`.
+The runtime does not check types, scales and zero points: many wrong files load and compute wrong results. The outcome
+of each form was measured for each kernel (`tfconvert/schema/tflite/kernels.py`); unmeasured forms are accepted. All
+problems of a module are one error, `quantized-kernel`.
 
 Refused:
 
@@ -13,7 +13,7 @@ Refused:
       func.return %0 : tensor<2x3x!quant.uniform<i8:f32, 0.5>>
     }
 
-A float operator with 16-bit constants is as wrong, where no `tfl.dequantize` is between them.
+A float operator with 16-bit constants is also wrong without a `tfl.dequantize` between them.
 
 Refused:
 
@@ -49,14 +49,14 @@ _DO: Mapping[str, str] = {OK: "take", WRONG: "compute nonsense from", REFUSED: "
 
 _FORM = re.compile(r"([a-z]+\d+)(?:(w)|c(\d+)|b(\d+))?")
 
-# The mistake in a call for which a condition does not hold.
+# The mistake if a condition does not hold.
 _LACKS: Mapping[str, str] = {
     "same": "the scales and zero points are not all equal",
     "centred": "a zero point is not 0",
     "adjoint": "the scales go along the wrong axis",
 }
 
-# The mistake in a call for which a condition holds.
+# The mistake if a condition holds.
 _HAS: Mapping[str, str] = {
     "offset": "a constant's zero point is not 0",
     "other-bias": "the bias's scale is not that of the operand times that of the weights",
@@ -67,7 +67,7 @@ _HAS: Mapping[str, str] = {
 
 
 class VerifyQuantized:
-    """Checks that LiteRT's kernels take the quantized ops and compute them right."""
+    """Checks that LiteRT's kernels compute the quantized ops correctly."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class VerifyQuantized:
         """Checks all functions.
 
         Raises:
-            ConversionError: The runtime would refuse an op or compute nonsense (`quantized-kernel`).
+            ConversionError: The runtime would reject an op or compute it incorrectly (`quantized-kernel`).
         """
         problems = []
         for op in module.walk():
@@ -131,7 +131,7 @@ def _does(outcome: Outcome, forms: str) -> str:
 
 
 def _reason(operator: str, call: Call, outcome: Outcome) -> str:
-    """Returns why a kernel fails that is right on the same types otherwise; empty if it never is."""
+    """Returns why a kernel fails on these values of supported types; empty if the types aren't supported."""
     missing = kernels.required(operator, call)
     reasons = [text for word, text in _HAS.items() if word in outcome.conditions]
     reasons += [text for word, text in _LACKS.items() if word in missing and not reasons]

@@ -30,11 +30,11 @@ from tfconvert.schema.ir.values import Value
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Of the files that keep ranges.
+# The version of the files with ranges.
 _VERSION = 1
 
 
-# What LiteRT says of an operator that only an app's runtime has.
+# LiteRT's message about an operator that only an app's runtime has.
 _NO_KERNEL = "unresolved custom op"
 
 _WITHOUT_KERNEL = (
@@ -47,11 +47,11 @@ class Observation(NamedTuple):
     """The ranges observed while a model runs on samples.
 
     Attributes:
-        module: The module, of floats.
-        values: The values whose ranges are wanted, by the function that has them.
+        module: The float module.
+        values: The values to observe, by function.
         inputs: The arguments of each entry function.
-        method: How a range follows from a value's numbers: `minmax`, `mse` or `percentile`.
-        levels: How many integers a range will be divided into.
+        method: How a range is computed from a value's numbers: `minmax`, `mse` or `percentile`.
+        levels: The number of integers that a range will be divided into.
         fold: Folds fake quantization that has no kernel; it is applied to a copy of the module.
     """
 
@@ -64,7 +64,7 @@ class Observation(NamedTuple):
 
 
 class Run:
-    """The model in a process of its own, ready for samples; a context manager."""
+    """The model in a child process, ready for samples; a context manager."""
 
     def __init__(self, observation: Observation) -> None:
         runtime.require()
@@ -80,7 +80,7 @@ class Run:
         self._observed = {value: self._places[copy] for value, copy in values.items() if copy in self._places}
         self._inputs = [[self._places[value] for value in entry] for entry in inputs]
         self._file = file
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._child = Child()
         self._observers: Observers | None = None
         self._method, self._levels = observation.method, observation.levels
@@ -94,8 +94,8 @@ class Run:
         return self
 
     def _start(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
-        path = Path(self._folder.name) / "float.tflite"
+        self._directory = tempfile.TemporaryDirectory(prefix="tfconvert-")
+        path = Path(self._directory.name) / "float.tflite"
         self._file.save(path)
         extremes = [
             ([self._places[end][:2] for end in (each.low, each.high)], len(each.values)) for each in self._extremes
@@ -107,13 +107,12 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends the process and removes its file."""
         self._stop()
 
     def _stop(self) -> None:
         self._child.stop()
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._directory is not None:
+            self._directory.cleanup()
 
     def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
         """Runs the model on a sample."""
@@ -178,7 +177,7 @@ def observe(
 def save(
     path: str | os.PathLike[str], method: str, places: Mapping[Value, Place], found: Mapping[Value, Range]
 ) -> None:
-    """Writes ranges by the names of tensors, to a file that appears whole or not at all."""
+    """Writes ranges by the names of tensors, atomically."""
     table = {places[value].name: list(ends) for value, ends in found.items()}
     text = json.dumps({"version": _VERSION, "method": method, "ranges": table}, indent=1)
 
@@ -189,10 +188,10 @@ def save(
 
 
 def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place]) -> dict[Value, Range]:
-    """Returns the ranges from a file that `save` wrote, of the values that the module still has.
+    """Returns the ranges of a module's values from a file that `save` wrote.
 
     Raises:
-        ConversionError: It is not such a file, or holds ranges of another method (`bad-calibration`).
+        ConversionError: The file is invalid, or has ranges of another method (`bad-calibration`).
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -200,7 +199,7 @@ def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place
         found = content["version"], content["method"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise error(
-            "bad-calibration", f"{path} is not a file of ranges: {problem}", hint="remove it, and pass samples"
+            "bad-calibration", f"{path} is not a calibration file: {problem}", hint="remove it, and pass samples"
         ) from None
     if found != (_VERSION, method):
         raise error(

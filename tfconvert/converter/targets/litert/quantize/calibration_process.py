@@ -20,7 +20,7 @@ _THREADS = 4
 
 
 class _Vectors:
-    """The ranges that a subgraph computes itself, as the vectors of their ends."""
+    """The ranges that a subgraph computes itself, as vectors of minima and maxima."""
 
     def __init__(self, places: Sequence[Sequence[int]], count: int) -> None:
         self.places = [(graph, tensor) for graph, tensor in places]
@@ -28,24 +28,23 @@ class _Vectors:
         self._high = np.full(count, -np.inf, np.float32)
 
     def add(self, low: Array, high: Array) -> None:
-        """Joins the ranges with those of one run."""
         np.minimum(self._low, low, out=self._low)
         np.maximum(self._high, high, out=self._high)
 
     def ranges(self) -> Array:
-        """Returns the ranges, a row a value; each ends before it begins if there was no run."""
+        """Returns the ranges, one row per value; minimum > maximum if there was no run."""
         return np.stack([self._low, self._high], 1)
 
 
 class Observers:
-    """An interpreter, and what is observed of its tensors.
+    """An interpreter with observers of its tensors.
 
     Args:
         path: The file.
-        method: How a range follows from a tensor's numbers.
-        levels: How many integers a range will be divided into.
-        observed: The tensors, as subgraph and number.
-        extremes: Pairs of tensors that have the ends of ranges, and how many ranges these are.
+        method: How a range is computed from a tensor's numbers.
+        levels: The number of integers that a range will be divided into.
+        observed: The tensors, as subgraph and index.
+        extremes: Pairs of tensors with the minima and maxima of ranges, and the number of these ranges.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class Observers:
             tensors: The tensors of its inputs.
             values: The values of its inputs.
         """
-        # Once there is a signature's runner, the interpreter can't be run without one: it takes that for a view.
+        # Once a signature's runner exists, the interpreter can't be run without one: it takes the runner for a view.
         if subgraph or self._runners:
             runner = self._runners.get(key)
             if runner is None:
@@ -97,13 +96,13 @@ class Observers:
             if len(ends) == len(vectors.places) and ends[0] is not None and ends[1] is not None:
                 vectors.add(ends[0], ends[1])
             del ends
-        # It refuses if a state is allocated at each run, and need not be reset.
+        # It fails if a state is allocated at each run, and then need not be reset.
         with contextlib.suppress(RuntimeError):
             self._interpreter.reset_all_variables()
 
     def _run_main(self, inputs: Mapping[int, Array]) -> None:
         interpreter = self._interpreter
-        self._runners.clear()  # The interpreter doesn't run while others refer to it.
+        self._runners.clear()  # The interpreter doesn't run while views of its tensors exist.
         shapes = {index: value.shape for index, value in inputs.items()}
         if shapes != self._shapes:
             for index, value in inputs.items():
@@ -116,7 +115,7 @@ class Observers:
         interpreter.invoke()
 
     def _value(self, graph: int, tensor: int) -> Array | None:
-        """Returns a tensor's value, `None` if it has none: a part of the model that did not run."""
+        """Returns a tensor's value; `None` if that part of the model did not run."""
         try:
             if graph:
                 copied: Array = self._interpreter.get_tensor(tensor, graph)
@@ -127,6 +126,6 @@ class Observers:
         return viewed
 
     def ranges(self) -> list[Array]:
-        """Returns the ranges, a row a tensor; of a tensor that never had a value, it ends before it begins."""
+        """Returns the ranges, one row per tensor; minimum > maximum for a tensor that never had a value."""
         found = [seen.range() for seen in self._observed.values()]
         return [np.array(found, np.float32).reshape(-1, 2), *(each.ranges() for each in self._vectors)]

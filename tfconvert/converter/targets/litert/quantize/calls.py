@@ -1,4 +1,4 @@
-"""The operators that run other functions of a module: loops and branches."""
+"""Operators that call functions of a module: loops and branches."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ CALLS: Mapping[str, tuple[str, str]] = {LOOP: ("cond", "body"), "tfl.if": ("then
 
 
 def callees(op: Operation) -> list[str]:
-    """Returns the names of the functions that an operator runs, none for most."""
+    """Returns the names of the functions that an operator calls."""
     symbols = [op.properties.get(name) for name in CALLS.get(op.name, ())]
     return [symbol.root for symbol in symbols if isinstance(symbol, SymbolRefAttr)]

@@ -1,4 +1,4 @@
-"""Which ops of a function can be quantized, for which reasons others can't, and which values' ranges that takes."""
+"""The ops of a function that can be quantized, the reasons of the others, and the values whose ranges are needed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Settings(NamedTuple):
     """How to quantize a module.
 
     Attributes:
-        storage: The type of integers that activations become.
-        exclusion: What stays float although it need not.
+        storage: The integer type of activations.
+        exclusion: The ops that stay float because the user excluded them.
         per_channel: Whether weights have a scale for each channel, or which have.
         bits: Bits of the weights of matrix products.
-        integers_only: Whether integers are wanted even where floats would be as fast and more precise.
+        integers_only: Whether to use integers even where floats would be as fast and more precise.
         in_loop: Whether the function is the body of a loop.
         has_wide_sums: Whether biases and sums of products of 16-bit activations have 64 bits.
-        variables: What becomes of variables.
-        trained_only: Whether ranges that kernels fix count only where the model fake-quantizes the result, too.
+        variables: The mappings of variables.
+        trained_only: Whether ranges that kernels fix count only where the model also fake-quantizes the result.
     """
 
     storage: IntegerType
@@ -49,7 +49,7 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, quantize: Quantize) -> Settings:
-        """Returns the part of a conversion's settings that says what becomes integers."""
+        """Returns the part of a conversion's settings that selects what becomes integers."""
         storage = I16 if quantize.mode == "int16" else I8
         integers_only = quantize.strict or quantize.has_integer_ends or quantize.trained_only
         return cls(
@@ -63,7 +63,7 @@ class Settings(NamedTuple):
         )
 
     def of_function(self, function: FuncOp, bodies: Container[str]) -> Settings:
-        """Returns the settings for one function, given the names of those that are bodies of loops."""
+        """Returns the settings for one function, given the names of loop bodies."""
         return self._replace(in_loop=function.sym_name in bodies)
 
 
@@ -73,7 +73,7 @@ def is_float(value: Value) -> bool:
 
 
 def is_constant(value: Value) -> bool:
-    """Returns whether a value is a constant, perhaps one that is fake-quantized."""
+    """Returns whether a value is a constant, possibly a fake-quantized one."""
     return constant_behind(value) is not None
 
 
@@ -84,7 +84,7 @@ def activations(op: Operation, rule: Rule) -> list[int]:
 
 
 def candidate(op: Operation, settings: Settings) -> Rule | str:
-    """Returns the rule by which an op can be quantized if its ranges are known, else why it can't be."""
+    """Returns the rule to quantize an op if its ranges are known, else why it can't be quantized."""
     rule = RULES.get(op.name)
     if op.name in CALLS:
         return "floats go into its functions and come out of them"
@@ -108,7 +108,7 @@ def candidate(op: Operation, settings: Settings) -> Rule | str:
 
 
 def _with_weights(op: Operation, rule: Rule) -> str:
-    """Returns why an op's weights or biases prevent that it is quantized; empty if nothing does."""
+    """Returns why an op can't be quantized because of its weights or biases; empty if it can."""
     for weight, bias in rule.weights:
         if tfl.has_operand(op, weight) and not (is_float(op.operands[weight]) and is_constant(op.operands[weight])):
             return "its weight is computed"
@@ -118,7 +118,7 @@ def _with_weights(op: Operation, rule: Rule) -> str:
 
 
 def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
-    """Returns why an op should stay float; empty if it should not."""
+    """Returns why an op should stay float, or an empty string."""
     if settings.in_loop:
         return "its errors would add up from one iteration of the loop to the next"
     if rule.scales is Scales.FIXED and all(use.operation.name == "func.return" for use in op.results[0].uses):
@@ -131,7 +131,7 @@ def _is_trained(op: Operation) -> bool:
 
 
 def loop_bodies(module: ModuleOp) -> frozenset[str]:
-    """Returns the names of the functions that run in loops: their bodies and conditions, and what those run."""
+    """Returns the names of the functions that run in loops: bodies, conditions, and the functions that they call."""
     called: dict[str, list[str]] = {}
     pending: list[str] = []
     for function in functions_of(module).values():

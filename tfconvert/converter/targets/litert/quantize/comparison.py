@@ -16,7 +16,7 @@ from tfconvert.converter.targets.litert.runtime import failure
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.fidelity import Fidelity, OutputFidelity
 
-# How many of the tensors that lose most are named.
+# The maximum number of tensors in the report.
 _WORST = 10
 
 
@@ -32,16 +32,16 @@ def compare(
     """Runs two files on the same samples, in LiteRT.
 
     Args:
-        floats: The model's file without quantization.
-        quantized: The file with it.
+        floats: The float file.
+        quantized: The quantized file.
         samples: Inputs of the signatures.
         entries: The signatures.
-        nodes: The nodes of the first file's tensors, to list layers by; `None` to list none.
-        inner: Whether tensors are compared that are no outputs; that takes most of the time.
+        nodes: The nodes of the float file's tensors, to list layers; `None` to list none.
+        inner: Whether to compare inner tensors too, which takes most of the time.
     """
     runtime.require()
-    with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
-        paths = [Path(folder) / name for name in ("float.tflite", "quantized.tflite")]
+    with tempfile.TemporaryDirectory(prefix="tfconvert-") as directory:
+        paths = [Path(directory) / name for name in ("float.tflite", "quantized.tflite")]
         for path, file in zip(paths, (floats, quantized), strict=True):
             file.save(path)
         known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]

@@ -1,4 +1,4 @@
-"""Runs a model of floats and its quantized form on the same samples, tensor by tensor, in a child process.
+"""Compares a float model with its quantized form on the same samples, tensor by tensor, in a child process.
 
 Inner tensors are compared for the first signature, outputs for all.
 """
@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.targets.litert import runtime
-from tfconvert.converter.targets.litert.quantize.figures import Figures, OutputFigures, range_of
+from tfconvert.converter.targets.litert.quantize.figures import Figures, OutputFigures, stored_range
 from tfconvert.converter.targets.litert.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import Content, FileContent
 from tfconvert.importers.tflite.operators import code
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.tflite.reader import Allowance, View, read_model
 
-# Operators that only change how numbers are stored.
-_BETWEEN = frozenset(("QUANTIZE", "DEQUANTIZE"))
+# Operators that only convert between types.
+_CONVERSIONS = frozenset(("QUANTIZE", "DEQUANTIZE"))
 
 
 class Layer(NamedTuple):
@@ -28,9 +28,9 @@ class Layer(NamedTuple):
 
     Attributes:
         operator: Its name.
-        shapes: The shapes of its results, but for those that are left out.
+        shapes: The shapes of its present results.
         results: The indices of their tensors.
-        inputs: Those of the tensors that it takes.
+        inputs: The indices of its operands.
     """
 
     operator: str
@@ -40,11 +40,7 @@ class Layer(NamedTuple):
 
 
 def layers_of(content: Content) -> list[Layer]:
-    """Returns the operators of a file's first subgraph, in order, without those that only store numbers otherwise.
-
-    Args:
-        content: The file, which the converter wrote.
-    """
+    """Returns the operators of a converted file's first subgraph, in order, without conversions between types."""
     model = read_model(content.view, Allowance(len(content.view)))
     codes = [code(view) for view in model["operator_codes"] or ()]
     main = model["subgraphs"][0]
@@ -54,7 +50,7 @@ def layers_of(content: Content) -> list[Layer]:
         found = codes[view["opcode_index"]]
         results = tuple(at for at in _numbers(view, "outputs") if at >= 0)
         name = found.custom or found.name.upper()
-        if name not in _BETWEEN:
+        if name not in _CONVERSIONS:
             shapes = tuple(_numbers(tensors[at], "shape") for at in results)
             layers.append(Layer(name, shapes, results, _numbers(view, "inputs")))
     return layers
@@ -87,7 +83,6 @@ class _Model:
         self._shapes: list[tuple[int, ...]] = []
 
     def run(self, values: Sequence[Array]) -> None:
-        """Runs the model."""
         interpreter = self._interpreter
         shapes = [value.shape for value in values]
         if shapes != self._shapes:
@@ -100,7 +95,6 @@ class _Model:
         interpreter.invoke()
 
     def value(self, index: int) -> Array | None:
-        """Returns a tensor as floats, `None` if it has no value."""
         details = self.tensors[index]
         try:
             stored = np.asarray(self._interpreter.get_tensor(index))
@@ -117,17 +111,16 @@ class _Model:
         return {name: to_floats(results[name], *found[name]["quantization"]) for name in sorted(found)}
 
     def reset(self) -> None:
-        """Forgets the state."""
         self._interpreter.reset_all_variables()
 
 
 class Pair:
-    """Both models, and what was found so far.
+    """Both models, and the sums so far.
 
     Args:
         paths: The file of floats, and the quantized one.
         entries: The keys of the signatures, with the names of the inputs.
-        inner: Whether inner tensors are compared.
+        inner: Whether to compare inner tensors.
     """
 
     def __init__(self, paths: Sequence[str], entries: Sequence[tuple[str, Sequence[str]]], inner: bool) -> None:
@@ -145,7 +138,6 @@ class Pair:
         self._further: dict[tuple[str, str], OutputFigures] = {}
 
     def run(self, entry: int, values: Sequence[Array]) -> None:
-        """Runs both models on a sample of a signature."""
         if entry:
             self._run_signature(*self._entries[entry], values)
         else:
@@ -171,13 +163,13 @@ class Pair:
                 figures.add(expected, got)
 
     def findings(self) -> dict[str, Any]:
-        """Returns the findings: those about outputs, those about other tensors by index, and the operators."""
+        """Returns the findings about outputs, about other tensors by index, and the operators."""
         floats, quantized = self._models
         first = self._entries[0][0] if len(self._entries) > 1 else ""
         outputs = [figures.fidelity(str(floats.tensors[one]["name"]), first) for one, _, figures in self._outputs]
         outputs += [figures.fidelity(name, key) for (key, name), figures in self._further.items()]
         measured = {one: figures.measured() for one, (_, figures) in self._inner.items()}
-        ranges = {one: range_of(quantized.tensors[two]) for one, (two, _) in self._inner.items()}
+        ranges = {one: stored_range(quantized.tensors[two]) for one, (two, _) in self._inner.items()}
         return {
             "outputs": [each for each in outputs if each is not None],
             "inner": [(one, str(floats.tensors[one]["name"]), each) for one, each in measured.items() if each],

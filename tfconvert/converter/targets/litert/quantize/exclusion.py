@@ -1,4 +1,4 @@
-"""Which ops stay floats because the user excluded them."""
+"""Ops that stay floats because the user excluded them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tfconvert.schema.ir.operation import Operation
 
 
 class Exclusion:
-    """Ops that patterns name: by a node that they came from, or by their operator.
+    """Ops that patterns match: by the node that they came from, or by their operator.
 
     Args:
-        patterns: The patterns, as shells know them: `*/logits`, `SOFTMAX`.
+        patterns: Shell patterns: `*/logits`, `SOFTMAX`.
     """
 
     __slots__ = ("_patterns",)
@@ -32,7 +32,7 @@ class Exclusion:
         return any(fnmatchcase(name, pattern) for pattern in self._patterns for name in names)
 
     def unmatched(self, module: ModuleOp) -> list[Diagnostic]:
-        """Returns a note for each pattern that names no op of a module."""
+        """Returns a note for each pattern that matches no op of a module."""
         if not self._patterns:
             return []
         names = {name for op in module.walk() if isinstance(op, tfl.TFLOp) for name in _names_of(op)}
@@ -49,7 +49,7 @@ class Exclusion:
 
 
 def _names_of(op: Operation) -> set[str]:
-    """Returns the names by which a pattern may mean an op; constants have none."""
+    """Returns the names of an op that patterns are matched against; constants have none."""
     if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
         return set()
     return {op.op_name.upper(), *nodes_of(op.location)}

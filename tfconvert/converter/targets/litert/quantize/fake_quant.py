@@ -1,4 +1,4 @@
-"""Integers of a model that was trained with fake quantization: the official converter's scales and zero points."""
+"""Scales and zero points of models trained with fake quantization, as in the official converter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_fake_quant(op: Operation) -> bool:
 
 
 def trained_uniform(value: Value) -> Uniform | None:
-    """Returns the integers that a fake-quantized value was trained with, `None` if it wasn't."""
+    """Returns the mapping that a value was trained with; `None` if it was not fake-quantized."""
     ops = fake_quant.ops_of(value)
     return uniform_of(ops[-1]) if ops else None
 
@@ -28,9 +28,9 @@ def trained_uniform(value: Value) -> Uniform | None:
 def uniform_of(op: Operation) -> Uniform:
     """Returns the integers that represent a fake-quantized value: `i8` with limits for up to 8 bits, `i16` for more.
 
-    The scale of a `tfl.fake_quant` is computed in 64 bits, as the official converter does, and then rounded. In a
-    pair, scales are TensorFlow's already. In 32 bits the middle of a symmetric range is rounded either way, so 0 can
-    be the integer -1 there; as filters have to have 0 at 0, it is put there: a step's difference at the ends.
+    The scale of a `tfl.fake_quant` is computed in 64 bits, as in the official converter, and then rounded. In a pair,
+    the scales are TensorFlow's own. In 32 bits the middle of a symmetric range may be rounded either way, so the zero
+    point can be -1. Filters need the zero point 0, so it is set to 0, which changes the ends by a step.
 
     Args:
         op: The op whose result is the value: a `tfl.fake_quant`, or the `tfl.dequantize` of a pair.
@@ -40,16 +40,16 @@ def uniform_of(op: Operation) -> Uniform:
         if sum(uniform.range) != -1:
             return uniform
         return uniform._replace(zero_points=tuple(0 if zero == -1 else zero for zero in uniform.zero_points))
-    least, greatest = (float(np.float32(tfl.attribute(op, name))) for name in ("min", "max"))
+    minimum, maximum = (float(np.float32(tfl.attribute(op, name))) for name in ("min", "max"))
     bits, narrow = tfl.attribute(op, "num_bits"), bool(tfl.attribute(op, "narrow_range"))
-    return _uniform(least, greatest, bits, narrow)
+    return _uniform(minimum, maximum, bits, narrow)
 
 
 def widened(uniform: Uniform) -> Uniform:
-    """Returns integers that have the same range without limits: those that kernels can compute.
+    """Returns a mapping with the same range without limits, which kernels can compute.
 
-    A kernel that computes 8 bits uses all of them, so a range of fewer steps would end later. The steps are smaller
-    then, but numbers beyond the range are cut off as in training. A narrow range isn't changed: it ends one step later.
+    An 8-bit kernel uses all integers, so a range of fewer steps would end later. The steps become smaller, but numbers
+    beyond the range are clipped as in training. A narrow range isn't changed: it ends one step later.
     """
     low, high = uniform.range
     whole = uniform.storage.width
@@ -59,11 +59,11 @@ def widened(uniform: Uniform) -> Uniform:
     return _uniform((low - zero) * scale, (high - zero) * scale, whole, False)
 
 
-def _uniform(least: float, greatest: float, bits: int, narrow: bool) -> Uniform:
-    """Returns the integers of a range that is shifted so that 0 is exact."""
+def _uniform(minimum: float, maximum: float, bits: int, narrow: bool) -> Uniform:
+    """Returns the mapping of a range that is shifted so that 0 is exact."""
     low, high = int(narrow), 2**bits - 1
-    scale = (greatest - least) / (high - low)
-    zero = min(max(math.floor(low - least / scale + 0.5), low), high)
+    scale = (maximum - minimum) / (high - low)
+    zero = min(max(math.floor(low - minimum / scale + 0.5), low), high)
     middle = 2 ** (bits - 1)
     storage = I8 if bits <= I8.width else I16
     limits = quant.limits_within(storage, low - middle, high - middle)

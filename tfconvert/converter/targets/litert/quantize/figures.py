@@ -1,7 +1,7 @@
-"""Sums over runs by which a quantized model's tensors are compared with the same tensors of floats.
+"""Sums over runs that compare a quantized model's tensors with those of the float model.
 
 Values are compared channel by channel, along the last axis: over the whole tensor, one channel that is far larger than
-the others would hide that nothing is left of these.
+the others would hide their loss.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Measured(NamedTuple):
 
     Attributes:
         snr: The signal-to-noise ratio of the whole tensor, in dB.
-        channel_snr: That of the worst channel that isn't zero throughout.
-        low: The least number seen.
-        high: The greatest.
+        channel_snr: That of the worst channel that has nonzero values.
+        low: The minimum.
+        high: The maximum.
         span: The range that the typical channel uses.
-        lost: The share of the channels' signal that is noise now.
+        lost: The share of the channels' signal that is lost in noise.
         noise: The sum of the squares of the differences.
     """
 
@@ -45,7 +45,6 @@ class Figures:
         self._low = self._high = np.zeros(0)
 
     def add(self, expected: Array, got: Array) -> None:
-        """Adds a run."""
         channels = expected.shape[-1] if expected.ndim > 1 else 1
         if self._signal.size and self._signal.size != channels:
             self._merge()
@@ -58,7 +57,7 @@ class Figures:
             error = exact - had
             sums = _squares(exact), _squares(error), wanted.min(0), wanted.max(0)
         if not all(np.isfinite(each).all() for each in sums):
-            # What is no number, or infinite, in both models is no difference.
+            # Equal infinities and NaNs are no difference.
             error[(wanted == had) | (np.isnan(wanted) & np.isnan(had))] = 0
             finite = np.where(np.isfinite(exact), exact, 0)
             sums = _squares(finite), _squares(error), finite.min(0), finite.max(0)
@@ -69,7 +68,7 @@ class Figures:
             self._signal, self._noise, self._low, self._high = sums
 
     def _merge(self) -> None:
-        """Takes all channels as one, since their number varies."""
+        """Merges all channels, since their number varies."""
         self._signal, self._noise = self._signal.sum(keepdims=True), self._noise.sum(keepdims=True)
         self._low, self._high = self._low.min(keepdims=True), self._high.max(keepdims=True)
 
@@ -102,14 +101,13 @@ class OutputFigures:
         self._agreed = self._rows = 0
 
     def add(self, expected: Array, got: Array) -> None:
-        """Adds a run."""
         self._is_float = expected.dtype.kind == "f"
         if not self._is_float:
             self._agreed, self._rows = self._agreed + int((expected == got).sum()), self._rows + expected.size
             return
         self._figures.add(expected, got)
         if expected.ndim > 1 and expected.shape[-1] > 1 and expected.size:
-            # Of elements that are equally large in the model, any may be the largest.
+            # Among elements that are equal in the float model, any may be the largest.
             best = np.take_along_axis(expected, got.argmax(-1)[..., None], -1)[..., 0]
             self._agreed += int((best == expected.max(-1)).sum())
             self._rows += best.size
@@ -124,13 +122,12 @@ class OutputFigures:
 
 
 def _squares(values: Array) -> Array:
-    """Returns the sum of the squares of each column."""
     sums: Array = np.einsum("ij,ij->j", values, values)
     return sums
 
 
 class Step(NamedTuple):
-    """An operator whose result may have been measured, with the tensors that it takes and yields."""
+    """An operator with its input and output tensors."""
 
     node: str
     op: str
@@ -138,19 +135,19 @@ class Step(NamedTuple):
     results: Sequence[int]
 
 
-# Operators whose small results mean little, so that channels of these aren't worth as much as others.
+# Operators whose small results matter little, so that their channels have less weight.
 _PROBABILITIES = ("LOGISTIC", "SOFTMAX")
 
 
 def layers(
     steps: Iterable[Step], found: Mapping[int, Measured], ranges: Mapping[int, tuple[float, float]]
 ) -> tuple[LayerFidelity, ...]:
-    """Returns the layers that were measured, those where most is lost first.
+    """Returns the measured layers, those with the largest loss first.
 
     Args:
         steps: All operators, in the order in which they run.
         found: The findings by tensor.
-        ranges: The least and the greatest number that tensors of integers can represent.
+        ranges: The minimum and maximum that integer tensors can represent.
     """
     lost: dict[int, float] = {}
     rows = []
@@ -170,15 +167,14 @@ def layers(
 
 
 def _whole(found: Measured) -> float:
-    """Returns the share of the whole tensor's signal that is lost."""
     return float(min(1.0, 10 ** (-found.snr / 10)))
 
 
-def range_of(details: Mapping[str, Any]) -> tuple[float, float] | None:
+def stored_range(details: Mapping[str, Any]) -> tuple[float, float] | None:
     """Returns the range that a tensor's integers represent, `None` if they have no scale.
 
     Args:
-        details: The tensor's details, as LiteRT's interpreter tells them.
+        details: The tensor's details from LiteRT's interpreter.
     """
     scale, zero_point = details["quantization"]
     if not scale or np.dtype(details["dtype"]).kind not in "iu":

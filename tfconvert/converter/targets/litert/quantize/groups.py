@@ -1,14 +1,13 @@
 """Values that must have one scale, in groups.
 
-Each value is in a group of its own until an operator that needs one scale joins it with others. A group's mapping is
-given, by a kernel that fixes it or a model that was trained with it, or else follows from the range of all its members.
+Each value starts in its own group. An operator that needs one scale joins groups. A group's mapping is given by a
+kernel or by training, or else follows from the range of all its members.
 """
 
 from __future__ import annotations
 
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, uniform_of
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import Value
@@ -27,7 +26,7 @@ class Groups:
     """The groups of one function's values.
 
     Args:
-        storage: The type of integers that activations become.
+        storage: The integer type of activations.
     """
 
     def __init__(self, storage: IntegerType) -> None:
@@ -35,18 +34,18 @@ class Groups:
         self._groups: dict[Value, _Group] = {}
 
     def given(self, value: Value) -> Uniform | None:
-        """Returns the mapping that a value's group was given, `None` if none."""
+        """Returns the given mapping of a value's group, or `None`."""
         return self._find(value).given
 
     def give(self, value: Value, uniform: Uniform) -> bool:
-        """Gives a value's group a mapping, unless it has another one; returns whether it has it now."""
+        """Gives a value's group a mapping unless it has another one; returns whether it has that mapping now."""
         group = self._find(value)
         if group.given is None:
             group.given = uniform
         return group.given == uniform
 
     def join(self, one: Value, other: Value) -> None:
-        """Makes one group of two, of which one at most was given a mapping, or both the same."""
+        """Joins two groups whose given mappings don't contradict each other."""
         first, second = self._find(one), self._find(other)
         if first is second:
             return
@@ -55,7 +54,7 @@ class Groups:
         self._widen(first, second.range)
 
     def widen(self, value: Value, seen: Range | None) -> None:
-        """Makes sure that the mapping of a value's group has room for more numbers."""
+        """Widens the range of a value's group so that it includes another range."""
         self._widen(self._find(value), seen)
 
     def range(self, value: Value) -> Range | None:
@@ -63,7 +62,7 @@ class Groups:
         return self._find(value).range
 
     def uniform(self, value: Value) -> Uniform | None:
-        """Returns a value's mapping, `None` if nothing is known of its range."""
+        """Returns a value's mapping, `None` if its range is unknown."""
         group = self._find(value)
         if group.given is None and group.range is not None and group.range.is_finite:
             return uniform_of(group.range, self._storage)

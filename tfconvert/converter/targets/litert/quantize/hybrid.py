@@ -1,9 +1,14 @@
-"""Rows of the operators with weights: which operands they are, and in which form the kernels take them.
+"""Operators with weights: the operands that are weights, and the forms that kernels accept.
 
 Hybrid kernels take float activations and integer weights: they quantize the activations as they go, multiply
-integers, and turn the sums back to floats. Other operators get their weights through a `DEQUANTIZE`, which the runtime
-computes once, since its operand is a constant; but GPUs, older runtimes and other converters refuse it, so in the mode
-`dynamic` filters that are small beside the rest of a network stay floats instead.
+integers, and convert the sums back to floats. Other operators get their weights through a `DEQUANTIZE`, which the
+runtime computes once, since its operand is a constant. But GPUs, older runtimes and other converters reject that, so in
+the mode `dynamic` filters that are small in comparison with the rest of a network stay floats.
+
+Embedding tables as integers: only the rows that are looked up become floats.
+
+`GATHER` copies integers, and a `DEQUANTIZE` after it converts them to floats. `EMBEDDING_LOOKUP` does both at once with
+a scale for each row, but only accepts a vector of indices and a matrix.
 """
 
 from __future__ import annotations
@@ -12,14 +17,18 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.values import Value
 from tfconvert.settings.quantization import Quantize, has_channels
 
 MIN_ELEMENTS = 1024
 """Weights of fewer elements stay floats: quantizing them would save little, and lose accuracy."""
 
-# Filters of as many elements become integers even if they add up few products.
+# Filters with at least this many elements become integers even if they add up few products.
 _LARGE = 8192
 
 ASYMMETRIC = "asymmetric_quantize_inputs"
@@ -32,7 +41,7 @@ class Form(NamedTuple):
     Attributes:
         bits: Bits of its integers, or 16 for 16-bit floats.
         axis: The axis along which each slice has its own scale, `None` for one scale.
-        dequantized: Whether a `DEQUANTIZE` turns it back to floats for the operator.
+        dequantized: Whether a `DEQUANTIZE` converts it back to floats for the operator.
     """
 
     bits: int
@@ -54,10 +63,10 @@ class Row(NamedTuple):
         is_hybrid: Whether it multiplies integer weights by float activations, at least as fast as floats.
         per_channel: Whether its hybrid kernel takes scales per channel.
         per_tensor: Whether its hybrid kernel takes a single scale.
-        together: Whether it takes either all of its weights as integers or none.
-        narrow: Whether it gains by weights of 4 bits.
-        products: How many products a number of its result must be the sum of, for integers to be faster than floats.
-        stays_float: Whether its weights, small as they are, stay floats where integers would not be faster.
+        together: Whether either all or none of its weights must be integers.
+        narrow: Whether 4-bit weights are an advantage.
+        products: The minimum number of products in a sum for integers to be faster than floats.
+        stays_float: Whether its small weights stay floats where integers would not be faster.
     """
 
     weights: tuple[int, ...]
@@ -92,7 +101,7 @@ ROWS: Mapping[str, Row] = {
 """The operators by name. Tables that are looked up in are not among them (`tables`)."""
 
 
-# Operands with which operators stay floats: projections, which the runtime gets wrong, and a second input.
+# Operators with these operands stay floats: the runtime computes projections and a second input incorrectly.
 _UNTRIED = {"bidirectional_sequence_lstm": (16, 33, 39), "bidirectional_sequence_rnn": (9,)}
 
 
@@ -100,7 +109,7 @@ class Weight(NamedTuple):
     """A weight of an op, and the form that it gets.
 
     Attributes:
-        operand: Which operand.
+        operand: Its index among the operands.
         form: The form.
     """
 
@@ -109,17 +118,15 @@ class Weight(NamedTuple):
 
 
 def is_float_constant(value: Value) -> bool:
-    """Returns whether a value is a constant of 32-bit floats."""
     return types.element_of(value.type) == types.F32 and tensor_data.constant_of(value) is not None
 
 
 def size_of(value: Value) -> int:
-    """Returns the number of a constant's elements."""
     return math.prod(types.shape_of(value.type) or ())
 
 
 def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
-    """Returns the weights of an op that become integers, for the modes `dynamic` and `weights`."""
+    """Returns the weights of an op to quantize in the modes `dynamic` and `weights`."""
     row = ROWS.get(op.op_name)
     if row is None:
         return []
@@ -136,7 +143,7 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
 
 
 def _gains(op: tfl.TFLOp, row: Row) -> bool:
-    """Returns whether an op is as fast with integers as with floats, or far smaller.
+    """Returns whether an op with integers is as fast as with floats, or far smaller.
 
     Quantizing activations takes time, which sums of few products don't save.
     """
@@ -163,7 +170,7 @@ def _is_weight(value: Value) -> bool:
 
 
 def is_grouped(op: tfl.TFLOp) -> bool:
-    """Returns whether each filter of a convolution sees only a part of the channels: it then needs scales for each."""
+    """Returns whether each filter of a convolution uses only some of the channels; each then needs its own scale."""
     shapes = [types.shape_of(op.operands[at].type) or () for at in (0, 1)]
     return op.op_name == "conv_2d" and len(shapes[0]) == 4 and shapes[0][3] != shapes[1][3]
 
@@ -175,6 +182,104 @@ def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value]) -> bool:
         return False
     if op.op_name == "lstm" and tfl.attribute(op, "kernel_type") != "FULL":
         return False
-    # Vectors are peepholes; a recurrent matrix that is diagonal is a vector, too.
+    # Vectors are peepholes or diagonal recurrent matrices.
     matrices = [value for value in weights if len(types.shape_of(value.type) or ()) == 2]
     return all(map(_is_weight, matrices)) and not op.properties.get("diagonal_recurrent_tensors")
+
+
+# The operators that look up rows, and the indices of their operands: the table and the indices.
+_OPERANDS = {"gather": (0, 1), "embedding_lookup": (1, 0)}
+
+_TO_I32 = {"in_data_type": "INT64", "out_data_type": "INT32"}
+
+
+class Lookup(NamedTuple):
+    """A lookup in a table that becomes integers.
+
+    Attributes:
+        op: The operator.
+        table: The table.
+        indices: Indices of the rows.
+        form: The table's new form.
+        by_row: Whether it becomes an `EMBEDDING_LOOKUP`.
+    """
+
+    op: tfl.TFLOp
+    table: Value
+    indices: Value
+    form: Form
+    by_row: bool
+
+
+def lookup_of(op: tfl.TFLOp, settings: Quantize, shared: Form | None) -> Lookup | None:
+    """Returns an op as a lookup; `None` if it isn't one, or its table stays floats.
+
+    Args:
+        op: The op.
+        settings: How to quantize.
+        shared: The form that another operator uses the same table in, if any.
+    """
+    if op.op_name not in _OPERANDS:
+        return None
+    table, indices = (op.operands[at] for at in _OPERANDS[op.op_name])
+    if not is_float_constant(table) or size_of(table) < MIN_ELEMENTS:
+        return None
+    if op.op_name == "embedding_lookup" and len(types.shape_of(table.type) or ()) != 2:
+        return Lookup(op, table, indices, Form(8), by_row=True)
+    if _takes_rows(op, table, indices):
+        if shared is not None and shared.axis in (None, 0):
+            return Lookup(op, table, indices, shared._replace(dequantized=False), by_row=True)
+        if settings.weights == 4:
+            return Lookup(op, table, indices, Form(4, 0 if settings.per_channel else None), by_row=True)
+    # One operator by row, two as a gather: no more than by row with a cast, and fewer than with reshapes.
+    is_vector = types.element_of(indices.type) == types.I32 and len(types.shape_of(indices.type) or ()) == 1
+    return Lookup(op, table, indices, Form(8), is_vector and _takes_rows(op, table, indices))
+
+
+def _takes_rows(op: tfl.TFLOp, table: Value, indices: Value) -> bool:
+    """Returns whether a lookup can be an `EMBEDDING_LOOKUP`, if its indices are made a vector of `i32`."""
+    if op.op_name == "embedding_lookup":
+        return True
+    shape = types.shape_of(indices.type)
+    if shape is None or len(types.shape_of(table.type) or ()) != 2:
+        return False
+    # The shape of the result must be a constant.
+    return tfl.attribute(op, "axis") in (0, -2) and not tfl.attribute(op, "batch_dims") and shape.count(-1) <= 1
+
+
+def rewrite_lookup(lookup: Lookup, table: Value) -> None:
+    """Rewrites a lookup to use its table as integers.
+
+    Args:
+        lookup: The lookup.
+        table: The table in the lookup's form.
+    """
+    op, result = lookup.op, lookup.op.results[0]
+    builder = TFLBuilder(op)
+    if lookup.by_row:
+        replace_op(op, _by_row(builder, lookup, table))
+        return
+    integers = types.tensor(types.element_of(table.type), types.shape_of(result.type))
+    builder.location = NameLoc.get(f"{node_of(op.location) or op.op_name}/integers", op.location)
+    gathered = builder.tfl("gather", (table, lookup.indices), integers, op.properties)
+    builder.location = op.location
+    replace_op(op, builder.tfl("dequantize", (gathered,), result.type))
+
+
+def _by_row(builder: TFLBuilder, lookup: Lookup, table: Value) -> Value:
+    indices, result = lookup.indices, lookup.op.results[0]
+    shape = types.shape_of(indices.type)
+    if types.element_of(indices.type) != types.I32:
+        indices = builder.tfl("cast", (indices,), types.tensor(types.I32, shape), _TO_I32)
+    if shape is None or len(shape) == 1:
+        return builder.tfl("embedding_lookup", (indices, table), result.type)
+    width = (types.shape_of(table.type) or ())[1]
+    count = -1 if -1 in shape else math.prod(shape)
+    flat = _reshape(builder, indices, (count,))
+    rows = builder.tfl("embedding_lookup", (flat, table), types.tensor(types.F32, (count, width)))
+    return _reshape(builder, rows, (*shape, width))
+
+
+def _reshape(builder: TFLBuilder, value: Value, shape: types.Shape) -> Value:
+    result = types.tensor(types.element_of(value.type), shape)
+    return builder.tfl("reshape", (value, builder.ints(shape)), result, {"new_shape": shape})

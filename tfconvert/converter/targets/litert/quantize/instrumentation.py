@@ -1,8 +1,8 @@
 """A copy of a module whose loops and branches return the ranges of their values.
 
-The tensors of a loop's body hold what its last iteration left there. So the copy computes the ranges as it runs: each
-subgraph returns the least and the greatest of each value as two vectors, a loop carries them from one iteration to the
-next, and a branch that isn't taken gives a range that ends before it begins.
+The tensors of a loop's body only have the values of the last iteration. So the copy computes the ranges as it runs:
+each subgraph returns the minima and maxima of its values as two vectors, a loop carries them between iterations, and a
+branch that isn't taken returns a range whose minimum exceeds its maximum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-# The least of no numbers; infinity would do, but kernels differ in what they make of it.
+# The minimum of no numbers; not infinity, which kernels handle differently.
 _NOTHING = float(np.finfo(np.float32).max)
 
 
@@ -30,8 +30,8 @@ class Extremes(NamedTuple):
 
     Attributes:
         values: The values of the original module.
-        low: The least of each.
-        high: The greatest of each.
+        low: Their minima.
+        high: Their maxima.
     """
 
     values: tuple[Value, ...]
@@ -44,7 +44,7 @@ class Instrumented(NamedTuple):
 
     Attributes:
         module: The copy.
-        values: The values of the copy by those of the original.
+        values: The values of the copy, by those of the original.
         extremes: The ranges of values in subgraphs.
     """
 
@@ -58,7 +58,7 @@ def instrument(module: ModuleOp, observed: Mapping[FuncOp, Sequence[Value]]) -> 
 
     Args:
         module: The module.
-        observed: The values whose ranges are wanted, by the function that has them.
+        observed: The values to observe, by function.
     """
     values: dict[Value, Value] = {}
     copy = module.clone(values)
@@ -77,7 +77,7 @@ class _Instrumentation:
         self._done: dict[str, tuple[Value, ...]] = {}
 
     def run(self) -> list[Extremes]:
-        """Rewrites all functions; returns the ranges that the calls in the outermost ones return."""
+        """Rewrites all functions; returns the ranges that the calls in entry functions return."""
         calls = [op for function in self._functions.values() for op in function.walk() if op.name in CALLS]
         called = {name for op in calls for name in callees(op)}
         return [
@@ -108,7 +108,7 @@ class _Instrumentation:
         return self._rebuilt(op, both, carries=False)
 
     def _function(self, name: str, *, carries: bool = False) -> tuple[Value, ...]:
-        """Makes a subgraph return ranges; returns of which values."""
+        """Makes a subgraph return ranges; returns the values that they belong to."""
         known = self._done.get(name)
         if known is not None:
             return known
@@ -139,7 +139,7 @@ class _Instrumentation:
         return values
 
     def _own(self, builder: TFLBuilder, values: Sequence[Value], *, low: bool) -> Value:
-        """Returns the least, or the greatest, of each of some values."""
+        """Returns the minimum, or the maximum, of each value."""
         scalars = []
         for value in values:
             copy = self._values[value]
@@ -158,7 +158,7 @@ class _Instrumentation:
         return added
 
     def _fill(self, function: FuncOp, count: int, before: int, after: int) -> None:
-        """Makes a branch return as many ranges as both have, of nothing where they are the other's."""
+        """Makes a branch return the ranges of both branches, empty ranges for the other's."""
         end = function.body.block.last_op
         assert end is not None
         builder = TFLBuilder(end)
@@ -175,7 +175,7 @@ class _Instrumentation:
         update_function_type(function)
 
     def _rebuilt(self, op: Operation, values: tuple[Value, ...], *, carries: bool) -> Extremes:
-        """Replaces a call by one with two more results."""
+        """Replaces a call by one with two additional results."""
         if not values:
             return Extremes((), op.results[0], op.results[0])
         builder = TFLBuilder(op)

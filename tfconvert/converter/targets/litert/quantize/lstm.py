@@ -4,9 +4,9 @@
     cell state                            16 bits, a power of two as its scale
     weights of the cell state, if any     16 bits
 
-The kernel saturates, and does not check: with another activation, or a cell state of a larger scale, it computes
-nonsense. It overwrites its states, which begin with zeros here: integers that represent zeros, of which
-`separate-state` makes each operator's own.
+The kernel does not check: with another activation, or a cell state of a larger scale, its results are wrong. It
+overwrites its states, which start as zeros here: integers that represent zeros. `separate-state` creates them for each
+operator.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ import numpy as np
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.tf_builder import TFLBuilder
 from tfconvert.converter.targets.litert.quantize.groups import Groups
-from tfconvert.converter.targets.litert.quantize.parameters import range_of_integers
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, range_of_integers
 from tfconvert.schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
@@ -42,7 +41,7 @@ OTHERS = (*_PEEPHOLES, _OUTPUT_STATE, _CELL_STATE)
 
 TOO_WIDE = "the range of its cell state is too wide for its kernel"
 
-# Operands that must be absent, and why.
+# Operands that must be absent, and the reason.
 _ABSENT = (
     ((16, 17), "its kernel would need the ranges of what is projected"),
     ((20, 21, 22, 23), "its kernel would need the ranges of what is normalized"),
@@ -51,12 +50,12 @@ _ABSENT = (
 _FINEST, _COARSEST = -11, -9
 """Exponents of a cell state's scale: ranges from 16, enough for functions that saturate, to 64."""
 
-# By which factor the scales of two layers may grow, so that one operator creates both states.
+# The factor that the scales of two layers may grow by, so that one operator creates both states.
 _ALIKE = 1.05
 
 
 def problem(op: Operation) -> str:
-    """Returns why an LSTM can't be quantized whatever its ranges are; empty if nothing prevents it."""
+    """Returns why an LSTM can't be quantized with any ranges, or an empty string."""
     if tfl.attribute(op, "fused_activation_function") != "TANH":
         return "its kernel for integers knows no other activation than tanh"
     if tfl.attribute(op, "diagonal_recurrent_tensors"):
@@ -72,12 +71,12 @@ def problem(op: Operation) -> str:
 
 
 def cell_state(op: Operation) -> Value:
-    """Returns the operand whose memory holds the cell state: after a run, that of the last step."""
+    """Returns the operand with the memory of the cell state; after a run it has the last step's."""
     return op.operands[_CELL_STATE]
 
 
 def creates_state(op: Operation) -> bool:
-    """Returns whether an op's results are nothing but states of others."""
+    """Returns whether all results of an op are states of other ops."""
     uses = [use for result in op.results for use in result.uses]
     return bool(uses) and all(use.index in tfl.state_operands(use.operation) for use in uses)
 
@@ -94,8 +93,8 @@ def cell_uniform(op: Operation) -> Uniform | None:
     if seen is None or not seen.is_finite:
         return None
     largest = max(-seen.low, seen.high)
-    least = math.ceil(math.log2(largest / (2**15 - 1))) if largest else _FINEST
-    return Uniform(I16, (2.0 ** max(least, _FINEST),), (0,)) if least <= _COARSEST else None
+    exponent = math.ceil(math.log2(largest / (2**15 - 1))) if largest else _FINEST
+    return Uniform(I16, (2.0 ** max(exponent, _FINEST),), (0,)) if exponent <= _COARSEST else None
 
 
 def join_alike(ops: Iterable[Operation], groups: Groups) -> None:
@@ -125,7 +124,7 @@ def finish(op: Operation, output: Uniform, cell: Uniform) -> None:
         value = op.operands[index]
         op.set_operand(index, _zeros(op, value, uniform))
         _drop(value)
-    # One for each gate, used in a normalization only, and one for the outputs before they are projected.
+    # One for each gate, for normalizations only, and one for the outputs before the projection.
     nothing = DictionaryAttr.get({"tensor": types.tensor(types.F32, (0,))})
     hidden = DictionaryAttr.get({"tensor": quant.tensor(output, (0,))})
     op.attributes[tfl_file.INTERMEDIATES] = ArrayAttr.get([nothing] * 4 + [hidden])
@@ -141,7 +140,7 @@ def _present(op: Operation, indices: Iterable[int]) -> list[int]:
 
 
 def _begins_with_zeros(value: Value) -> bool:
-    """Returns whether a state begins with zeros, and belongs to one op only."""
+    """Returns whether a state starts as zeros and has one use."""
     constant = tensor_data.constant_of(tfl.initial_value(value))
     if constant is None or types.element_of(constant.type) is not types.F32:
         return False
@@ -151,7 +150,6 @@ def _begins_with_zeros(value: Value) -> bool:
 
 
 def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
-    """Returns a state of zeros as integers."""
     owner = value.owner
     builder = TFLBuilder(op)
     if isinstance(owner, tfl.TFLOp) and owner.op_name in tfl.RESIZED:
@@ -178,7 +176,7 @@ def _filled(builder: TFLBuilder, like: Value, uniform: Uniform) -> Operation:
 
 
 def _drop(value: Value) -> None:
-    """Removes the op that created a state; other states that it created become constants again."""
+    """Removes the op that created a state; its other states become constants again."""
     if not isinstance(value, OpResult):
         return
     owner = value.op

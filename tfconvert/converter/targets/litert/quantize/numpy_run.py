@@ -1,4 +1,4 @@
-"""Observes a model in the reference executor, where LiteRT is not installed: slowly, and in this process."""
+"""Observes a model in the reference executor, if LiteRT is not installed: slowly, and in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HINT = "pip install 'tfconvert[verify]': samples run in LiteRT where it is inst
 class NumpyRun:
     """The model in the reference executor, ready for samples; a context manager like `calibration.Run`.
 
-    Values of loops and branches are observed each time they are computed.
+    Values of loops and branches are observed whenever they are computed.
 
     Raises:
         ConversionError: Operators have no reference kernel (`no-reference-kernel`).
@@ -43,7 +43,6 @@ class NumpyRun:
             raise ConversionError(problem._replace(hint=_HINT) for problem in problems)
 
     def __enter__(self) -> NumpyRun:
-        """Returns itself."""
         return self
 
     def __exit__(
@@ -55,7 +54,7 @@ class NumpyRun:
         """Runs the model on a sample.
 
         Raises:
-            ConversionError: It can't be run on it (`calibration-failed`).
+            ConversionError: The run fails (`calibration-failed`).
         """
         try:
             self._executor.run(self._names[sample.entry], sample.values)

@@ -1,4 +1,4 @@
-"""Ranges: a histogram over a growing range, and the observers of a tensor's values, one a method."""
+"""Ranges of values: a histogram over a growing range, and an observer for each method."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 class Range(NamedTuple):
-    """The least and the greatest of some numbers."""
+    """The minimum and maximum of numbers."""
 
     low: float
     high: float
 
     def joined(self, other: Range) -> Range:
-        """Returns the range of both."""
+        """Returns the union of two ranges."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
     @classmethod
     def of(cls, found: Extent) -> Range:
-        """Returns the range of a constant whose extent has one slice."""
+        """Returns the range of a constant from an extent with one slice."""
         return cls(float(found.low[0]), float(found.high[0]))
 
     @property
@@ -39,7 +39,7 @@ BINS = 2048
 CUT = 1e-4
 """The share of numbers that a percentile leaves out, half of it at each end."""
 
-# How many ends are tried on each side, from all of the range down to `_MIN` of it.
+# The number of ends to try on each side, from the full range down to the share `_MIN` of it.
 _STEPS = 15
 
 _MIN = 0.3
@@ -52,8 +52,8 @@ class Histogram:
     """A histogram of a tensor's values.
 
     Attributes:
-        low: The least of them.
-        high: The greatest.
+        low: Their minimum.
+        high: Their maximum.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,6 @@ class Histogram:
         self._counts = np.zeros(BINS, np.int64)
 
     def add(self, values: Array) -> None:
-        """Counts numbers; if one is not finite, neither is the range."""
         low, high = float(values.min()), float(values.max())
         self.low, self.high = min(self.low, low), max(self.high, high)
         if not (math.isfinite(low) and math.isfinite(high)):
@@ -90,7 +89,7 @@ class Histogram:
             self._width *= 2
 
     def percentile(self) -> Range:
-        """Returns the range of all numbers but the outermost ones."""
+        """Returns the range of all numbers except the outermost ones."""
         total = self._counts.sum()
         if math.isnan(self.low) or not total:
             return Range(self.low, self.high)
@@ -108,15 +107,15 @@ class Histogram:
         middles = self._start + self._width / BINS * (np.arange(BINS) + 0.5)
         used = np.flatnonzero(self._counts)
         middles, counts = middles[used], self._counts[used]
-        best, least = whole, math.inf
+        best, minimum = whole, math.inf
         shares = np.linspace(1, _MIN, _STEPS)
         for low in dict.fromkeys(min(self.low, 0.0) * shares):
             for high in dict.fromkeys(max(self.high, 0.0) * shares):
                 step = (high - low) / (levels - 1)
                 outside = np.maximum(low - middles, 0) + np.maximum(middles - high, 0)
                 cost = float((counts * np.where(outside > 0, outside**2, step**2 / 12)).sum())
-                if cost < least:
-                    best, least = Range(float(low), float(high)), cost
+                if cost < minimum:
+                    best, minimum = Range(float(low), float(high)), cost
         return best
 
 
@@ -124,45 +123,41 @@ class Observer(Protocol):
     """Accumulates statistics of a tensor's values."""
 
     def add(self, values: Array) -> None:
-        """Observes values; there is at least one."""
+        """Observes values, at least one."""
 
     def range(self) -> Range:
-        """Returns the range of what was observed; it ends before it begins if nothing was."""
+        """Returns the observed range; minimum > maximum if nothing was observed."""
 
 
 class Extremes:
-    """The least and the greatest number."""
+    """Observes the minimum and maximum."""
 
     def __init__(self) -> None:
         self._low, self._high = np.float32(np.inf), np.float32(-np.inf)
 
     def add(self, values: Array) -> None:
-        """Observes numbers."""
         # Unlike Python's, these propagate NaNs.
         self._low, self._high = np.minimum(self._low, values.min()), np.maximum(self._high, values.max())
 
     def range(self) -> Range:
-        """Returns their range."""
         return Range(float(self._low), float(self._high))
 
 
 class Counts:
-    """A histogram of the values.
+    """Observes a histogram.
 
     Args:
-        method: How the range follows from them: `mse` or `percentile`.
-        levels: How many integers a range will be divided into.
+        method: How the range is computed: `mse` or `percentile`.
+        levels: The number of integers that a range will be divided into.
     """
 
     def __init__(self, method: str, levels: int) -> None:
         self._histogram, self._method, self._levels = Histogram(), method, levels
 
     def add(self, values: Array) -> None:
-        """Observes numbers."""
         self._histogram.add(values)
 
     def range(self) -> Range:
-        """Returns the range without outliers, or the one in which integers represent the numbers best."""
         if self._method == "percentile":
             return self._histogram.percentile()
         return self._histogram.least_squares(self._levels)

@@ -1,40 +1,90 @@
-"""Scales and zero points as TensorFlow's converter computes them; the smallest scales that integer kernels accept."""
+"""Scales and zero points as TensorFlow's converter computes them; the smallest scales that integer kernels accept.
+
+The calibrated ranges of values, on the ops that compute them.
+
+    %0 = "tfl.relu"(%x) {tfl.ranges = array<f32: 0.0, 6.0>} : (tensor<4xf32>) -> tensor<4xf32>
+
+An op has two numbers per result, NaNs if the range is unknown. A function has those of its arguments.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tfconvert.converter.targets.litert.quantize.observers import Range
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import I16, IntegerType
+from tfconvert.schema.ir.types import F32, I16, IntegerType
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
-# By how much 16-bit numbers may exceed those of the samples.
+RANGES = "tfl.ranges"
+
+
+def range_of(value: Value) -> Range | None:
+    """Returns a value's calibrated range, `None` if it is unknown."""
+    holder, index = _place(value)
+    numbers = holder.attributes.get(RANGES) if holder is not None else None
+    if not isinstance(numbers, DenseArrayAttr) or len(numbers.values) < 2 * index + 2:
+        return None
+    low, high = numbers.values[2 * index : 2 * index + 2]
+    return None if math.isnan(low) else Range(float(low), float(high))
+
+
+def set_ranges(found: Mapping[Value, Range]) -> None:
+    """Sets the calibrated ranges of values."""
+    holders: dict[int, tuple[Operation, dict[int, Range]]] = {}
+    for value, seen in found.items():
+        holder, index = _place(value)
+        if holder is not None:
+            holders.setdefault(id(holder), (holder, {}))[1][index] = seen
+    for holder, own in holders.values():
+        values = holder.body.block.args if isinstance(holder, FuncOp) else holder.results
+        numbers = [number for index in range(len(values)) for number in own.get(index, _UNSEEN)]
+        holder.attributes[RANGES] = DenseArrayAttr.get(F32, numbers)
+
+
+def drop_ranges(holder: Operation) -> None:
+    holder.attributes.pop(RANGES, None)
+
+
+_UNSEEN = Range(math.nan, math.nan)
+
+
+def _place(value: Value) -> tuple[Operation | None, int]:
+    """Returns the op with a value's range, and the value's index there."""
+    if isinstance(value, OpResult):
+        return value.op, value.index
+    assert isinstance(value, BlockArgument)
+    return value.block.parent_op(), value.index
+
+
+# The factor by which 16-bit numbers may exceed those of the samples.
 #
-# Losing one bit is negligible beside the errors of 8-bit weights, while a clipped number spoils a whole result.
+# Losing one bit is negligible compared to the errors of 8-bit weights; a clipped number spoils a whole result.
 _HEADROOM = 2.0
 
 
 def uniform_of(values: Range, storage: IntegerType) -> Uniform:
-    """Returns the mapping of integers to a range of numbers, which is widened so that it contains 0.
+    """Returns the mapping of integers to a range of numbers, widened to contain 0.
 
-    8-bit integers are spread over the range; wider ones lie symmetrically about 0, as the kernels require, and have
-    room for numbers beyond it.
+    8-bit integers cover the range. Wider ones are symmetric about 0, as the kernels require, and cover a larger range.
     """
     low, high = min(values.low, 0.0), max(values.high, 0.0)
     if storage.width > 8:
         return Uniform(storage, (_scale(max(-low, high) * _HEADROOM / (2 ** (storage.width - 1) - 1)),), (0,))
-    least, most = -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
-    scale = (high - low) / (most - least)
+    lowest, highest = -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
+    scale = (high - low) / (highest - lowest)
     if not _scale(scale, 0.0):
         return Uniform(storage, (1.0,), (0,))
-    from_low, from_high = least - low / scale, most - high / scale
-    # The end that is the larger number loses more by rounding.
-    zero = from_low if abs(least) + abs(low / scale) < abs(most) + abs(high / scale) else from_high
-    return Uniform(storage, (_scale(scale),), (min(max(_rounded(zero), least), most),))
+    from_low, from_high = lowest - low / scale, highest - high / scale
+    # Rounding affects the end with the larger absolute value more.
+    zero = from_low if abs(lowest) + abs(low / scale) < abs(highest) + abs(high / scale) else from_high
+    return Uniform(storage, (_scale(scale),), (min(max(_rounded(zero), lowest), highest),))
 
 
 def _rounded(value: float) -> int:
@@ -43,7 +93,7 @@ def _rounded(value: float) -> int:
 
 
 def _scale(value: float, otherwise: float = 1.0) -> float:
-    """Returns a scale as `f32` has it; `otherwise` if that is not a positive normal number."""
+    """Returns a scale rounded to `f32`; `otherwise` if that is not a positive normal number."""
     scale = float(np.float32(value))
     return scale if scale >= float(np.finfo(np.float32).tiny) else otherwise
 
@@ -55,15 +105,15 @@ def range_of_integers(uniform: Uniform) -> Range:
     return Range((-(2 ** (bits - 1)) - zero) * scale, (2 ** (bits - 1) - 1 - zero) * scale)
 
 
-# Above the least, since scales are rounded.
+# Above the minimum, since scales are rounded.
 _MARGIN = 1.01
 
 # An activation's bounds, as integers, must fit into 32 bits.
 _CLIPPED_AT = 6.0 / 2**30
 
 
-def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], weight: float | None) -> float:
-    """Returns the least scale of a result that an op's kernels take.
+def minimum_scale(op: Operation, storage: IntegerType, operands: Sequence[float], weight: float | None) -> float:
+    """Returns the minimum scale of a result that an op's kernels accept.
 
     Args:
         op: The op.
@@ -83,7 +133,7 @@ def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], 
     return 0.0
 
 
-def room(scale: float, storage: IntegerType) -> Range:
-    """Returns a range whose scale is at least a certain one."""
+def range_of_scale(scale: float, storage: IntegerType) -> Range:
+    """Widens a range so that its scale is at least a minimum."""
     levels = 2 ** (storage.width - 1) - 1 if storage.width > 8 else 2**storage.width - 1
     return Range(0.0, scale * levels * _MARGIN)

@@ -1,6 +1,6 @@
 """Decides which ops of a function become integers, and with which scales, before anything is changed.
 
-An operator is quantized if its kernel takes integers (`rules`), the user has not excluded it, and the ranges of all
+An operator is quantized if its kernel accepts integers (`rules`), the user has not excluded it, and the ranges of all
 of its operands and results are known. The others stay float, each for a reason that is reported.
 """
 
@@ -23,7 +23,12 @@ from tfconvert.converter.targets.litert.quantize.candidates import (
 from tfconvert.converter.targets.litert.quantize.groups import Groups
 from tfconvert.converter.targets.litert.quantize.hybrid import size_of
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import least_scale, range_of_integers, room, uniform_of
+from tfconvert.converter.targets.litert.quantize.parameters import (
+    minimum_scale,
+    range_of_integers,
+    range_of_scale,
+    uniform_of,
+)
 from tfconvert.converter.targets.litert.quantize.rules import RULES, SIZES_ONLY, Rule, Scales
 from tfconvert.converter.targets.litert.quantize.variables import accessed, is_access
 from tfconvert.schema.dialects import tfl
@@ -35,7 +40,7 @@ from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.settings.quantization import has_channels
 
-# How often groups are widened: once is enough unless an op shares a group with an earlier one.
+# The maximum number of rounds of widening groups: one is enough unless an op shares a group with an earlier one.
 _ROUNDS = 3
 
 NOT_SEEN = "the ranges of its operands or results are unknown"
@@ -58,7 +63,7 @@ class Plan:
 
     Attributes:
         quantized: The ops that are quantized, with their rules, in order.
-        reasons: Why other ops with floats are not.
+        reasons: The reasons of other ops with floats.
 
     Args:
         function: The function.
@@ -85,7 +90,7 @@ class Plan:
         self._groups = self._settled(ops)
 
     def _candidate(self, op: Operation) -> Rule | str:
-        """Returns an op's rule, or why it has none."""
+        """Returns an op's rule, or why it can't be quantized."""
         if is_access(op):
             variables = self._settings.variables
             return RULES[op.name] if variables.uniform(op) is not None else variables.reason(op)
@@ -93,15 +98,14 @@ class Plan:
 
     @property
     def storage(self) -> IntegerType:
-        """The type of integers that activations become."""
         return self._settings.storage
 
     def uniform(self, value: Value) -> Uniform | None:
-        """Returns the mapping of a value that a quantized op computes, `None` if it is computed as float."""
+        """Returns the mapping of a quantized op's result; `None` if the value is computed as float."""
         return self._groups.uniform(value) if self._is_integer(value) else None
 
     def operand_uniform(self, op: Operation, index: int) -> Uniform | None:
-        """Returns the mapping that an op takes an activation in, `None` if it takes floats."""
+        """Returns the mapping of an op's activation, `None` if the op uses floats."""
         rule = self.quantized.get(op)
         value = op.operands[index]
         if op.name in SIZES_ONLY:
@@ -115,11 +119,11 @@ class Plan:
         return self._operand(value, rule, self._groups)
 
     def given(self, value: Value) -> Uniform | None:
-        """Returns the mapping that a kernel or training gives a value, `None` if none does."""
+        """Returns the mapping that a kernel or training fixes for a value, or `None`."""
         return self._groups.given(value)
 
     def range(self, value: Value) -> Range | None:
-        """Returns the range of all values that have one scale with a value, `None` if it is unknown."""
+        """Returns the range of all values that share a value's scale, `None` if it is unknown."""
         return self._groups.range(value)
 
     def weight(self, op: Operation, index: int, bits: int | None = None) -> Weight:
@@ -128,7 +132,7 @@ class Plan:
         Args:
             op: The op.
             index: The index of the operand.
-            bits: Bits of its integers, by default as the settings say.
+            bits: Bits of its integers, by default from the settings.
         """
         known = self._weights.get((op, index))
         if known is None:
@@ -167,7 +171,7 @@ class Plan:
         return isinstance(value, OpResult) and value.op in self.quantized and is_float(value)
 
     def _settled(self, ops: Sequence[Operation]) -> Groups:
-        """Drops ops until the ranges of all others are known; returns their groups."""
+        """Drops ops until the ranges of all others are known; returns the groups."""
         while True:
             groups = self._grouped(ops)
             unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
@@ -183,16 +187,16 @@ class Plan:
                 return groups
 
     def _coarse(self, groups: Groups) -> list[Operation]:
-        """Returns the ops whose operands have larger scales than their kernels take."""
-        self._make_room(groups)
+        """Returns the ops whose operands have larger scales than their kernels accept."""
+        self._widen_results(groups)
         return [
             op
             for op, rule in self.quantized.items()
             if rule.below < math.inf and any(scale >= rule.below for scale in self._scales(op, rule, groups))
         ]
 
-    def _make_room(self, groups: Groups) -> None:
-        """Widens results whose scales are too small for their kernels, and then what they are operands of."""
+    def _widen_results(self, groups: Groups) -> None:
+        """Widens results whose scales are too small for their kernels, and then the results computed from them."""
         storage = self._settings.storage
         for _ in range(_ROUNDS):
             for op, rule in self.quantized.items():
@@ -201,10 +205,10 @@ class Plan:
                     continue
                 uniform = self.weight(op, rule.weight).uniform if rule.weight is not None else None
                 weight = max(uniform.scales) if uniform is not None else None
-                least = least_scale(op, storage, self._scales(op, rule, groups), weight)
+                minimum = minimum_scale(op, storage, self._scales(op, rule, groups), weight)
                 known = groups.uniform(results[0])
-                if known is not None and known.scales[0] < least:
-                    groups.widen(results[0], room(least, storage))
+                if known is not None and known.scales[0] < minimum:
+                    groups.widen(results[0], range_of_scale(minimum, storage))
 
     def _scales(self, op: Operation, rule: Rule, groups: Groups) -> list[float]:
         uniforms = [self._operand(op.operands[index], rule, groups) for index in activations(op, rule)]
@@ -230,7 +234,7 @@ class Plan:
         return groups
 
     def _group_variable(self, op: Operation, groups: Groups) -> None:
-        """Gives what is read or assigned its variable's mapping; what can't have it is converted."""
+        """Gives a value that is read or assigned its variable's mapping; values that can't have it are converted."""
         value, uniform = accessed(op), self._settings.variables.uniform(op)
         assert uniform is not None, "the op is quantized"
         if not is_constant(value) and groups.given(value) is None and fits(groups.range(value), uniform):
@@ -249,7 +253,7 @@ class Plan:
             groups.give(result, uniform)
 
     def _group_same(self, op: Operation, groups: Groups) -> None:
-        """Joins the values that an op moves numbers between; what was given other scales is not joined."""
+        """Joins the values that an op moves numbers between, except those with other given scales."""
         values = [value for value in op.operands if is_float(value)]
         constants = [value for value in values if is_constant(value)]
         computed = [value for value in values if value not in constants]
@@ -261,7 +265,7 @@ class Plan:
         if len(given) == 2 and None in given:
             own = next(uniform for uniform in given if uniform is not None)
             is_variable = own in self._settings.variables.uniforms.values()
-            # The other parts of a ring buffer get the scale of its variable.
+            # The other parts of a ring buffer also get the scale of its variable.
             if is_variable and all(fits(groups.range(value), own) for value in (*computed, first)):
                 given = {own}
         if len(given) > 1 or not all(fits(numbers, next(iter(given), None)) for numbers in seen):
@@ -275,15 +279,15 @@ class Plan:
 
     @staticmethod
     def _group_parts(result: Value, parts: Sequence[Value], groups: Groups) -> None:
-        """Gives a result of parts with different mappings, which no sample has shown, one that has room for them all.
+        """Gives a result of parts with different mappings, whose range is unknown, a mapping that covers all parts.
 
-        So it is in a model that was trained with fake quantization of the parts, but not of what they are joined to.
+        This happens in models trained with fake quantization of the parts, but not of their concatenation.
         """
         uniforms = [uniform for uniform in map(groups.uniform, parts) if uniform is not None]
         if len(uniforms) == len(parts):
             ranges = [range_of_integers(uniform) for uniform in uniforms]
-            roomy = (uniform for uniform in uniforms if all(fits(each, uniform) for each in ranges))
-            widest = next(roomy, None)
+            sufficient = (uniform for uniform in uniforms if all(fits(each, uniform) for each in ranges))
+            widest = next(sufficient, None)
             if widest is not None:
                 groups.give(result, widest)
             for each in ranges:
@@ -304,7 +308,7 @@ class Plan:
         )
 
     def _idle(self) -> list[Operation]:
-        """Returns the ops that only move numbers, without an op that computes before or after them."""
+        """Returns the ops that only move numbers, with no computing op before or after them."""
         if self._settings.integers_only:
             return []
         working = {op for op, rule in self.quantized.items() if rule.scales is not Scales.SAME}
@@ -333,7 +337,7 @@ class Plan:
 
 _FAKE_QUANT = Rule(Scales.SAME)
 
-# Conversions between integers and floats, which the model may contain already.
+# Conversions between integers and floats; the model may already have them.
 _CONVERSIONS = frozenset(("tfl.quantize", "tfl.dequantize"))
 
 
@@ -344,7 +348,7 @@ def _has_floats(op: Operation) -> bool:
 
 
 def _neighbours(op: Operation) -> Iterator[Operation]:
-    """Yields the ops that an op gets floats from, or gives floats to."""
+    """Yields the ops that produce or use an op's floats."""
     for value in filter(is_float, op.operands):
         if isinstance(value, OpResult):
             yield value.op
@@ -354,9 +358,9 @@ def _neighbours(op: Operation) -> Iterator[Operation]:
 
 
 def fits(seen: Range | None, given: Uniform | None) -> bool:
-    """Returns whether a mapping has room for a range, if both are known."""
+    """Returns whether a mapping covers a range, if both are known."""
     if given is None or seen is None:
         return True
-    room = range_of_integers(given)
+    covered = range_of_integers(given)
     step = given.scales[0]
-    return room.low - step <= seen.low and seen.high <= room.high + step
+    return covered.low - step <= seen.low and seen.high <= covered.high + step

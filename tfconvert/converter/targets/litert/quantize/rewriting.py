@@ -1,4 +1,4 @@
-"""Quantizes what a plan says, and inserts conversions where integers meet floats or other integers."""
+"""Quantizes a function by its plan, and inserts conversions between integers and floats or other integers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I16, IntegerType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
-# The largest integer of a bias, which leaves room for the sums of products.
-_BIAS_ROOM = float(2**30)
+# The largest integer of a bias, so that sums of products don't overflow.
+_MAX_BIAS = float(2**30)
 
 _WIDE_ONLY = "its kernel takes 64-bit biases only"
 
 _UNBOUNDED = Range(math.nan, math.nan)
 
-# Operators whose 16-bit kernels require scales that are powers of two, unless an option says otherwise.
+# Operators whose 16-bit kernels require scales that are powers of two, unless an option is set.
 _SCALED_BY_OPTION = frozenset(("tfl.add", "tfl.sub"))
 
 
@@ -45,11 +45,11 @@ class Rewriting:
 
     Attributes:
         counts: How many conversions and constants were made.
-        layers: What became of each op with floats.
+        layers: The report's entry for each op with floats.
 
     Args:
         function: The function.
-        plan: What becomes of it.
+        plan: Its plan.
         settings: How to quantize.
     """
 
@@ -63,7 +63,6 @@ class Rewriting:
         self._constants: dict[tuple[Value, Uniform], Value] = {}
 
     def run(self) -> None:
-        """Rewrites the function."""
         plan = self._plan
         for op in [op for op in self._function.body.block.ops if op.name not in tensor_data.CONSTANT_OPS]:
             rule = plan.quantized.get(op)
@@ -84,7 +83,7 @@ class Rewriting:
         self.counts["quantized"] += len(plan.quantized)
 
     def _retype(self, op: Operation) -> None:
-        """Gives the results of an op, and the variable that it accesses, their types."""
+        """Sets the types of an op's results and of the variable that it accesses."""
         for result in op.results:
             uniform = self._plan.uniform(result)
             if uniform is not None:
@@ -106,7 +105,7 @@ class Rewriting:
         return LayerReport(node_of(op.location), _operator(op), form, reason, low=seen.low, high=seen.high)
 
     def _finish_layers(self) -> None:
-        """Quantizes the states of LSTMs, which one operator may create for several."""
+        """Quantizes the states of LSTMs; one operator may create those of several."""
         cells = {op: lstm.cell_uniform(op) for op, rule in self._plan.quantized.items() if rule.others}
         for op, cell in cells.items():
             output = self._plan.uniform(op.results[0])
@@ -115,7 +114,7 @@ class Rewriting:
             lstm.finish(op, output, cell)
 
     def _convert_operand(self, op: Operation, index: int, value: Value) -> None:
-        """Converts an activation to what an op takes."""
+        """Converts an activation to the type that an op expects."""
         if not is_float(value) or is_constant(value):
             return
         has, wants = self._plan.uniform(value), self._plan.operand_uniform(op, index)
@@ -123,7 +122,7 @@ class Rewriting:
             op.set_operand(index, self._conversion(value, wants))
 
     def _conversion(self, value: Value, wants: Uniform | None) -> Value:
-        """Returns a value as integers of some mapping, or as floats."""
+        """Returns a value in another mapping, or as floats."""
         known = self._converted.get((value, wants))
         if known is None:
             builder = _after(value)
@@ -163,7 +162,7 @@ class Rewriting:
         return known
 
     def _quantize_weight(self, op: Operation, rule: Rule, index: int, bias_index: int | None) -> None:
-        """Quantizes an op's weight and bias; the scales of the bias are those of the products."""
+        """Quantizes an op's weight and bias, the bias with the scales of the products."""
         value = op.operands[index]
         uniform = self._weight_uniform(op, index)
         if bias_index is not None:
@@ -173,8 +172,8 @@ class Rewriting:
             if bias is not None:
                 if not np.isfinite(bias).all():
                     raise _non_finite(op, "bias")
-                sums = 0.0 if self._has_wide_sums(op) else self._room_for_sums(op, data.scales[0])
-                uniform = self._with_room(uniform, bias, data.scales[0], sums)
+                sums = 0.0 if self._has_wide_sums(op) else self._minimum_weight_scale(op, data.scales[0])
+                uniform = self._with_minimum_scales(uniform, bias, data.scales[0], sums)
             elif rule.needs_bias:
                 bias = np.zeros((types.shape_of(value.type) or ())[rule.axis or 0])
             if bias is not None:
@@ -192,7 +191,7 @@ class Rewriting:
         """Adds the weight to the current layer's entry."""
         layer, elements, bits = self.layers[-1], size_of(value), uniform.storage.width
         form = f"{layer.form} x int{bits}" + (" per channel" if uniform.axis is not None else "")
-        # An LSTM has several, of which the worst counts.
+        # An LSTM has several; the worst counts.
         self.layers[-1] = layer._replace(
             form=layer.form if layer.bytes_before else form,
             weight_snr=min(layer.weight_snr, snr) if layer.bytes_before else snr,
@@ -200,15 +199,15 @@ class Rewriting:
             bytes_after=layer.bytes_after + -(-elements * bits // 8),
         )
 
-    def _with_room(self, weight: Uniform, bias: Array, data_scale: float, least_of_all: float) -> Uniform:
-        """Returns a weight's mapping, with larger scales for channels whose biases would be too large as integers."""
+    def _with_minimum_scales(self, weight: Uniform, bias: Array, data_scale: float, minimum_scale: float) -> Uniform:
+        """Returns a weight's mapping, with larger scales for channels whose biases would overflow."""
         scales = np.array(weight.scales, np.float64)
-        least = np.maximum(np.abs(bias.astype(np.float64)) / (data_scale * _BIAS_ROOM), least_of_all)
-        least = least if len(scales) > 1 else least.max(initial=0, keepdims=True)
-        if (scales >= least).all():
+        minimum = np.maximum(np.abs(bias.astype(np.float64)) / (data_scale * _MAX_BIAS), minimum_scale)
+        minimum = minimum if len(scales) > 1 else minimum.max(initial=0, keepdims=True)
+        if (scales >= minimum).all():
             return weight
         self.counts["weights made coarser for large biases"] += 1
-        return weight._replace(scales=tuple(np.maximum(scales, least).astype(np.float32).tolist()))
+        return weight._replace(scales=tuple(np.maximum(scales, minimum).astype(np.float32).tolist()))
 
     def _has_wide_sums(self, op: Operation) -> bool:
         """Returns whether an op's bias and its sums of products have 64 bits."""
@@ -217,8 +216,8 @@ class Rewriting:
         assert isinstance(op, tfl.TFLOp)
         return self._settings.has_wide_sums or tfl.SUMS not in tfl.option_fields(op.op_name)
 
-    def _room_for_sums(self, op: Operation, data_scale: float) -> float:
-        """Returns the least scale of a weight with which 32 bits have room for the sums that its result is made of."""
+    def _minimum_weight_scale(self, op: Operation, data_scale: float) -> float:
+        """Returns the minimum scale of a weight, so that sums of products fit into 32 bits."""
         result = self._plan.uniform(op.results[0])
         assert result is not None, "the op is quantized"
         return 0.0 if self._settings.storage is not I16 else result.scales[0] / (data_scale * 2.0**I16.width)
@@ -243,7 +242,6 @@ def _non_finite(op: Operation, what: str) -> ConversionError:
 
 
 def _bias(op: Operation, index: int) -> Array | None:
-    """Returns an op's bias, `None` if it has none."""
     if not tfl.has_operand(op, index):
         return None
     constant = constant_behind(op.operands[index])
@@ -256,7 +254,7 @@ def _operator(op: Operation) -> str:
 
 
 def _after(value: Value) -> TFLBuilder:
-    """Returns a builder that inserts right after a value is computed."""
+    """Returns a builder right after a value's definition."""
     if isinstance(value, OpResult):
         builder = TFLBuilder(value.op.next_op)
         builder.location = value.op.location

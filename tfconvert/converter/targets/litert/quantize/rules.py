@@ -1,8 +1,8 @@
-"""Quantization rules of the operators: where their weights are, and how the scales of results follow.
+"""Quantization rules of the operators: their weights, and the scales of their results.
 
-One entry an operator. Operands that are not 32-bit floats (shapes, axes, conditions) are left as they are; all others
-are activations, constant or not, unless the entry says that they are the weight or the bias. An operator without an
-entry stays float, and so does one whose entry lacks the requested element type.
+One entry per operator. Operands that are not 32-bit floats (shapes, axes, conditions) don't change. All others are
+activations, constant or not, unless the entry names them as the weight or the bias. An operator without an entry stays
+float, and so does one whose entry lacks the requested element type.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfconvert.schema.tflite import kernels
 
 
 class Scales(Enum):
-    """How an operator's scales go together."""
+    """How an operator's scales are related."""
 
     OWN = "own"
     """Each operand and result has its own."""
@@ -33,17 +33,17 @@ class Rule(NamedTuple):
     """How an operator is quantized.
 
     Attributes:
-        scales: How its scales go together.
+        scales: How its scales are related.
         types: The types of activations that its kernel computes correctly.
-        weight: Index of the operand that must be a constant of 8-bit integers around 0, `None` if there is none.
+        weight: Index of the operand that must be a constant of symmetric 8-bit integers, or `None`.
         axis: The axis of the weight along which there is a scale for each channel.
         bias: Index of the bias, a constant of wide integers.
         fixed: Of `FIXED` results: the scale and the zero point, by type.
         needs_bias: Whether the integer kernel requires a bias.
-        few_bits: Whether it is as fast with weights of 4 bits.
-        below: What the scales of its operands must be less than.
-        gates: Instead of `weight` and `bias`: those of each gate of an LSTM, any of which may be absent.
-        others: Operands of an LSTM that are neither activations nor such weights; `lstm` quantizes them.
+        few_bits: Whether it is as fast with 4-bit weights.
+        below: An exclusive upper bound for the scales of its operands.
+        gates: Instead of `weight` and `bias`: those of each gate of an LSTM; any may be absent.
+        others: Other operands of an LSTM, which `lstm` quantizes.
     """
 
     scales: Scales = Scales.OWN
@@ -65,11 +65,11 @@ class Rule(NamedTuple):
 
     @property
     def is_product(self) -> bool:
-        """Whether it adds up products with a weight, which gain most by integers."""
+        """Whether it adds up products with a weight; these profit most from integers."""
         return self.axis is not None or bool(self.gates)
 
     def fixed_type(self, storage: IntegerType) -> Uniform | None:
-        """Returns the mapping that its results must have, `None` if it is free."""
+        """Returns the required mapping of its results, or `None`."""
         row = self.fixed.get(storage)
         return None if row is None else Uniform(storage, (row[0],), (row[1],))
 
@@ -97,7 +97,7 @@ RULES: Mapping[str, Rule] = {
     "tfl.depthwise_conv_2d": Rule(weight=1, axis=3, bias=2, needs_bias=True),
     "tfl.fully_connected": Rule(weight=1, axis=0, bias=2, few_bits=True),
     "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
-    "tfl.prelu": Rule(weight=1),  # The kernel of 16-bit integers takes slopes of 8 bits only.
+    "tfl.prelu": Rule(weight=1),  # The 16-bit kernel only accepts 8-bit slopes.
     "tfl.unidirectional_sequence_lstm": Rule(types=(I8,), gates=lstm.GATES, others=lstm.OTHERS),
     **dict.fromkeys(
         (

@@ -1,4 +1,4 @@
-"""Samples as users pass them, read into the values that each signature is run on."""
+"""Reads users' samples into the inputs of signatures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Input(NamedTuple):
     Attributes:
         name: Its name in the signature.
         dtype: Numpy's dtype of its elements.
-        shape: Its shape, -1 where any size will do; `None` for any rank.
+        shape: Its shape, -1 for any size; `None` for any rank.
     """
 
     name: str
@@ -40,9 +40,9 @@ class Entry(NamedTuple):
     """A signature, or the only function of a model without signatures.
 
     Attributes:
-        key: Its key; empty if it has none.
-        inputs: What it takes.
-        aliases: More keys of the same signature.
+        key: Its key, or an empty string.
+        inputs: Its inputs.
+        aliases: Other keys of the same signature.
     """
 
     key: str
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The values that an entry is run on, one an input, in order."""
+    """The values of an entry's inputs, in order."""
 
     entry: int
     values: list[Array]
@@ -61,12 +61,12 @@ def read(samples: Any, entries: Sequence[Entry], *, finite: bool = True) -> Iter
     """Yields samples one by one, as they are read.
 
     Args:
-        samples: What the user passed as `Quantize.samples`, or as data to verify a model on.
+        samples: The user's `Quantize.samples`, or data to verify a model on.
         entries: The model's signatures.
-        finite: Whether numbers that are not finite are refused.
+        finite: Whether to reject infinities and NaN.
 
     Raises:
-        ConversionError: They are not what the model takes (`wrong-sample`).
+        ConversionError: They don't fit the model's inputs (`wrong-sample`).
     """
     try:
         for entry, items in _by_entry(_called(samples), entries):
@@ -78,11 +78,11 @@ def read(samples: Any, entries: Sequence[Entry], *, finite: bool = True) -> Iter
     except ConversionError:
         raise
     except (TypeError, ValueError, OSError) as problem:
-        raise _wrong(f"the samples can't be read: {problem}") from problem
+        raise _sample_error(f"the samples can't be read: {problem}") from problem
 
 
 def count(samples: Any) -> int | None:
-    """Returns how many samples there are, `None` if that is not known beforehand."""
+    """Returns the number of samples, `None` if it is not known beforehand."""
     if isinstance(samples, Sequence) and not isinstance(samples, str) and _paths(samples) is None:
         return len(samples)
     return None
@@ -99,15 +99,17 @@ def _by_entry(samples: Any, entries: Sequence[Entry]) -> Iterator[tuple[int, Any
         for key, own in samples.items():
             yield keys[key], own
     elif isinstance(samples, Mapping):
-        # One sample, or arrays whose first axis counts samples, would look the same.
-        raise _wrong(
+        # One sample, and arrays whose first axis counts samples, would look the same.
+        raise _sample_error(
             "a mapping is neither samples by signature nor a list of samples",
             f"pass a list of mappings; the signatures are {_listed(keys)}",
         )
     elif len(entries) > 1 and _paths(samples) is None:
-        raise _wrong(f"the model has several signatures: {_listed(keys)}", "pass a mapping from signature to samples")
+        raise _sample_error(
+            f"the model has several signatures: {_listed(keys)}", "pass a mapping from signature to samples"
+        )
     elif len(entries) > 1:
-        raise _wrong(
+        raise _sample_error(
             f"the model has several signatures: {_listed(keys)}",
             "convert one with `signatures`, or pass samples in memory, by signature",
         )
@@ -125,23 +127,23 @@ def _paths(samples: Any) -> list[Path] | None:
     for path in map(Path, listed):
         files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES) if path.is_dir() else [path]
         if not files:
-            raise _wrong(f"the folder {path} has no .npz and no .npy files")
+            raise _sample_error(f"the directory {path} has no .npz and no .npy files")
         found += files
     return found
 
 
 def _from_files(paths: Iterable[Path], entry: Entry) -> Iterator[Mapping[str, Array]]:
-    """Yields the samples of files; the first axis of each array counts them, and each is a batch of one."""
+    """Yields the samples of files, each a batch of one; the first axis of each array counts them."""
     for path in paths:
         try:
             arrays = _load(path, entry)
         except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as problem:
-            raise _wrong(
+            raise _sample_error(
                 f"{path} can't be read: {problem}", "pass .npz or .npy files without pickled objects"
             ) from None
         lengths = {array.shape[:1] for array in arrays.values()}
         if len(lengths) != 1 or () in lengths:
-            raise _wrong(
+            raise _sample_error(
                 f"the arrays in {path} hold different numbers of samples, or single numbers",
                 "the first axis of each counts the samples",
             )
@@ -151,17 +153,17 @@ def _from_files(paths: Iterable[Path], entry: Entry) -> Iterator[Mapping[str, Ar
 
 
 def _load(path: Path, entry: Entry) -> dict[str, Array]:
-    """Returns the arrays of a file that the entry takes, by name."""
+    """Returns the arrays of a file for the entry's inputs, by name."""
     if path.suffix == ".npy":
         if len(entry.inputs) != 1:
-            raise _wrong(f"{path} holds one array, and the model takes {len(entry.inputs)}", "pass an .npz file")
+            raise _sample_error(f"{path} has one array, and the model expects {len(entry.inputs)}", "pass an .npz file")
         return {entry.inputs[0].name: np.load(path, mmap_mode="r", allow_pickle=False)}
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         names = {each.name for each in entry.inputs}
         found = {name: file[name] for name in file.files if name in names}
         if not found:
-            raise _wrong(
-                f"none of the arrays in {path} ({_listed(file.files)}) is named as an input",
+            raise _sample_error(
+                f"none of the arrays in {path} ({_listed(file.files)}) has the name of an input",
                 f"the inputs are {_listed(each.name for each in entry.inputs)}",
             )
     return found
@@ -181,14 +183,14 @@ def _values(item: Any, entry: Entry, number: int, finite: bool) -> list[Array]:
     if isinstance(item, Mapping):
         missing = [each.name for each in entry.inputs if each.name not in item]
         if missing:
-            raise _wrong(f"sample {number} has no value for {_listed(missing)}", f"it has {_listed(item)}")
+            raise _sample_error(f"sample {number} has no value for {_listed(missing)}", f"it has {_listed(item)}")
         item = [item[each.name] for each in entry.inputs]
     if len(item) != len(entry.inputs):
-        raise _wrong(f"sample {number} has {len(item)} values, and the model takes {len(entry.inputs)}")
+        raise _sample_error(f"sample {number} has {len(item)} values, and the model expects {len(entry.inputs)}")
     values = [_checked(np.asarray(value), each, number) for value, each in zip(item, entry.inputs, strict=True)]
     for value, each in zip(values, entry.inputs, strict=True):
         if finite and value.dtype.kind == "f" and not np.isfinite(value).all():
-            raise _wrong(f"sample {number} of {each.name!r} has elements that are not finite")
+            raise _sample_error(f"sample {number} of {each.name!r} has elements that are not finite")
     return values
 
 
@@ -198,20 +200,22 @@ def _checked(value: Array, wanted: Input, number: int) -> Array:
         value = _texts(value, what)
     if value.dtype != wanted.dtype:
         if not np.can_cast(value.dtype, wanted.dtype, "same_kind"):
-            raise _wrong(f"{what} is of {value.dtype}, and the model takes {wanted.dtype}")
+            raise _sample_error(f"{what} is of {value.dtype}, and the model expects {wanted.dtype}")
         with np.errstate(over="ignore"):
             cast = value.astype(wanted.dtype)
         if value.dtype.kind in "iu" and wanted.dtype.kind in "iu" and not np.array_equal(cast, value):
-            raise _wrong(f"{what} has elements that are too large for {wanted.dtype}")
+            raise _sample_error(f"{what} has elements that are too large for {wanted.dtype}")
         value = cast
     fitting = next((each for each in _forms(value, wanted.shape) if _fits(each.shape, wanted.shape)), None)
     if fitting is None:
-        raise _wrong(f"{what} has the shape {list(value.shape)}, and the model takes {list(wanted.shape or ())}")
+        raise _sample_error(
+            f"{what} has the shape {list(value.shape)}, and the model expects {list(wanted.shape or ())}"
+        )
     return fitting
 
 
 def _forms(value: Array, shape: tuple[int, ...] | None) -> Iterator[Array]:
-    """Yields a value, and with a dimension of 1 more or less if its rank is one too low or too high."""
+    """Yields a value, and the forms with a dimension of 1 added or removed if its rank is off by one."""
     yield value
     missing = 0 if shape is None else len(shape) - value.ndim
     if missing == 1:
@@ -227,10 +231,10 @@ def _fits(own: Sequence[int], shape: tuple[int, ...] | None) -> bool:
 
 
 def _texts(value: Array, what: str) -> Array:
-    """Returns texts as bytes, as the runtime takes them."""
+    """Returns strings as bytes, which the runtime expects."""
     texts = [each.encode() if isinstance(each, str) else each for each in value.reshape(-1).tolist()]
     if not all(isinstance(each, bytes) for each in texts):
-        raise _wrong(f"{what} is of {value.dtype}, and the model takes texts")
+        raise _sample_error(f"{what} is of {value.dtype}, and the model expects strings")
     found = np.empty(len(texts), object)
     found[:] = texts
     return found.reshape(value.shape)
@@ -240,12 +244,12 @@ def _listed(names: Iterable[Any]) -> str:
     return ", ".join(repr(str(name)) for name in names) or "none"
 
 
-def _wrong(message: str, hint: str = "") -> ConversionError:
+def _sample_error(message: str, hint: str = "") -> ConversionError:
     return error("wrong-sample", message, hint=hint)
 
 
 def entries_of(module: ModuleOp) -> tuple[list[FuncOp], list[Entry]]:
-    """Returns the exported functions of a module, and what each takes."""
+    """Returns the exported functions of a module with their inputs."""
     functions = entry_functions(module)
     return functions, [_entry(function) for function in functions]
 

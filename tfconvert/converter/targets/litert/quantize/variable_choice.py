@@ -1,7 +1,7 @@
-"""Chooses which variables become integers, and with which mapping.
+"""Chooses the variables to quantize, and their mappings.
 
-A ring buffer holds what was assigned to it, moved at most, and is as precise as its samples. What is computed from the
-variable itself, as a sum is, would be rounded in each run, so that stays floats unless integers are requested.
+A ring buffer only stores and moves assigned values, so it is as precise as these. A variable that is computed from
+itself, such as a sum, would be rounded in each run, so it stays floats unless integers are requested.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.targets.litert.fake_quant import constant_behind
 from tfconvert.converter.targets.litert.quantize.candidates import EXCLUDED, Settings, is_constant, is_float
 from tfconvert.converter.targets.litert.quantize.observers import Range
-from tfconvert.converter.targets.litert.quantize.parameters import uniform_of
+from tfconvert.converter.targets.litert.quantize.parameters import range_of, uniform_of
 from tfconvert.converter.targets.litert.quantize.plan import NOT_SEEN, Plan, fits
-from tfconvert.converter.targets.litert.quantize.ranges import range_of
 from tfconvert.converter.targets.litert.quantize.rules import RULES, Scales
 from tfconvert.converter.targets.litert.quantize.variables import READ, Variables, accessed, is_access, variable_of
 from tfconvert.schema.dialects.func import FuncOp
@@ -41,12 +40,12 @@ class _Access(NamedTuple):
 
 
 def choose_variables(module: ModuleOp, wanted: Quantize, settings: Settings, bodies: Container[str]) -> Variables:
-    """Returns what becomes of the variables of a module, whose ranges are known.
+    """Chooses mappings for the variables of a module with known ranges.
 
     Args:
-        module: The module, still of floats.
+        module: The module, still with floats.
         wanted: How to quantize.
-        settings: The same, as plans take it.
+        settings: The same as settings of plans.
         bodies: The names of the functions that run in loops.
     """
     accesses: dict[str, list[_Access]] = {}
@@ -65,7 +64,7 @@ def choose_variables(module: ModuleOp, wanted: Quantize, settings: Settings, bod
 
 
 def _problem(accesses: Sequence[_Access], wanted: Quantize, settings: Settings) -> str:
-    """Returns why a variable stays floats; empty if it need not."""
+    """Returns why a variable stays floats, or an empty string."""
     if wanted.variables == "float32":
         return FLOAT_STATE
     if any(settings.exclusion.excludes(op) for op, _ in accesses):
@@ -81,7 +80,7 @@ def _problem(accesses: Sequence[_Access], wanted: Quantize, settings: Settings) 
 
 
 def _seen(access: _Access) -> Range | None:
-    """Returns the range of what is read or assigned, and of values that have to have its scale."""
+    """Returns the range of the value that is read or assigned, and of values that must share its scale."""
     value = accessed(access.op)
     constant = constant_behind(value)
     if constant is not None:
@@ -91,7 +90,7 @@ def _seen(access: _Access) -> Range | None:
 
 
 def _grows(assign: Operation) -> bool:
-    """Returns whether what is assigned to a variable is computed from what it was, not just moved."""
+    """Returns whether an assigned value is computed from the variable's old value, not just moved."""
     name = variable_of(assign)
     pending: list[tuple[Value, bool]] = [(assign.operands[1], False)]
     done: set[tuple[Value, bool]] = set()
@@ -112,7 +111,7 @@ def _grows(assign: Operation) -> bool:
 
 
 def _uniform(accesses: Sequence[_Access], settings: Settings) -> Uniform:
-    """Returns a variable's mapping: that which assigned values have, if others fit, or one with room for all."""
+    """Returns a variable's mapping: that of assigned values if all others fit, else one that covers all."""
     ranges = [seen for seen in map(_seen, accesses) if seen is not None]
     computed = [(accessed(op), plan) for op, plan in accesses if op.name != READ and not is_constant(accessed(op))]
     given = {plan.given(value) for value, plan in computed}

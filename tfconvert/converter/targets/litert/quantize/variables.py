@@ -1,6 +1,6 @@
-"""Variables that a model keeps from one run to the next: how their integers stand for numbers, in all functions.
+"""Variables that a model keeps between runs, and the mappings of their integers in all functions.
 
-A variable is integers everywhere or nowhere: what is assigned to it in one function is read in another.
+A variable is integers everywhere or nowhere: one function reads what another has assigned.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ READ, ASSIGN = "tfl.read_variable", "tfl.assign_variable"
 
 
 class Variables(NamedTuple):
-    """What becomes of the variables of a module.
+    """The mappings of the variables of a module.
 
     Attributes:
         uniforms: The mappings of those that become integers, by name.
-        reasons: Why others stay floats, by name.
+        reasons: The reasons why others stay floats, by name.
     """
 
     uniforms: Mapping[str, Uniform] = {}
     reasons: Mapping[str, str] = {}
 
     def uniform(self, op: Operation) -> Uniform | None:
-        """Returns the mapping of the variable that an op reads or assigns; `None` of other ops, and if it is floats."""
+        """Returns the mapping of the variable that an op accesses; `None` if it stays floats, and for other ops."""
         return self.uniforms.get(variable_of(op)) if is_access(op) else None
 
     def reason(self, op: Operation) -> str:
-        """Returns why the variable that an op reads or assigns stays floats."""
+        """Returns why the variable that an op accesses stays floats."""
         return self.reasons.get(variable_of(op), "")
 
 
@@ -47,10 +47,10 @@ def accessed(op: Operation) -> Value:
 
 
 def variable_of(op: Operation) -> str:
-    """Returns the name of the variable that an op reads or assigns; empty if its handle comes from elsewhere."""
+    """Returns the name of the variable that an op accesses; empty if its handle has another source."""
     handle = op.operands[0].owner
     if not isinstance(handle, tfl.TFLOp) or handle.op_name != "var_handle":
         return ""
-    # The runtime tells variables apart by both.
+    # The runtime identifies variables by both.
     container, name = (str(tfl.attribute(handle, each) or "") for each in ("container", "shared_name"))
     return f"{container}/{name}" if container else name

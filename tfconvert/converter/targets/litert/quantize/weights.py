@@ -1,4 +1,4 @@
-"""Constants in other forms: integers, 16-bit floats, trained integers; each is created once, whatever its uses."""
+"""Constants in other forms: integers, 16-bit floats, trained integers. Each is created once for all uses."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class QuantizedConstant:
 
 
 def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
-    """Returns the scales with which integers without the lowest one span ranges around 0.
+    """Returns the scales of symmetric integers, without the lowest one.
 
-    A scale has to be a normal number: kernels divide by it. Slices of zeros, or nearly, could have any; they
-    get the largest of the others, for the sake of biases, whose scales are made of these.
+    A scale must be a normal number: kernels divide by it. Slices that are (almost) zero could have any scale. They get
+    the largest of the others, since the scales of biases are computed from it.
     """
     largest: Array = np.maximum(np.abs(low), np.abs(high)).astype(np.float32)
     scales: Array = largest / np.float32(2 ** (bits - 1) - 1)
@@ -75,20 +75,20 @@ def symmetric(found: Extent, axis: int | None, bits: int = 8) -> Uniform:
 def snr(found: Extent, uniform: Uniform, elements: int) -> float:
     """Returns the signal-to-noise ratio of a constant that is stored as integers, in dB.
 
-    The error is what it is on average: spread evenly over a step of each slice's scale.
+    The error is assumed to be uniform over a step of each slice's scale.
     """
     noise = float(np.square(np.array(uniform.scales, np.float64)).mean()) / 12 * elements
     return decibels(found.power, noise)
 
 
 def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> QuantizedConstant | None:
-    """Returns a weight as symmetric integers, `None` if some element is not finite; see `symmetric`."""
+    """Returns a weight as symmetric integers, `None` if an element is not finite; see `symmetric`."""
     found = extent(constant, axis)
     return quantize_symmetric(constant, symmetric(found, axis, bits)) if found.is_finite else None
 
 
 def quantize_symmetric(constant: Constant, uniform: Uniform) -> QuantizedConstant:
-    """Returns a weight as integers of a symmetric mapping, which leaves the lowest integer out unless it has limits."""
+    """Returns a weight as integers of a symmetric mapping, without the lowest integer unless it has limits."""
     limit = 2 ** (uniform.storage.width - 1) - 1
     low, high = uniform.limits or (-limit, limit)
     return quantize_constant(constant, uniform, low, high)
@@ -121,11 +121,11 @@ _Stored = tuple[Constant, Attribute]
 
 
 class StoredConstants:
-    """The constants of a module in the forms that operators take instead of 32-bit floats.
+    """The constants of a module in the forms that operators use instead of 32-bit floats.
 
     Attributes:
-        counts: How many constants got each form.
-        notes: Why others stay floats, and where accuracy was lost.
+        counts: The number of constants of each form.
+        notes: The reasons why others stay floats, and losses of accuracy.
     """
 
     def __init__(self) -> None:
@@ -137,12 +137,12 @@ class StoredConstants:
         self._replaced: dict[Value, None] = {}
 
     def can_be(self, value: Value, form: Form, user: Operation) -> bool:
-        """Returns whether a constant can have a form: it can't if some of its elements are not finite.
+        """Returns whether a constant can have a form; it can't if an element is not finite.
 
         Args:
             value: The constant, of 32-bit floats.
             form: The form.
-            user: The operator that takes it, for notes.
+            user: The operator that uses it, for notes.
         """
         constant, plain = tensor_data.constant_of(value), form._replace(dequantized=False)
         assert constant is not None
@@ -154,7 +154,7 @@ class StoredConstants:
         return self._stored[key] is not None
 
     def refuses(self, value: Value) -> bool:
-        """Returns whether a constant was found not to have a form that an operator would take."""
+        """Returns whether a constant can't have the form that an operator accepts."""
         constant = tensor_data.constant_of(value)
         return any(key is constant and stored is None for (key, _), stored in self._stored.items())
 
@@ -168,7 +168,7 @@ class StoredConstants:
         return known
 
     def erase_unused(self) -> None:
-        """Erases the constants that nothing uses as floats any more."""
+        """Erases the float constants that are no longer used."""
         for value in self._replaced:
             if value.is_unused and isinstance(value.owner, Operation):
                 erase(value.owner)
@@ -226,13 +226,13 @@ MIN_ELEMENTS = 64
 """Constants of fewer elements stay 32-bit floats: they would save less than the operator and its tensor take."""
 
 
-def store_halves(block: Block, exclusion: Exclusion, stored: StoredConstants) -> None:
+def store_float16(block: Block, exclusion: Exclusion, stored: StoredConstants) -> None:
     """Makes the constants of a block 16-bit floats where operators use them.
 
     Args:
         block: The block.
         exclusion: The operators whose constants stay as they are.
-        stored: Makes the constants.
+        stored: Creates the constants.
     """
     for op in tuple(block.ops):
         if op.name != f"{tfl.PREFIX}{tfl.PSEUDO_CONST}":
@@ -248,19 +248,19 @@ def store_halves(block: Block, exclusion: Exclusion, stored: StoredConstants) ->
 
 
 def _can_take_floats(use: Use) -> bool:
-    """Returns whether an operand may be computed: a state's initial value, and what a custom kernel takes, may not."""
+    """Returns whether an operand may be computed; a state's initial value and operands of custom kernels may not."""
     user = use.operation
     operator = user.operator if isinstance(user, tfl.TFLOp) and user.op_name != tfl.CUSTOM else None
     return operator is not None and use.index not in operator.variables
 
 
 def store_trained_weights(function: FuncOp) -> int:
-    """Stores the fake-quantized weights of hybrid operators as integers; returns how many operators got them."""
+    """Stores the fake-quantized weights of hybrid operators as integers; returns the number of these operators."""
     count = 0
     for op in [op for op in function.body.block.ops if isinstance(op, tfl.TFLOp) and op.op_name in hybrid.ROWS]:
         row = hybrid.ROWS[op.op_name]
         found = {at: _uniform(op, row, op.operands[at]) for at in row.weights if tfl.has_operand(op, at)}
-        # The kernels of recurrent operators want all of their weights as integers.
+        # The kernels of recurrent operators need all of their weights as integers.
         if row.is_hybrid and found and None not in found.values():
             for at, uniform in found.items():
                 assert uniform is not None
@@ -272,7 +272,7 @@ def store_trained_weights(function: FuncOp) -> int:
 
 
 def _uniform(op: tfl.TFLOp, row: hybrid.Row, value: Value) -> Uniform | None:
-    """Returns the mapping of a weight that its hybrid kernel takes, `None` if it wasn't trained with one."""
+    """Returns the trained mapping of a weight if its hybrid kernel accepts it, or `None`."""
     uniform = fake_quant.trained_uniform(value)
     if uniform is None or constant_behind(value) is None or types.element_of(op.operands[0].type) is not types.F32:
         return None
@@ -295,13 +295,13 @@ def _store(op: tfl.TFLOp, at: int, uniform: Uniform) -> None:
 
 
 def why_none(module: ModuleOp, mode: str, exclusion: Exclusion, stored: StoredConstants) -> Diagnostic:
-    """Returns a note that says why no weight was quantized.
+    """Returns a note with the reasons why no weight was quantized.
 
     Args:
         module: The module.
         mode: The mode of the quantization.
         exclusion: The operators whose constants stay floats.
-        stored: The constants that it has tried.
+        stored: The constants that were tried.
     """
     constants = [op.results[0] for op in module.walk() if op.name == f"{tfl.PREFIX}{tfl.PSEUDO_CONST}"]
     floats = [value for value in constants if hybrid.is_float_constant(value)]
@@ -317,7 +317,7 @@ def why_none(module: ModuleOp, mode: str, exclusion: Exclusion, stored: StoredCo
 
 
 def _reasons(large: Sequence[Value], exclusion: Exclusion, stored: StoredConstants) -> list[str]:
-    """Returns why constants that are large enough stay floats."""
+    """Returns why large constants stay floats."""
     infinite = [value for value in large if stored.refuses(value)]
     rest = [value for value in large if value not in infinite]
     excluded = [value for value in rest if all(exclusion.excludes(use.operation) for use in value.uses)]

@@ -1,1 +1,1 @@
-"""LiteRT's operators for recurrent layers, in place of loops and of equal steps."""
+"""Replaces recurrent loops and repeated steps by LiteRT's operators for recurrent layers."""

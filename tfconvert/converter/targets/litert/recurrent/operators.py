@@ -1,6 +1,6 @@
-"""The operators that recurrent layers become, marked ones and those that are recognised, and their operands.
+"""LiteRT's operators for marked and recognised recurrent layers, and their operands.
 
-The parts that a layer reads of values outside of the loop are sliced and transposed by ordinary ops, which are folded.
+Ordinary ops slice and transpose the parts of outside values that a layer reads; they are folded later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Operators:
 
     Args:
         anchor: The op.
-        outer: The values there that correspond to those that the layers' cells use.
+        outer: The outside values that correspond to values in the layers' cells.
     """
 
     __slots__ = ("_insert", "_outer", "_transposed")
@@ -43,9 +43,9 @@ class Operators:
 
         Args:
             cell: The computation of each step.
-            steps: Its input: a sequence, or the outputs of a layer before.
-            past: Its last output, as it is used in the cell's sums; the only other value there is the input.
-            initial: Its output, and its cell state if it has one, before the first step.
+            steps: Its input: a sequence, or the outputs of the previous layer.
+            past: The previous output in the cell's sums; their only other value is the input.
+            initial: Its output, and its cell state if any, before the first step.
 
         Returns:
             The layer's outputs.
@@ -62,12 +62,12 @@ class Operators:
         return SequenceSteps(self._insert.tfl(name, (self._in_order(steps), *operands), result, options), steps.axis)
 
     def step(self, cell: LstmFormula, row: Value, past: Value, initial: Sequence[Value]) -> Value:
-        """Inserts the operator of a single step of an LSTM, whose state lasts from run to run.
+        """Inserts the operator of a single step of an LSTM, whose state is kept between runs.
 
         Args:
             cell: The computation of the step.
             row: Its input, a matrix.
-            past: Its last output, as it is used in the cell's sums.
+            past: The previous output in the cell's sums.
             initial: Its output and its cell state in the first run.
 
         Returns:
@@ -83,8 +83,8 @@ class Operators:
 
         Args:
             steps: The sequence.
-            index: Which step; -1 is the last.
-            before: The last step if there are none: a matrix, or a tensor of one; `None` if there are some.
+            index: The index of the step; -1 is the last.
+            before: The result for an empty sequence, a matrix or a tensor of one; `None` if it can't be empty.
         """
         axis, rest = steps.axis, 7 - (1 << steps.axis)
         value = steps.value if before is None else self._joined(before, steps)
@@ -101,7 +101,6 @@ class Operators:
         return self._insert.tf("StridedSlice", (value, *bounds), result, masks)
 
     def _joined(self, row: Value, steps: SequenceSteps) -> Value:
-        """Inserts the concatenation of a row and the steps of a sequence."""
         if len(types.shape_of(row.type) or ()) == 2:
             row = self.widened(row, steps.axis)
         elif steps.axis == 1:
@@ -112,24 +111,22 @@ class Operators:
         return self._insert.tf("ConcatV2", (row, steps.value, steps.axis), joined)
 
     def along(self, steps: SequenceSteps, axis: int) -> Value:
-        """Inserts the transpose that moves the steps of a sequence to an axis, if they aren't there."""
+        """Inserts a transpose that moves the steps of a sequence to an axis, if needed."""
         if steps.axis == axis:
             return steps.value
         result = types.tensor(types.F32, ordered(axis, steps.length, steps.batch, steps.features))
         return self._insert.tf("Transpose", (steps.value, self._insert.ints([1, 0, 2])), result)
 
     def zeros(self, steps: SequenceSteps, units: int) -> Value:
-        """Inserts a state of zeros for each row of a sequence's batch."""
         return self._insert.zeros([self._insert.size(steps.value, 1 - steps.axis), units], types.F32)
 
-    def spread(self, state: Value, steps: SequenceSteps) -> Value:
-        """Inserts the broadcast of a state, which may be one row for all, to each row of a sequence's batch."""
+    def broadcast_state(self, state: Value, steps: SequenceSteps) -> Value:
+        """Broadcasts a state, which may have one row for all, to a sequence's batch."""
         units = (types.shape_of(state.type) or ())[1]
         sizes = self._insert.pack([self._insert.size(steps.value, 1 - steps.axis), units])
         return self._insert.tf("BroadcastTo", (state, sizes), types.tensor(types.F32, (steps.batch, units)))
 
     def part(self, steps: SequenceSteps, begin: int, size: int) -> SequenceSteps:
-        """Inserts the read of some steps of a sequence."""
         begins, sizes = ordered(steps.axis, begin, 0, 0), ordered(steps.axis, size, -1, -1)
         result = types.tensor(types.F32, ordered(steps.axis, size, steps.batch, steps.features))
         bounds = (self._insert.ints(begins), self._insert.ints(sizes))
@@ -141,7 +138,7 @@ class Operators:
         return self._insert.tf("ExpandDims", (row, axis), types.tensor(types.F32, ordered(axis, 1, batch, features)))
 
     def number(self, bound: Value | int, like: Value) -> Value:
-        """Inserts how often a loop has run, of the type of its counter."""
+        """Inserts the number of iterations of a loop, in the type of its counter."""
         if not isinstance(bound, int):
             return self._insert.cast(bound, types.element_of(like.type))
         return self._insert.scalar(bound, types.element_of(like.type))
@@ -152,7 +149,7 @@ class Operators:
         return self._insert.tf("ReverseV2", (steps.value, self._insert.ints([steps.axis])), steps.value.type)
 
     def _lstm(self, cell: LstmFormula, past: Value, initial: Sequence[Value]) -> list[Value]:
-        """Returns all of the operator's operands but the first."""
+        """Returns the operator's operands after the first."""
         absent = self._insert.insert(tfl.no_value()).results[0]
         gates = [cell.gates.get(name) for name in cells.GATES]
         of_inputs = [absent if gate is None else self._weights(_of_input(gate, past)) for gate in gates]
@@ -171,7 +168,7 @@ class Operators:
         return [*weights, self._bias(cell.total), *initial]
 
     def _recurrent(self, gate: Sum, past: Value) -> Value:
-        """Returns the recurrent weights: a matrix, or a vector where each element has a weight of its own."""
+        """Returns the recurrent weights: a matrix, or a vector for diagonal ones."""
         matrix = dict(gate.products).get(past)
         return self._vector(dict(gate.scaled)[past]) if matrix is None else self._weights(matrix)
 
@@ -185,7 +182,7 @@ class Operators:
         return self._part(value, (weights.outputs, weights.inputs))
 
     def _bias(self, total: Sum) -> Value:
-        """Returns the sum of all biases, zeros if there are none: the operators always take one."""
+        """Returns the sum of all biases, or zeros: the operators always have a bias."""
         vectors = [self._vector(one) for one in total.biases if not one.is_scalar]
         if not vectors:
             vectors = [self._insert.constant(np.zeros(total.width, np.float32))]
@@ -210,14 +207,14 @@ class Operators:
         return self._insert.slice(value, begin, size)
 
     def _outside(self, value: Value) -> Value:
-        """Returns the value outside of the body for one in it; its producers are cloned there."""
+        """Returns the outside value for one in the body; clones its producers if needed."""
         todo = [value]
         while todo:
             one = todo[-1]
             if one in self._outer:
                 todo.pop()
                 continue
-            assert isinstance(one.owner, Operation)  # an argument that is the same in every iteration is known
+            assert isinstance(one.owner, Operation)  # an argument that never changes is known
             missing = [operand for operand in one.owner.operands if operand not in self._outer]
             if missing:
                 todo += missing
@@ -230,7 +227,6 @@ class Operators:
 
 
 def _of_input(gate: Sum, past: Value) -> Weights:
-    """Returns the weights of the input."""
     (found,) = (by for leaf, by in gate.products if leaf is not past)
     return found
 

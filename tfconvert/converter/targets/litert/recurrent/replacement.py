@@ -37,18 +37,18 @@ def not_unrolled(loop: Operation, reason: str, *, fixable: bool = False) -> Diag
     Args:
         loop: The loop.
         reason: Why it stays.
-        fixable: Whether sizes of inputs may determine the number of steps.
+        fixable: Whether fixed input sizes may determine the number of steps.
     """
     hint = "fix the length of the sequence: input_shapes (--input-shape x=1,64,16)" if fixable else ""
     return _finding(KEPT, loop, f"a loop is not unrolled: {reason}", hint)
 
 
 def chosen(op: Operation, choice: Choice) -> Diagnostic:
-    """Returns the note about a layer of which either form is possible.
+    """Returns the note about a layer with two possible forms.
 
     Args:
         op: The loop, or the first op of unrolled steps.
-        choice: What was chosen.
+        choice: The chosen form.
     """
     if choice.fuse:
         return _finding(FUSED, op, f"a recurrent layer became an operator: {choice.reason}")
@@ -65,11 +65,7 @@ _MASKS = ("begin_mask", "ellipsis_mask", "new_axis_mask")
 
 
 def read_sizes_before(sequence: Value) -> None:
-    """Reads sizes from a sequence that are read from the shape of its transpose; a transpose without other users dies.
-
-    Args:
-        sequence: A tensor.
-    """
+    """Replaces sizes read from a sequence's transpose by sizes of the sequence, so that the transpose may die."""
     for use in list(sequence.uses):
         transpose = use.operation
         order = constant_array(transpose.operands[1]) if transpose.name == "tf.Transpose" else None
@@ -100,7 +96,7 @@ def _read(op: Operation, sequence: Value, order: list[int]) -> None:
 
 
 def _index_picked(op: Operation) -> int | None:
-    """Returns which element an op takes of a vector, `None` if it does anything else."""
+    """Returns the index of the element that an op reads from a vector, or `None`."""
     begin = constant_array(op.operands[1]) if op.name == "tf.StridedSlice" else None
     if begin is None or begin.size != 1 or int(tf.get(op, "shrink_axis_mask", 0)) != 1:
         return None
@@ -108,7 +104,7 @@ def _index_picked(op: Operation) -> int | None:
 
 
 def replace_loop(plan: LayerPlan) -> list[str]:
-    """Replaces a loop by the operators of its layers; returns which kinds of layers these are."""
+    """Replaces a loop by the operators of its layers; returns the kinds of layers."""
     scan, loop = plan.scan, plan.scan.loop.op
     fixed = {index: scan.loop.given[index] for index in invariants(scan.body)}
     for copy in plan.copies:
@@ -116,13 +112,13 @@ def replace_loop(plan: LayerPlan) -> list[str]:
         erase(copy)
     insert = Operators(loop, {scan.body.args[index]: value for index, value in fixed.items()})
     rows = _Rows(insert)
-    spread: dict[Value, Value] = {}
+    broadcasts: dict[Value, Value] = {}
     for layer in plan.layers:
         steps = layer.steps or rows.outputs[layer.leaf]
         for state in layer.initial:
-            if state in plan.narrow and state not in spread:
-                spread[state] = insert.spread(state, steps)
-        initial = [spread.get(state, state) for state in layer.initial]
+            if state in plan.narrow and state not in broadcasts:
+                broadcasts[state] = insert.broadcast_state(state, steps)
+        initial = [broadcasts.get(state, state) for state in layer.initial]
         rows.outputs[layer.cell.output] = insert.layer(layer.cell, steps, layer.past, initial)
     for index, result in enumerate(loop.results):
         if result.first_use is None:
@@ -137,7 +133,7 @@ def replace_loop(plan: LayerPlan) -> list[str]:
             row = scan.states.get(index) or scan.lasts[index]
             initial_state = scan.loop.given[index]
             may_be_empty = _may_be_empty(plan, rows.outputs[row])
-            rows.replace_last(result, row, spread.get(initial_state, initial_state) if may_be_empty else None)
+            rows.replace_last(result, row, broadcasts.get(initial_state, initial_state) if may_be_empty else None)
     erase(loop)
     return ["lstm" if isinstance(layer.cell, LstmCell) else "rnn" for layer in plan.layers]
 
@@ -145,7 +141,7 @@ def replace_loop(plan: LayerPlan) -> list[str]:
 def _may_be_empty(plan: LayerPlan, steps: SequenceSteps) -> bool:
     """Returns whether a loop may run zero times without TensorFlow failing.
 
-    Where rows are collected in a list, TensorFlow stacks an empty one only if it knows the shape of the rows.
+    If rows are collected in a list, TensorFlow stacks an empty one only if it knows the shape of the rows.
     """
     collects = plan.scan.stacks or plan.scan.lasts
     return steps.length < 0 and not (steps.batch < 0 and collects)
@@ -164,7 +160,7 @@ class _Rows:
         self._lasts: dict[tuple[Value, Value | None], Value] = {}
 
     def replace_stack(self, result: Value, row: Value) -> None:
-        """Replaces all rows, steps first; ops that read the last one only get just that."""
+        """Replaces all rows, steps first; ops that only read the last row get only that row."""
         self._replace_readers(result, (-1,), row, None)
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert.along(self.outputs[row], 0))
@@ -174,8 +170,8 @@ class _Rows:
 
         Args:
             result: The replaced value.
-            row: The row, as an iteration computes it.
-            before: Its value without any iteration, if that may happen.
+            row: The row in an iteration.
+            before: Its value after zero iterations, if that is possible.
         """
         if len(types.shape_of(result.type) or ()) == 2:
             result.replace_all_uses_with(self._last(row, before))
@@ -197,11 +193,11 @@ class _Rows:
 
 
 def replace_chain(chain: Chain, places: dict[Value, StepPlace], narrow: Set[Value]) -> str:
-    """Replaces the steps of a layer by one operator; returns which kind of layer it is.
+    """Replaces the steps of a layer by one operator; returns the kind of layer.
 
     Args:
         chain: The steps.
-        places: The new places of the outputs of layers that were replaced before; those of this one are added.
+        places: The new places of the outputs of already replaced layers; those of this one are added.
         narrow: Initial states that may have one row for the whole batch.
     """
     inner = inner_ops(chain)
@@ -218,7 +214,7 @@ def replace_chain(chain: Chain, places: dict[Value, StepPlace], narrow: Set[Valu
     initial = [
         insert.zeros(steps, first.outputs)
         if state is None
-        else insert.spread(state, steps)
+        else insert.broadcast_state(state, steps)
         if state in narrow
         else state
         for state in chain.initial
@@ -230,7 +226,7 @@ def replace_chain(chain: Chain, places: dict[Value, StepPlace], narrow: Set[Valu
 
 
 def _sequence(taken: Sequence[StepPlace | None]) -> tuple[StepPlace, int, bool]:
-    """Returns any of some places, the first one read from the sequence, and whether they are read backwards."""
+    """Returns one of the places, the first one in the sequence, and whether they are read backwards."""
     found = [place for place in taken if place is not None]
     same = {(place.sequence, place.axis) for place in found}
     need(len(found) == len(taken) and len(same) == 1, "its inputs are not steps of one sequence")
@@ -242,7 +238,6 @@ def _sequence(taken: Sequence[StepPlace | None]) -> tuple[StepPlace, int, bool]:
 
 
 def _steps(insert: Operators, place: StepPlace, begin: int, count: int, is_descending: bool) -> SequenceSteps:
-    """Returns the steps that are read from a sequence."""
     found = steps_of(place.sequence, place.axis)
     if found.length == count:
         return SequenceSteps(found.value, found.axis, found.is_reversed != is_descending)
@@ -259,7 +254,7 @@ def _check_initial(chain: Chain, batch: int) -> None:
 
 
 def _replace_outputs(insert: Operators, chain: Chain, steps: SequenceSteps, inner: set[Operation]) -> None:
-    """Replaces all uses of the steps' outputs but those in the steps themselves by the operator's."""
+    """Replaces the uses of the steps' outputs outside the steps by the operator's output."""
     outputs = chain.outputs
     for op in {use.operation: None for use in outputs[-1].uses}:
         axis = int(tf.get(op, "axis", 0)) % 3 if op.name == "tf.Pack" else -1

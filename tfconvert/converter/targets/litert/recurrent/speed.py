@@ -1,8 +1,8 @@
-"""Whether LiteRT is faster with a recurrent layer as one operator, or as its steps.
+"""Estimates whether LiteRT is faster with a recurrent layer as one operator, or as its steps.
 
-The operator multiplies row by row of a batch; the loop's products are XNNPACK's. So loops win with larger batches and
-more units, and operators where calling many small operators is what takes the time. `speed.tsv` has the times,
-measured by `python -m benchmarks.recurrent_speed` on an x86-64 processor, one thread.
+The operator multiplies the rows of a batch one by one; a loop's products use XNNPACK. So loops are faster with larger
+batches and more units, and operators are faster where the overhead of many small operators dominates. `speed.tsv` has
+the times, measured by `python -m benchmarks.recurrent_speed` on an x86-64 processor with one thread.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ OPEN_BATCH = 1
 OPEN_STEPS = 50
 
 LOSS = 1.1
-"""How many times as long an operator may take: one operator is less to store, to load and to plan than many."""
+"""The factor by which an operator may be slower: one operator is cheaper to store, load and plan than many."""
 
 GAIN = 0.05
-"""Milliseconds of a run that are not worth many operators instead of one, however much of the layer's time they are."""
+"""Milliseconds per run that never justify many operators instead of one."""
 
 
 class Sizes(NamedTuple):
@@ -37,9 +37,9 @@ class Sizes(NamedTuple):
 
     Attributes:
         cell: `lstm` or `rnn`.
-        form: What it is without the operator: `LOOP` or `UNROLLED`.
+        form: Its form without the operator: `LOOP` or `UNROLLED`.
         units: The size of its state.
-        steps: How many steps it has.
+        steps: Its number of steps.
         batch: The number of sequences.
     """
 
@@ -54,11 +54,11 @@ class Sizes(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The better form of a layer, or of several in one loop.
+    """The faster form of a layer, or of several in one loop.
 
     Attributes:
-        fuse: Whether operators are the better form.
-        reason: Why, with figures.
+        fuse: Whether operators are the faster form.
+        reason: The reason, with figures.
     """
 
     fuse: bool
@@ -70,8 +70,8 @@ def sizes_of(cell: Cell, form: str, steps: int) -> Sizes:
 
     Args:
         cell: One of its steps.
-        form: What it is without the operator.
-        steps: How many steps it has, -1 if unknown.
+        form: Its form without the operator.
+        steps: Its number of steps, -1 if unknown.
     """
     batch = (types.shape_of(cell.output.type) or (-1,))[0]
     kind = "lstm" if isinstance(cell, LstmCell) else "rnn"
@@ -79,7 +79,7 @@ def sizes_of(cell: Cell, form: str, steps: int) -> Sizes:
 
 
 def choose(layers: Iterable[Sizes]) -> Choice:
-    """Returns the faster form of layers that are either all operators or none."""
+    """Returns the faster form of layers that must all have the same form."""
     rows = [(sizes, _nearest(sizes)) for sizes in layers]
     fused, kept = (sum(times[form] for _, times in rows) for form in (0, 1))
     place = "; ".join(dict.fromkeys(str(sizes) for sizes, _ in rows))
@@ -97,7 +97,7 @@ def _table() -> dict[Sizes, tuple[float, float]]:
 
 
 def _nearest(sizes: Sizes) -> tuple[float, float]:
-    """Returns the times of the most similar layer that was measured, as the operator and otherwise."""
+    """Returns the times of the most similar measured layer, as the operator and in the other form."""
 
     def distance(row: Sizes) -> float:
         pairs = zip(row[2:], sizes[2:], strict=True)

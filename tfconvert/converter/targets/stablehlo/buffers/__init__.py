@@ -1,1 +1,1 @@
-"""From values to buffers: what is allocated when, how large it is, and what each program costs as a formula."""
+"""From values to buffers: allocation, sizes, and the cost of programs as formulas."""

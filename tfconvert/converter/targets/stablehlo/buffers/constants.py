@@ -1,4 +1,4 @@
-"""Constants and state as globals of memory."""
+"""Constants and state as memref globals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Constants:
     """The globals of a module; equal constants are one.
 
     Args:
-        module: The module; what it has of state becomes memory too.
+        module: The module; its state also becomes memory.
     """
 
     def __init__(self, module: ModuleOp) -> None:
@@ -40,7 +40,7 @@ class Constants:
         """Returns the memory of a constant.
 
         Args:
-            scope: Where it is needed.
+            scope: The scope that needs it.
             value: The constant.
         """
         op = value.owner

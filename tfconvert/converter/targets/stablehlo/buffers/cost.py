@@ -1,8 +1,8 @@
-"""The cost of a program on buffers: the most bytes that live at a time, and its operations, as formulas of sizes.
+"""The cost of a program on buffers: its peak memory in bytes and its operations, as formulas of sizes.
 
-A multiplication is one operation, and so is an addition. An elementwise op is one for each element of its result, a
-reduction one for each element that it reads; moving elements around is none. Of fusions the result counts, or what
-they reduce.
+A multiplication or an addition is one operation. An elementwise op has one operation for each element of its result, a
+reduction one for each element that it reads; moving elements is free. For fusions, the elements of the result or of the
+reduced values count.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def _of_routine(name: str, sizes: Sizes) -> Dim:
 
 
 def operations_of(function: FuncOp, sizes: Sizes) -> Dim:
-    """Returns how many operations a call is.
+    """Returns the number of operations of a call.
 
     Args:
         function: The kernel, or the declaration of a routine.
-        sizes: The sizes of the buffers that it is given, of its results last.
+        sizes: The sizes of its buffers, those of the results last.
     """
     if function.is_declaration:
         return _of_routine(function.sym_name, sizes)
@@ -85,12 +85,12 @@ def operations_of(function: FuncOp, sizes: Sizes) -> Dim:
 
 
 class Point(NamedTuple):
-    """A place where much memory lives.
+    """A point with high memory use.
 
     Attributes:
-        bytes: How much.
+        bytes: The live bytes.
         op: The op for which the last buffer is allocated.
-        location: Where it comes from.
+        location: The location of this op.
     """
 
     bytes: Dim
@@ -104,8 +104,8 @@ class LibraryCall(NamedTuple):
     Attributes:
         routine: Its symbol.
         sizes: The sizes of its operands, each a list.
-        operations: How many operations it is.
-        location: Where it comes from.
+        operations: The number of operations.
+        location: Its location.
     """
 
     routine: str
@@ -118,11 +118,11 @@ class Cost(NamedTuple):
     """The cost of a function.
 
     Attributes:
-        points: The places of which one has the most bytes, whatever the sizes are.
-        operations: How many operations it is.
+        points: The points one of which has the peak memory, for any sizes.
+        operations: The number of operations.
         library_calls: Its calls of libraries.
         weights: Bytes of the constants.
-        results: Bytes of the results, which are among those of the points.
+        results: Bytes of the results, which are included in those of the points.
     """
 
     points: tuple[Point, ...]
@@ -133,14 +133,14 @@ class Cost(NamedTuple):
 
     @property
     def peak(self) -> Dim:
-        """The most bytes that live at a time."""
+        """The peak memory in bytes."""
         found: Dim = 0
         for point in self.points:
             found = apply("maximum", found, point.bytes)
         return found
 
     def at(self, sizes: Mapping[str, int]) -> Cost:
-        """Returns the cost with numbers for sizes; of its points only those that may have the most bytes then."""
+        """Returns the cost with numbers for sizes, and only the points that may then have the peak memory."""
         values = {_symbol(name): size for name, size in sizes.items()}
         points: list[Point] = []
         for point in self.points:
@@ -178,12 +178,12 @@ _Values = dict[Value, _Item]
 
 
 def cost_of(module: ModuleOp, function_name: str, names: Sequence[str] = ()) -> Cost:
-    """Returns what a function of a module costs.
+    """Returns the cost of a function of a module.
 
     Args:
-        module: The module, as `legalize-to-buffers` leaves it.
+        module: The module after `legalize-to-buffers`.
         function_name: The function's symbol.
-        names: What to call its arguments, by default as the text does.
+        names: Names of its arguments; by default, those in the text.
     """
     walk = _Walk(module)
     function = walk.functions[function_name]
@@ -224,7 +224,7 @@ def _static_bytes(op: Operation) -> int:
 
 
 class _Walk:
-    """Walks through a function as a run would, each loop once."""
+    """Walks through a function in execution order, each loop once."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.functions = functions_of(module)
@@ -237,7 +237,7 @@ class _Walk:
         self._seen: set[Dim] = set()
 
     def block(self, block: Block, values: _Values) -> list[_Item]:
-        """Walks through a block; returns what its terminator forwards."""
+        """Walks through a block; returns the values that its terminator forwards."""
         for op in block.ops:
             operands = [values[operand] for operand in op.operands]
             if op is block.last_op and op.name in ("func.return", "scf.yield", "scf.condition"):
@@ -292,7 +292,7 @@ class _Walk:
         return self._fresh
 
     def _note(self, op: Operation) -> None:
-        """Notes how much lives now, unless that is surely less than elsewhere."""
+        """Records the live bytes, unless they are provably less than at another point."""
         here = self._live
         if here in self._seen:
             return
@@ -319,7 +319,7 @@ class _Walk:
         return ()
 
     def _while(self, op: Operation, operands: list[_Item], values: _Values) -> Sequence[_Item]:
-        """Walks through a loop once; sizes that it changes are not those of anything else after it."""
+        """Walks through a loop once; sizes that it changes become new symbols."""
         before, after = (region.block for region in op.regions)
         number = self._number()
         times, calls, operations = self._times, list(self.calls), self.operations
@@ -347,7 +347,7 @@ class _Walk:
                 self._live = add(subtract(self._live, one.bytes), other.bytes)
 
     def _choice(self, op: Operation, values: _Values) -> Sequence[_Item]:
-        """Walks through all branches; afterwards counts the one that costs the most."""
+        """Walks through all branches, and counts the most expensive one."""
         live, operations = self._live, self.operations
         lives: Dim = 0
         counts: Dim = 0
@@ -369,7 +369,7 @@ _CASTS = frozenset({"arith.extsi", "arith.extui", "arith.index_cast", "arith.tru
 
 
 def _named(items: list[_Item], number: int) -> list[_Item]:
-    """Returns what a loop carries under names of its own: numbers in it change."""
+    """Returns the values that a loop carries, renamed because their numbers change."""
     return [
         item._replace(name=f"loop{number}_{at}") if isinstance(item, _Memory) else item for at, item in enumerate(items)
     ]
@@ -392,7 +392,7 @@ def _open(item: _Item, name: str, axes: Sequence[int]) -> _Item:
 
 
 def _changed(old: _Item, new: _Item) -> list[int]:
-    """Returns the axes in which two buffers differ."""
+    """Returns the axes along which two buffers differ."""
     if not isinstance(old, _Memory) or not isinstance(new, _Memory):
         return []
     return [axis for axis, (one, other) in enumerate(zip(old.sizes, new.sizes, strict=True)) if one != other]

@@ -1,8 +1,8 @@
 """Values that the host computes, and their arithmetic.
 
-The host computes sizes: what ops need as numbers to know how large their results are, as far back as small tensors of
-integers go, and what follows from sizes alone. Everything else is computed in buffers. A number is a Python integer as
-long as it is known. What was computed in a block, or in one around it, is not computed again.
+The host computes sizes: the numbers that determine the sizes of results, back through small integer tensors, and values
+that depend only on sizes. Everything else is computed in buffers. A known number is a Python integer. A computation in
+the same or an enclosing block is reused.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tfconvert.schema.ir.values import Value
 CONSTANT = "stablehlo.constant"
 
 FUSION = "dhlo.fusion"
-"""The attribute of functions that are kernels, and of their calls: which kind."""
+"""The attribute with the kind of a kernel, on functions and their calls."""
 
 LIMIT = 32
-"""How many numbers a tensor of the host may have."""
+"""Maximum number of elements of a tensor on the host."""
 
 
 def is_small(value: Value) -> bool:
-    """Returns whether a value is a small tensor of integers, whose numbers the host can hold."""
+    """Returns whether a value is a small integer tensor, which the host can hold."""
     shape, element = types.shape_of(value.type), types.element_of(value.type)
     if shape is None or -1 in shape or not isinstance(element, IntegerType):
         return False
@@ -43,7 +43,7 @@ def is_small(value: Value) -> bool:
     return element.signedness is Signedness.SIGNLESS and element.width <= 64 and count <= LIMIT
 
 
-# Ops whose numbers are known only if those of their operands are, or that are rarely on sizes.
+# Ops that need known operands, or that rarely operate on sizes.
 _NOT_HOSTED = frozenset(
     {
         "stablehlo.dynamic_slice",
@@ -54,7 +54,7 @@ _NOT_HOSTED = frozenset(
     }
 )
 
-# Ops that mean another thing for truth values than for numbers.
+# Ops with another meaning for booleans than for numbers.
 _ORDERED = frozenset({"stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply", "stablehlo.add"})
 
 _OF_VECTORS = frozenset({"stablehlo.concatenate", "stablehlo.slice"})
@@ -78,7 +78,7 @@ def can_compute(op: Operation) -> bool:
 
 
 def assertion(op: Operation) -> str | None:
-    """Returns the message of an op that asserts its first operand, `None` if it is another op."""
+    """Returns the message of an op that asserts its first operand, or `None` for other ops."""
     if op.name == "cf.assert":
         message = op.properties.get("msg")
     elif op.name == "stablehlo.custom_call" and op.properties.get("call_target_name") == _SHAPE_ASSERTION:
@@ -94,7 +94,7 @@ _CHOICES = frozenset({"stablehlo.if", "stablehlo.case"})
 
 
 def _asked(op: Operation) -> Sequence[Value]:
-    """Returns the values whose numbers an op asks of the host, whatever its results are."""
+    """Returns the values whose numbers an op needs from the host, regardless of its results."""
     if op.name in _CHOICES or assertion(op) is not None:
         return op.operands[:1]
     if FUSION in op.attributes:
@@ -112,7 +112,7 @@ def _first(op: Operation) -> Block:
 
 
 def host_ops(ops: Sequence[Operation]) -> set[Operation]:
-    """Returns those of a function's ops, in order and at any depth, that the host computes."""
+    """Returns the ops of a function that the host computes, at any depth."""
     found: set[Operation] = set()
     for op in reversed(ops):
         if op in found:
@@ -147,8 +147,8 @@ class Scalars:
         outer: The arithmetic of the block around it.
 
     Attributes:
-        builder: Where it is inserted.
-        known: What was inserted.
+        builder: The insertion point.
+        known: The inserted values.
     """
 
     __slots__ = ("builder", "known", "outer")
@@ -188,7 +188,7 @@ class Scalars:
         return self._once(_Key("select", values, kind), lambda: upstream.build("arith.select", values, (kind,)))
 
     def cast(self, number: Scalar, source: Attribute, target: Attribute) -> Scalar:
-        """Returns a number of another integer type; truth values are 0 and 1."""
+        """Returns a number converted to another integer type; booleans are 0 and 1."""
         if source is target:
             return number
         if target is types.I1:

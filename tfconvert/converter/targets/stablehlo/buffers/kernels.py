@@ -1,7 +1,7 @@
 """Kernels: private functions that compute an op, or a fusion, from buffers into buffers.
 
-A kernel reads its operands as tensors and writes the results to the buffers that its caller allocated. Small tensors
-that the host holds are passed as numbers, small constants are inside.
+A kernel reads its operands as tensors and writes the results to buffers that its caller allocated. Small tensors on the
+host are passed as numbers, and small constants are inside the kernel.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tfconvert.schema.ir.types import FunctionType, MemRefType
 from tfconvert.schema.ir.values import Value
 
 KERNEL = "dhlo.kernel"
-"""The attribute of kernels: what they are made of, one op or a fusion of some kind."""
+"""The attribute with the contents of a kernel: one op, or a kind of fusion."""
 
-# Constants of so many elements are inside of kernels.
+# Maximum number of elements of constants inside kernels.
 _INLINE = 16
 
 
 def buffer_type(kind: Attribute) -> MemRefType:
-    """Returns the type of the buffer of a tensor."""
+    """Returns the buffer type of a tensor."""
     return MemRefType.get(types.element_of(kind), types.shape_of(kind) or ())
 
 
 def is_inline(op: object) -> bool:
-    """Returns whether an op is a constant that kernels have inside."""
+    """Returns whether an op is a constant that is copied into kernels."""
     if not isinstance(op, Operation) or op.name != CONSTANT:
         return False
     count = 1
@@ -48,7 +48,7 @@ class Operands(NamedTuple):
 
     Attributes:
         buffers: The values that are in buffers.
-        scalars: The values that are numbers of the host, with how many they are.
+        scalars: The values that are numbers on the host, with their counts.
         constants: The values that are small constants.
     """
 
@@ -58,7 +58,7 @@ class Operands(NamedTuple):
 
 
 class Kernels:
-    """The kernels of a module; equal ones are one.
+    """The kernels of a module, without duplicates.
 
     Args:
         module: The module.
@@ -77,7 +77,7 @@ class Kernels:
         Args:
             op: The op.
             fused: The function that the op calls, if it is the call of a fusion.
-            operands: What it computes from.
+            operands: Its operands.
         """
         block = _body(op, fused, operands)
         kind = FunctionType.get(block.arg_types, ())

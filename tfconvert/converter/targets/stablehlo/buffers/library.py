@@ -1,4 +1,4 @@
-"""The table of what libraries compute: which ops of which types and layouts are which routine."""
+"""The table of library routines, by ops, types and layouts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tfconvert.schema.ir.values import Value
 
 
 class Routine(NamedTuple):
-    """A routine of a library that does what a kernel does.
+    """A library routine that computes the same as a kernel.
 
     Attributes:
         symbol: Its symbol.
-        ranks: The ranks of its buffers; it takes them of any sizes.
-        options: The numbers that it takes after them.
-        arguments: The numbers of the kernel's arguments that it takes.
+        ranks: The ranks of its buffers; their sizes are dynamic.
+        options: The numbers that follow them.
+        arguments: The indices of the kernel's arguments that are passed.
     """
 
     symbol: str
@@ -32,14 +32,14 @@ class Routine(NamedTuple):
     arguments: tuple[int, ...] = ()
 
     def types(self, element: Attribute) -> list[Attribute]:
-        """Returns the types of what it takes."""
+        """Returns the types of its arguments."""
         buffers = [MemRefType.get(element, (DYNAMIC,) * rank) for rank in self.ranks]
         return [*buffers, *([INDEX] * len(self.options))]
 
 
 _ELEMENTS: Mapping[Attribute, str] = {types.F32: "f32", types.F64: "f64"}
 
-# The contracted dimensions of both matrices -> the end of the routine's name: n as it is, t transposed.
+# The contracted dimensions of both matrices -> the suffix of the routine's name: n for normal, t for transposed.
 _FORMS: Mapping[tuple[int, int], str] = {(1, 0): "", (1, 1): "_nt", (0, 0): "_tn"}
 
 
@@ -57,7 +57,7 @@ def _gemm(op: Operation) -> Routine | None:
     return None if form is None else Routine(name + form, ranks, ())
 
 
-# The layouts of images, kernels and results that the routines take.
+# The layouts of images, kernels and results that the routines accept.
 _IMAGES = (("b", "0", "1", "f"), ("0", "1", "i", "o"), ("b", "0", "1", "f"))
 
 
@@ -82,7 +82,7 @@ def _conv2d(op: Operation) -> Routine | None:
     return Routine(name, (4, 4, 4), options)
 
 
-# Op -> the routine that computes it, `None` if none does.
+# Op -> the routine that computes it, or `None`.
 _ROWS: Mapping[str, Callable[[Operation], Routine | None]] = {
     "stablehlo.convolution": _conv2d,
     "stablehlo.dot_general": _gemm,
@@ -90,7 +90,7 @@ _ROWS: Mapping[str, Callable[[Operation], Routine | None]] = {
 
 
 def routine_of(kernel: FuncOp) -> Routine | None:
-    """Returns the routine that does what a kernel does, `None` if there is none."""
+    """Returns the routine that computes the same as a kernel, or `None`."""
     if KERNEL not in kernel.attributes or any(not isinstance(arg.type, MemRefType) for arg in kernel.args):
         return None
     computed = [op for op in kernel.body.block.ops if op.dialect == "stablehlo"]
@@ -106,7 +106,7 @@ def routine_of(kernel: FuncOp) -> Routine | None:
 
 
 def _argument(kernel: FuncOp, value: Value) -> int | None:
-    """Returns the number of the argument that a tensor is read from, `None` if it is from elsewhere."""
+    """Returns the index of the argument that a tensor is read from, or `None` if it isn't read from one."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "bufferization.to_tensor":
         return None

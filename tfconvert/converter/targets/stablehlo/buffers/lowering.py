@@ -1,7 +1,8 @@
-"""Rewrites functions of StableHLO to functions on buffers.
+"""Rewrites StableHLO functions to functions on buffers.
 
-Each op becomes a call of a kernel that writes to buffers which are allocated before it; what dies there is freed after
-it, or written over if the op computes element by element. Arithmetic of sizes becomes arithmetic of numbers.
+Each op becomes a call of a kernel that writes to buffers, which are allocated before the call. Buffers with their last
+use there are freed after the call, or overwritten if the op is elementwise. Arithmetic on sizes becomes arithmetic on
+numbers.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _NOT_ELEMENTWISE = frozenset({"stablehlo.cholesky", "stablehlo.reverse"})
 
 _ELEMENTWISE = frozenset({"stablehlo.abs", "stablehlo.compare", "stablehlo.convert", "stablehlo.is_finite", CONSTANT})
 
-# Ops that are inserted in case they are needed.
+# Ops that are inserted in advance and may be unused.
 _UNUSED = ("arith.", "memref.dim", "memref.get_global", "memref.load")
 
 _STATE = "ml_program."
 
 
 def is_elementwise(op: Operation) -> bool:
-    """Returns whether an op computes each element from those at the same place."""
+    """Returns whether an op computes each element from those at the same position."""
     definition = stablehlo.definitions().get(op.name)
     if op.name in _ELEMENTWISE:
         return True
@@ -45,11 +46,11 @@ def is_elementwise(op: Operation) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where a block is rewritten.
+    """The position of a rewrite in a block.
 
     Attributes:
-        scope: What is known there.
-        last: The values that are used for the last time, by the op that does so.
+        scope: The scope of the block.
+        last: The values that have their last use at each op.
     """
 
     scope: Scope
@@ -63,7 +64,7 @@ class BufferLowering:
         module: The module.
 
     Attributes:
-        counts: How many buffers were allocated, reused and copied.
+        counts: The numbers of allocated, reused and copied buffers.
     """
 
     def __init__(self, module: ModuleOp) -> None:
@@ -75,7 +76,7 @@ class BufferLowering:
         self._hosted: set[Operation] = set()
 
     def run(self) -> None:
-        """Rewrites every function but fusions, which become kernels."""
+        """Rewrites every function except fusions, which become kernels."""
         fusions = [each for each in self._functions.values() if FUSION in each.attributes]
         for function in self._functions.values():
             if function.body.blocks and FUSION not in function.attributes and not _is_shape_function(function):
@@ -105,7 +106,7 @@ class BufferLowering:
         _prune(block)
 
     def _block(self, old: Block, scope: Scope) -> list[Value]:
-        """Rewrites a block to the end of a scope's; returns the buffers that its terminator forwards."""
+        """Rewrites a block at the end of a scope's block; returns the buffers that its terminator forwards."""
         place = _Place(scope, _last_uses(old))
         for op in old.ops:
             scope.scalars.builder.location = op.location
@@ -192,7 +193,7 @@ class BufferLowering:
         return Operands(rest, scalars, constants)
 
     def _dying(self, op: Operation, fused: FuncOp | None, place: _Place) -> Value | None:
-        """Returns an operand whose buffer an elementwise op can write over, since nothing reads it any more."""
+        """Returns an operand whose buffer an elementwise op can overwrite, because nothing reads it later."""
         inside = fused.body.block.ops if fused is not None else (op,)
         if not all(is_elementwise(each) or isinstance(each, ReturnOp) for each in inside):
             return None
@@ -223,7 +224,7 @@ class BufferLowering:
             scope.own(old, new)
 
     def _state(self, op: Operation, scope: Scope) -> None:
-        """Loads state as a copy of its own, and stores it into the place that it has."""
+        """Loads state as a copy, and stores it into its global."""
         value = op.results[0] if op.results else op.operands[0]
         place = self._constants.state(op, scope)
         if op.results:
@@ -296,13 +297,13 @@ class BufferLowering:
         else:
             index = scope.scalars.value(scope.scalars.index(chosen, types.element_of(op.operands[0].type)))
             cases = DenseArrayAttr.get(types.I64, range(len(regions) - 1))
-            # The last branch is that of all other numbers, and the first one of the op's regions.
+            # The last branch is the default, which is the first region of the op.
             new = memref.build("scf.index_switch", (index,), kinds, {"cases": cases}, [regions[-1], *regions[:-1]])
         self._own_results(op, scope.insert(new).results, scope)
 
 
 def _forward_barriers(function: FuncOp) -> None:
-    """Replaces barriers by their operands: nothing moves kernels past each other."""
+    """Replaces barriers by their operands, since nothing reorders kernels."""
     for op in list(function.walk()):
         if op.name == "stablehlo.optimization_barrier":
             replace_op(op, op.operands)
@@ -332,7 +333,7 @@ def _captured(op: Operation) -> list[Value]:
 
 
 def _last_uses(block: Block) -> dict[Operation, list[Value]]:
-    """Returns the values that die at each op: its operands and results that no later op of the block uses."""
+    """Returns the values with their last use at each op: operands and results that no later op of the block uses."""
     found: dict[Operation, list[Value]] = {}
     later: set[Value] = set()
     for op in reversed(block.ops):

@@ -1,8 +1,8 @@
-"""The buffers and numbers of a block while it is rewritten: what holds which value, and who frees it.
+"""The buffers and numbers of values in a block during its rewrite, and the ownership of buffers.
 
-A buffer is owned by the block in which it was allocated, or that was given it: results of calls, branches and loops,
-and what a loop carries. Its owner frees it after its last use or hands it on. Arguments of functions and constants are
-borrowed, never freed.
+A block owns the buffers that it allocated or received: results of calls, branches and loops, and values that a loop
+carries. The owner frees a buffer after its last use or passes it on. Arguments of functions and constants are borrowed,
+and never freed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Scalar]]:
     elif definition is not None and definition.types == "same":
         found = scope.sizes(op.operands[0])
     else:
-        raise error_at(op, "unsupported-op", f"nothing tells the sizes of what {op.name} results in")
+        raise error_at(op, "unsupported-op", f"the sizes of the results of {op.name} are unknown")
     return [[size if dim < 0 else dim for dim, size in zip(shape, found, strict=True)] for shape in shapes]
 
 
@@ -64,9 +64,9 @@ class Scope:
     Attributes:
         scalars: Its arithmetic.
         owned: The values whose buffers the block owns.
-        buffers: The buffers of values, by the block alone.
+        buffers: The buffers of values in this block only.
         constant: Returns the buffer of a constant.
-        known: The numbers of values that the host holds, by the block alone.
+        known: The numbers of values on the host in this block only.
     """
 
     def __init__(self, block: Block, outer: Scope | None, constant: Callable[[Scope, Value], Value]) -> None:
@@ -79,10 +79,10 @@ class Scope:
         self.known: dict[Value, Sequence[Scalar]] = {}
         self._loaded: dict[Value, Sequence[Scalar]] = {}
 
-    # What values are.
+    # The storage of values.
 
     def find(self, value: Value) -> Buffer | None:
-        """Returns the buffer of a value, `None` if it is a number of the host or a small constant."""
+        """Returns the buffer of a value, or `None` for a number on the host or a small constant."""
         scope: Scope | None = self
         while scope is not None:
             if value in scope.buffers:
@@ -91,7 +91,7 @@ class Scope:
         return None
 
     def buffer(self, value: Value) -> Buffer | None:
-        """Returns the buffer of a value, also of a constant; `None` if it is a number of the host."""
+        """Returns the buffer of a value or constant, or `None` for a number on the host."""
         found = self.find(value)
         if found is None and not self.is_number(value):
             found = Buffer(self.constant(self, value), types.shape_of(value.type) or ())
@@ -107,11 +107,11 @@ class Scope:
         return False
 
     def set_numbers(self, value: Value, numbers: Sequence[Scalar]) -> None:
-        """States the numbers of a value that the host holds."""
+        """Sets the numbers of a value on the host."""
         self.known[value] = numbers
 
     def numbers(self, value: Value) -> Sequence[Scalar]:
-        """Returns the numbers of a small value: those that the host holds, or that are loaded."""
+        """Returns the numbers of a small value, from the host or loaded from a buffer."""
         scope: Scope | None = self
         while scope is not None:
             if value in scope.known:
@@ -152,25 +152,25 @@ class Scope:
         assert isinstance(owner, Operation), "a value of open sizes is in a buffer"
         return sizes_of_results(self, owner)[getattr(value, "index", 0)]
 
-    # What is inserted.
+    # Insertion.
 
     def insert(self, op: Operation) -> Operation:
         """Appends an op to the block."""
         return self.scalars.builder.insert(op)
 
     def allocate(self, value: Value, sizes: Sequence[Scalar]) -> Value:
-        """Allocates a buffer for a value of some sizes."""
+        """Allocates a buffer for a value with the given sizes."""
         kind = buffer_type(value.type)
         open_sizes = [self.scalars.value(size) for dim, size in zip(kind.shape, sizes, strict=True) if dim < 0]
         return self.insert(memref.alloc(kind, open_sizes)).results[0]
 
     def own(self, value: Value, held: Value, sizes: Sequence[Scalar] | None = None) -> None:
-        """States that the block owns the buffer of a value; sizes that are not given are those of the buffer."""
+        """Makes the block the owner of a value's buffer; the sizes are by default those of the buffer."""
         self.hold(value, held, sizes)
         self.owned[value] = None
 
     def hold(self, value: Value, held: Value, sizes: Sequence[Scalar] | None = None) -> None:
-        """States which buffer a value is in."""
+        """Sets the buffer of a value."""
         shape = types.shape_of(value.type) or ()
         if sizes is None:
             sizes = [self.scalars.dim(held, axis) if dim < 0 else dim for axis, dim in enumerate(shape)]
@@ -184,7 +184,7 @@ class Scope:
                 self.insert(memref.build("memref.dealloc", (self.buffers[value].memref,)))
 
     def give(self, value: Value, *, is_last: bool) -> Value:
-        """Returns a buffer of a value for a new owner: the block's own if this is its last use, or a copy."""
+        """Returns a buffer of a value for a new owner: the block's buffer at its last use, or a copy."""
         held = self.buffer(value)
         if held is not None and is_last and value in self.owned:
             del self.owned[value]
@@ -196,7 +196,7 @@ class Scope:
         return copy
 
     def stored(self, value: Value) -> Value:
-        """Returns a new buffer with the numbers of a value that the host holds."""
+        """Returns a new buffer with the numbers of a value on the host."""
         kind = types.element_of(value.type)
         target = self.allocate(value, types.shape_of(value.type) or ())
         for indices, number in zip(_places(types.shape_of(value.type) or ()), self.numbers(value), strict=True):
@@ -214,11 +214,11 @@ def _places(shape: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 class InlineScope(Scope):
-    """Facts about the body of a function that is computed as one kernel; its sizes are arithmetic of the caller.
+    """The scope of a function that becomes one kernel; the caller computes its sizes.
 
     Args:
         outer: The caller's scope.
-        operands: The caller's values by the arguments that they are.
+        operands: The caller's values by argument.
     """
 
     def __init__(self, outer: Scope, operands: Mapping[Value, Value]) -> None:

@@ -1,6 +1,6 @@
-"""Ops whose results' sizes only computing tells: all are written into room for the most, of which the first are taken.
+"""Ops with data-dependent result sizes: results are written into buffers of the maximum size, and then sliced.
 
-How many there are is counted with the elements themselves; it is the limit of a `real_dynamic_slice`.
+The count is computed with the elements; it is the limit of a `real_dynamic_slice`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at, scatter
-from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
-from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
+from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, first, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate
-from tfconvert.converter.targets.stablehlo.legalize.sorting import first
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -33,7 +32,7 @@ def places_of(emit: StableHLOBuilder, mask: Value) -> Value:
     (size,) = emit.dims(mask)
     numbers = scan(emit, emit.convert(mask, types.I32), 0, ADD)
     count = emit.sizes.fresh(emit.reduce("add", emit.convert(mask, types.I32), (0,), 0))
-    # Those that are false are written past the end, which is nowhere.
+    # Indices of false elements are past the end, so nothing is written.
     targets = emit.select(mask, emit.binary("subtract", numbers, 1), emit.value(emit.size(size)))
     room = emit.broadcast(emit.scalar(0, types.I32), (size,), ())
     counted = emit.iota((size,), 0, types.I32)
@@ -59,7 +58,7 @@ def _where(op: Operation, emit: StableHLOBuilder) -> Value:
 def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     """Emits the different elements in the order of their first occurrence.
 
-    Each element is compared with each: the index of the first one that is equal tells whether it is new.
+    Each pair of elements is compared. An element is new if the first one equal to it is itself.
     """
     value = op.operands[0]
     dims = emit.dims(value)
@@ -71,7 +70,7 @@ def _unique(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     is_equal = emit.compare("EQ", emit.broadcast(value, square, (0,)), emit.broadcast(value, square, (1,)))
     own = emit.iota((size,), 0, types.I32)
     found = emit.select(is_equal, counted, emit.value(emit.size(size)))
-    # What equals nothing, not even itself, is its own first one.
+    # NaN, which isn't equal to itself, counts as its own first occurrence.
     earliest = emit.binary("minimum", emit.reduce("minimum", found, (1,), (1 << 31) - 1), own)
     is_new = emit.compare("EQ", earliest, own)
     places = places_of(emit, is_new)
@@ -130,7 +129,7 @@ def _unique_along(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     return _unique(op, emit)
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+COMPUTED_SIZES: Mapping[str, Rewrite] = {
     "BroadcastGradientArgs": _gradient_axes,
     "DynamicPartition": _partition,
     "ListDiff": _list_diff,

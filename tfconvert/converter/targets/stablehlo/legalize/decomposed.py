@@ -1,4 +1,4 @@
-"""Which ops are decomposed for StableHLO: those that it has no lowering for."""
+"""The ops that are decomposed for StableHLO: those without a lowering."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def illegal(names: Iterable[str]) -> set[str]:
 
 
 def why_not(op: Operation) -> str | None:
-    """Returns why an op was not decomposed, `None` if none of its kind is."""
+    """Returns why an op was not decomposed, or `None` if its kind has no decomposition."""
     failures = [failure_of(each, op, KINDS) for each in decompositions(op.name.removeprefix("tf."))]
     return next((failure.reason for failure in failures if failure is not None), None)

@@ -1,4 +1,4 @@
-"""Elementwise ops: arithmetic, comparisons, logic, conversions, choices."""
+"""Elementwise ops: arithmetic, comparisons, logic, conversions, choices, activations and complex numbers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array, constant_number
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
-from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness
@@ -195,8 +197,8 @@ def _clip(op: Operation, emit: StableHLOBuilder) -> Value:
     """
     value, low, high = op.operands
     are_scalars = not emit.dims(low) and not emit.dims(high)
-    least, greatest = constant_array(low), constant_array(high)
-    if are_scalars and least is not None and greatest is not None and least <= greatest:
+    minimum, maximum = constant_array(low), constant_array(high)
+    if are_scalars and minimum is not None and maximum is not None and minimum <= maximum:
         return emit.one("clamp", (low, value, high), types.element_of(value.type), emit.dims(value))
     return emit.binary("maximum", emit.binary("minimum", value, high), low)
 
@@ -241,7 +243,7 @@ def _unsigned(width: int) -> IntegerType:
 
 
 def _merged(emit: StableHLOBuilder, value: Value, element: Attribute) -> Value:
-    """Emits wider elements as sums of bits: engines take no such conversion of open sizes."""
+    """Emits wider elements as sums of bits: engines don't accept such a conversion with dynamic sizes."""
     *outer, count = emit.dims(value)
     width = 8 * types.numpy_dtype(element).itemsize
     bits, found = emit.convert(_bits(emit, value), _unsigned(width)), None
@@ -278,7 +280,7 @@ def _ndtri(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.binary("multiply", emit.unary("chlo.erf_inv", inner), float(np.sqrt(2)))
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+ELEMENTWISE: Mapping[str, Rewrite] = {
     **{name: _unary(target) for name, target in UNARY.items()},
     **{name: _binary(target) for name, target in BINARY.items()},
     **{name: _compare(direction) for name, direction in COMPARISONS.items()},
@@ -300,4 +302,201 @@ LOWERINGS: Mapping[str, Rewrite] = {
     "Square": _square,
     "SquaredDifference": _squared_difference,
     "ToBool": _to_bool,
+}
+
+
+# `Selu`'s factors of exponentials, and of everything.
+_SELU_ALPHA = 1.6732632423543772
+_SELU_SCALE = 1.0507009873554805
+
+
+def _relu(op: Operation, emit: StableHLOBuilder) -> Value:
+    return emit.binary("maximum", op.operands[0], 0)
+
+
+def _relu6(op: Operation, emit: StableHLOBuilder) -> Value:
+    value = op.operands[0]
+    element = types.element_of(value.type)
+    bounds = emit.scalar(0, element), emit.scalar(6, element)
+    return emit.one("clamp", (bounds[0], value, bounds[1]), element, emit.dims(value))
+
+
+def _leaky_relu(op: Operation, emit: StableHLOBuilder) -> Value:
+    value = op.operands[0]
+    scaled = emit.binary("multiply", value, float(tf.get(op, "alpha", 0.2)))
+    return emit.select(emit.compare("GT", value, 0), value, scaled)
+
+
+def _elu(op: Operation, emit: StableHLOBuilder) -> Value:
+    value = op.operands[0]
+    return emit.select(emit.compare("GT", value, 0), value, emit.unary("exponential_minus_one", value))
+
+
+def _selu(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits one choice for both factors, where a decomposition by `Relu` and `Elu` takes two."""
+    value = op.operands[0]
+    below = emit.binary("multiply", emit.unary("exponential_minus_one", value), _SELU_ALPHA)
+    return emit.binary("multiply", emit.select(emit.compare("GT", value, 0), value, below), _SELU_SCALE)
+
+
+def _shifted(emit: StableHLOBuilder, value: Value) -> Value:
+    """Subtracts the maximum along the last axis, so that no exponential overflows."""
+    last = len(emit.dims(value)) - 1
+    maximum = emit.reduce("maximum", value, (last,), types.lowest(types.element_of(value.type)))
+    return emit.binary("subtract", value, emit.broadcast(maximum, emit.dims(value), range(last)))
+
+
+def _softmax(op: Operation, emit: StableHLOBuilder) -> Value:
+    powers = emit.unary("exponential", _shifted(emit, op.operands[0]))
+    dims = emit.dims(powers)
+    total = emit.reduce("add", powers, (len(dims) - 1,), 0)
+    return emit.binary("divide", powers, emit.broadcast(total, dims, range(len(dims) - 1)))
+
+
+def _log_softmax(op: Operation, emit: StableHLOBuilder) -> Value:
+    return log_softmax(emit, op.operands[0])
+
+
+def log_softmax(emit: StableHLOBuilder, value: Value) -> Value:
+    """Emits the logarithms of a softmax along the last axis."""
+    shifted = _shifted(emit, value)
+    dims = emit.dims(shifted)
+    total = emit.reduce("add", emit.unary("exponential", shifted), (len(dims) - 1,), 0)
+    return emit.binary("subtract", shifted, emit.broadcast(emit.unary("log", total), dims, range(len(dims) - 1)))
+
+
+def _bias_add(op: Operation, emit: StableHLOBuilder) -> Value:
+    value, bias = op.operands
+    dims = emit.dims(value)
+    axis = 1 if tf.get(op, "data_format", "NHWC") == "NCHW" else len(dims) - 1
+    (size,) = emit.dims(bias)
+    joined = tuple(size if at == axis and size >= 0 else dim for at, dim in enumerate(dims))
+    return emit.binary("add", value, emit.broadcast(bias, joined, (axis,)))
+
+
+ACTIVATIONS: Mapping[str, Rewrite] = {
+    "BiasAdd": _bias_add,
+    "BiasAddV1": _bias_add,
+    "Elu": _elu,
+    "LeakyRelu": _leaky_relu,
+    "LogSoftmax": _log_softmax,
+    "Relu": _relu,
+    "Relu6": _relu6,
+    "Selu": _selu,
+    "Softmax": _softmax,
+}
+
+
+def _complex(op: Operation, emit: StableHLOBuilder) -> Value:
+    return joined(emit, *emit.pair(*op.operands))
+
+
+def joined(emit: StableHLOBuilder, real: Value, imaginary: Value) -> Value:
+    """Emits complex numbers of two parts."""
+    element = ComplexType.get(types.element_of(real.type))
+    return emit.one("complex", (real, imaginary), element, emit.dims(real))
+
+
+def _part(emit: StableHLOBuilder, value: Value, name: str) -> Value:
+    element = types.element_of(value.type)
+    assert isinstance(element, ComplexType)
+    return emit.one(name, (value,), element.element_type, emit.dims(value))
+
+
+def _part_of(name: str) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
+        value = op.operands[0]
+        if isinstance(types.element_of(value.type), ComplexType):
+            return _part(emit, value, name)
+        return value if name == "real" else emit.binary("multiply", value, 0)
+
+    return lower
+
+
+def conjugated(emit: StableHLOBuilder, value: Value) -> Value:
+    """Emits conjugates; real numbers stay as they are."""
+    if not isinstance(types.element_of(value.type), ComplexType):
+        return value
+    return joined(emit, _part(emit, value, "real"), emit.unary("negate", _part(emit, value, "imag")))
+
+
+def _conj(op: Operation, emit: StableHLOBuilder) -> Value:
+    return conjugated(emit, op.operands[0])
+
+
+def _conjugate_transpose(op: Operation, emit: StableHLOBuilder) -> Value:
+    return conjugated(emit, emit.transpose(op.operands[0], ints(op, 1, "the permutation")))
+
+
+def _angle(op: Operation, emit: StableHLOBuilder) -> Value:
+    value = op.operands[0]
+    return emit.binary("atan2", _part(emit, value, "imag"), _part(emit, value, "real"))
+
+
+def _transform(emit: StableHLOBuilder, value: Value, kind: str, lengths: tuple[int, ...]) -> Value:
+    """Emits a transform along the last axes."""
+    dims, element = list(emit.dims(value)), types.element_of(value.type)
+    if kind == "RFFT":
+        element, dims[-1] = ComplexType.get(element), lengths[-1] // 2 + 1
+    elif kind == "IRFFT":
+        assert isinstance(element, ComplexType)
+        element, dims[-1] = element.element_type, lengths[-1]
+    properties: dict[str, attrs.Value] = {"fft_type": EnumeratorAttr.get("fft_type", kind), "fft_length": lengths}
+    return emit.one("fft", (value,), element, dims, properties)
+
+
+def _complex_fft(kind: str, rank: int) -> Rewrite:
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
+        lengths = emit.dims(op.operands[0])[-rank:]
+        if min(lengths) < 0:
+            raise Declined("a length that it transforms is not known")
+        return _transform(emit, op.operands[0], kind, lengths)
+
+    return lower
+
+
+def _real_fft(kind: str, rank: int) -> Rewrite:
+    """Returns a lowering that first cuts or pads its operand to the lengths that are asked for."""
+
+    def lower(op: Operation, emit: StableHLOBuilder) -> Value:
+        value = op.operands[0]
+        lengths = ints(op, 1, "its lengths")
+        needed = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == "IRFFT" else lengths
+        first = len(emit.dims(value)) - rank
+        for axis, size in enumerate(needed, first):
+            value = _fitted(emit, value, axis, size)
+        return _transform(emit, value, kind, lengths)
+
+    return lower
+
+
+def _fitted(emit: StableHLOBuilder, value: Value, axis: int, size: int) -> Value:
+    """Resizes an axis by cutting off its end or padding it with zeros."""
+    dims = emit.dims(value)
+    if dims[axis] < 0:
+        raise Declined("a length that it transforms is not known")
+    if dims[axis] > size:
+        return part(emit, value, axis, 0, size)
+    high = [size - dims[axis] if at == axis else 0 for at in range(len(dims))]
+    return padded(emit, value, [0] * len(dims), high, emit.scalar(0, types.element_of(value.type)))
+
+
+COMPLEX_NUMBERS: Mapping[str, Rewrite] = {
+    "Angle": _angle,
+    "Complex": _complex,
+    "Conj": _conj,
+    "ConjugateTranspose": _conjugate_transpose,
+    "Imag": _part_of("imag"),
+    "Real": _part_of("real"),
+    **{
+        f"{prefix}{kind}{suffix}": _complex_fft(kind, rank)
+        for prefix in ("", "Batch")
+        for kind in ("FFT", "IFFT")
+        for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))
+    },
+    **{
+        f"{kind}{suffix}": _real_fft(kind, rank)
+        for kind in ("RFFT", "IRFFT")
+        for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))
+    },
 }

@@ -11,7 +11,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 Rewrite = Callable[[Operation, StableHLOBuilder], Value | Sequence[Value]]
-"""Emits what replaces an op and returns the values that replace its results; raises `Declined` if it can't."""
+"""Emits the replacement of an op and returns its results; raises `Declined` if it can't."""
 
 
 def ints(op: Operation, index: int, what: str) -> tuple[int, ...]:

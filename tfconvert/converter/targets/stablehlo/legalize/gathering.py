@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
+from tfconvert.converter.targets.stablehlo.legalize.constraints import (
+    require_equal,
+    require_index_vectors,
+    require_indices,
+)
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
-from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.targets.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import attributes as attrs
@@ -74,7 +77,7 @@ def _require_vectors(emit: StableHLOBuilder, indices: Value, dims: Sequence[int]
 
 
 def gather_at(emit: StableHLOBuilder, table: Value, indices: Value) -> Value:
-    """Emits what a tensor has at index vectors, which the last dimension of the indices holds."""
+    """Gathers elements at index vectors, which are in the last dimension of the indices."""
     dims, (*places, depth) = emit.dims(table), emit.dims(indices)
     if depth < 0:
         raise Declined("the number of indices is not known")
@@ -106,7 +109,7 @@ def _one_hot(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def scatter(emit: StableHLOBuilder, body: str, indices: Value, updates: Value, into: Value) -> Value:
-    """Inserts a scatter of slices to indices, whose last dimension holds the index vectors."""
+    """Inserts a scatter of slices to index vectors, which are in the last dimension of the indices."""
     dims, (*places, depth) = emit.dims(into), emit.dims(indices)
     if depth < 0:
         raise Declined("the number of indices is not known")
@@ -114,7 +117,7 @@ def scatter(emit: StableHLOBuilder, body: str, indices: Value, updates: Value, i
     for place, update in zip(places, found, strict=False):
         require_equal(emit, place, update, "there must be as many updates as indices")
     if len(found) == len(places) + len(dims) - depth:
-        # What only one of the two knows is known of both.
+        # A size that only one of the two knows holds for both.
         indices = emit.reshape(indices, (*map(_told, places, found), depth))
         updates = emit.reshape(updates, (*map(_told, found, places), *found[len(places) :]))
     element = types.element_of(into.type)

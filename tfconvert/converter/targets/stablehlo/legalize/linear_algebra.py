@@ -1,21 +1,25 @@
-"""Products of matrices, sums of products by letters, and systems of linear equations.
+"""Products of matrices, einsum, systems of linear equations, and diagonals.
 
-Triangular systems and factors are StableHLO's own; others are solved by elimination.
+Triangular systems and factors are StableHLO's own ops; other systems are solved by elimination.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_equal
-from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
+from tfconvert.converter.targets.stablehlo.legalize.elementwise import conjugated
+from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, ints
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop
-from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part
+from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.matmul import einsum_labels
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.dims import MismatchError
 from tfconvert.schema.dialects.stablehlo import DotAttr, EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -80,26 +84,19 @@ def _batch_mat_mul(op: Operation, emit: StableHLOBuilder) -> Value:
     return dot(emit, lhs, rhs, [(axis, axis) for axis in range(len(joined))], [contracted], element)
 
 
-def _spelled(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
-    """Returns the letters of an einsum's operands and of its result, those of ellipses in capitals that nobody uses."""
-    equation = str(tf.get(op, "equation", "")).replace(" ", "")
-    inputs, arrow, output = equation.partition("->")
-    if not arrow:
-        raise Declined("its equation has no result")
-    free = [chr(code) for code in range(0xC0, 0x100)]
-    terms = []
-    for term, value in zip(inputs.split(","), op.operands, strict=True):
-        missing = len(emit.dims(value)) - len(term.replace("...", ""))
-        terms.append(term.replace("...", "".join(free[len(free) - missing :]) if missing else ""))
-    most = max(len(set(term) & set(free)) for term in terms)
-    output = output.replace("...", "".join(free[len(free) - most :]) if most else "")
+def _labels(op: Operation, emit: StableHLOBuilder) -> tuple[list[str], str]:
+    """Returns the letters of an einsum's operands and of its result, with ellipses spelled out."""
+    try:
+        terms, output = einsum_labels(str(tf.get(op, "equation", "")), [len(emit.dims(value)) for value in op.operands])
+    except MismatchError as error:
+        raise Declined(str(error)) from None
     if len(set(output)) < len(output):
         raise Declined("a letter occurs twice in the result of its equation")
     return terms, output
 
 
 def _diagonal(emit: StableHLOBuilder, value: Value, letters: str) -> tuple[Value, str]:
-    """Emits the elements whose indices are equal wherever their letters are; returns them with each letter once."""
+    """Takes diagonals along axes of the same letter; returns the value with each letter once."""
     for axis in reversed(range(len(letters))):
         dims, before = emit.dims(value), letters.index(letters[axis])
         if before < axis:
@@ -110,7 +107,7 @@ def _diagonal(emit: StableHLOBuilder, value: Value, letters: str) -> tuple[Value
 
 
 def _without_ones(emit: StableHLOBuilder, values: Sequence[Value], terms: list[str]) -> list[Value]:
-    """Removes letters from terms where they are of size 1, and of other sizes elsewhere; returns what is left."""
+    """Drops dimensions of size 1 that are larger in another term, from the values and from `terms`."""
     shapes = [emit.dims(value) for value in values]
     spread = {
         letter
@@ -128,7 +125,7 @@ def _without_ones(emit: StableHLOBuilder, values: Sequence[Value], terms: list[s
 
 
 def _einsum(op: Operation, emit: StableHLOBuilder) -> Value:
-    spelled, output = _spelled(op, emit)
+    spelled, output = _labels(op, emit)
     operands = _without_ones(emit, op.operands, spelled)
     terms = []
     for index, (operand, letters) in enumerate(zip(operands, spelled, strict=True)):
@@ -148,7 +145,7 @@ def _einsum(op: Operation, emit: StableHLOBuilder) -> Value:
 def _product(
     emit: StableHLOBuilder, one: tuple[Value, str], other: tuple[Value, str], needed: str
 ) -> tuple[Value, str]:
-    """Emits a product of two terms, summed over what both have and nothing else needs; returns it with its letters."""
+    """Emits a product of two terms, summed over shared letters that aren't needed; returns it with its letters."""
     (first, left), (second, right) = one, other
     both = [letter for letter in left if letter in right]
     batch = [letter for letter in both if letter in needed]
@@ -168,7 +165,7 @@ PRODUCTS: Mapping[str, Rewrite] = {
 
 
 def _cholesky(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits the lower factor; what an engine leaves above the diagonal is cut off."""
+    """Emits the lower factor, with zeros above the diagonal."""
     value = op.operands[0]
     dims = emit.dims(value)
     factor = emit.one("cholesky", (value,), types.element_of(value.type), dims, {"lower": True})
@@ -250,7 +247,7 @@ def _along(emit: StableHLOBuilder, value: Value, dims: Sequence[int]) -> Value:
 
 
 def _turned(value: Value, op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits the adjoint, if that is what is meant."""
+    """Emits the adjoint if the op asks for it."""
     if not tf.get(op, "adjoint", False):
         return value
     rank = len(emit.dims(value))
@@ -279,4 +276,211 @@ LINEAR_ALGEBRA: Mapping[str, Rewrite] = {
     "MatrixInverse": _inverse,
     "MatrixSolve": _solve,
     "MatrixTriangularSolve": _triangular_solve,
+}
+
+
+class _Band(NamedTuple):
+    """Diagonals from the lowest to the highest, and at which end the shorter ones are aligned."""
+
+    low: int
+    high: int
+    align: str
+
+    def offset(self, diagonal: int, length: int, longest: int) -> int:
+        """Returns where a diagonal begins in a row as long as the longest one."""
+        above, below = self.align.split("_")
+        return 0 if (above if diagonal >= 0 else below) == "LEFT" else longest - length
+
+
+def _band(op: Operation, index: int) -> _Band:
+    if len(op.operands) <= index:
+        return _Band(0, 0, "LEFT_LEFT")
+    numbers = ints(op, index, "the numbers of the diagonals")
+    return _Band(numbers[0], numbers[-1], str(tf.get(op, "align", "LEFT_LEFT")))
+
+
+def _length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:
+    """Returns the length of a diagonal."""
+    if rows == columns and diagonal == 0:
+        return rows
+    below = emit.compute("add", emit.size(rows), min(diagonal, 0))
+    length = emit.compute("minimum", below, emit.compute("subtract", emit.size(columns), max(diagonal, 0)))
+    return length if isinstance(length, int) else emit.sizes.fresh(length)
+
+
+def _known_length(emit: StableHLOBuilder, rows: int, columns: int, diagonal: int) -> int:
+    """Returns how many elements one of several diagonals has.
+
+    Raises:
+        Declined: That is not known.
+    """
+    length = _length(emit, rows, columns, diagonal)
+    if length < 0:
+        raise Declined("the sizes of its matrices are not known, and several diagonals are meant")
+    return length
+
+
+def _distance(emit: StableHLOBuilder, dims: Sequence[int]) -> Value:
+    """Emits the number of the diagonal of each element."""
+    last = len(dims) - 1
+    return emit.binary("subtract", emit.iota(dims, last, types.I32), emit.iota(dims, last - 1, types.I32))
+
+
+def _spread(emit: StableHLOBuilder, row: Value, diagonal: int, dims: Sequence[int]) -> Value:
+    """Emits matrices with a vector on a diagonal; other elements are unspecified."""
+    own = emit.dims(row)
+    last = len(dims) - 1
+    # Above the main diagonal the row is the element's index, below it the column.
+    axis = last - 1 if diagonal >= 0 else last
+    if own[-1] != dims[axis]:
+        missing = emit.compute("subtract", emit.size(dims[axis]), emit.size(own[-1]))
+        more = missing if isinstance(missing, int) else emit.sizes.fresh(missing)
+        element, wide = types.element_of(row.type), (*own[:-1], dims[axis])
+        zeros = emit.broadcast(emit.scalar(0, element), (*own[:-1], more), ())
+        row = emit.one("concatenate", (row, zeros), element, wide, {"dimension": len(own) - 1})
+    return emit.broadcast(row, dims, [*range(last - 1), axis])
+
+
+def _set(emit: StableHLOBuilder, value: Value, diagonals: Value, band: _Band) -> Value:
+    """Emits matrices with diagonals replaced."""
+    dims = emit.dims(value)
+    rows, columns = dims[-2:]
+    distance = _distance(emit, dims)
+    longest = emit.dims(diagonals)[-1]
+    for number in range(band.low, band.high + 1):
+        row = diagonals
+        if band.low != band.high:
+            axis = len(dims) - 2
+            length = _known_length(emit, rows, columns, number)
+            start = band.offset(number, length, longest)
+            row = part(emit, diagonals, axis, band.high - number, band.high - number + 1)
+            row = part(emit, emit.reshape(row, (*dims[:-2], longest)), axis, start, start + length)
+        value = emit.select(emit.compare("EQ", distance, number), _spread(emit, row, number, dims), value)
+    return value
+
+
+def _set_diag(op: Operation, emit: StableHLOBuilder) -> Value:
+    value, diagonals = op.operands[:2]
+    return _set(emit, value, diagonals, _band(op, 2))
+
+
+def _matrix_size(op: Operation, index: int) -> int:
+    """Returns a size that an operand asks for, -1 if it asks for none."""
+    if len(op.operands) <= index:
+        return -1
+    found = constant_int(op.operands[index])
+    if found is None:
+        raise Declined("the sizes of its matrices must be constant")
+    return found
+
+
+def _matrix_diag(op: Operation, emit: StableHLOBuilder) -> Value:
+    diagonals = op.operands[0]
+    own, element = emit.dims(diagonals), types.element_of(diagonals.type)
+    band = _band(op, 1)
+    rows, columns = _matrix_size(op, 2), _matrix_size(op, 3)
+    outer = own[:-1] if band.low == band.high else own[:-2]
+    if band == _Band(0, 0, band.align) and rows == columns == -1:
+        rows = columns = own[-1]
+    elif own[-1] < 0:
+        raise Declined("the length of its diagonals is not known, and more than the main diagonal is meant")
+    else:
+        smallest = own[-1] - min(band.high, 0), own[-1] + max(band.low, 0)
+        if rows == -1 and columns == -1:
+            rows = columns = max(smallest)
+        elif rows == -1:
+            rows = smallest[0]
+        elif columns == -1:
+            columns = smallest[1]
+    fill = op.operands[4] if len(op.operands) > 4 else emit.scalar(0, element)
+    matrices = emit.broadcast(emit.reshape(fill, ()), (*outer, rows, columns), ())
+    return _set(emit, matrices, diagonals, band)
+
+
+def _taken(emit: StableHLOBuilder, value: Value, diagonal: int) -> Value:
+    """Emits a diagonal of matrices: of each row the element that is on it, of rows from the first that has one."""
+    dims, element = emit.dims(value), types.element_of(value.type)
+    last = len(dims) - 1
+    is_on = emit.compare("EQ", _distance(emit, dims), diagonal)
+    body = "or" if element == types.I1 else "add"
+    found = emit.reduce(body, emit.select(is_on, value, 0), (last,), 0)
+    length = _length(emit, dims[-2], dims[-1], diagonal)
+    start = max(-diagonal, 0)
+    if start == 0 and length == dims[-2]:
+        return found
+    if length >= 0:
+        return part(emit, found, last - 1, start, start + length)
+    limit = emit.compute("add", emit.size(length), start)
+    limits = emit.vector([*(emit.size(dim) for dim in dims[:-2]), limit])
+    operands = (found, emit.ints([*[0] * (last - 1), start]), limits, emit.ints([1] * last))
+    return emit.one("real_dynamic_slice", operands, element, (*dims[:-2], length))
+
+
+def _matrix_diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
+    value = op.operands[0]
+    dims, element = emit.dims(value), types.element_of(value.type)
+    band = _band(op, 1)
+    if band.low == band.high:
+        return _taken(emit, value, band.low)
+    lengths = {number: _known_length(emit, dims[-2], dims[-1], number) for number in range(band.low, band.high + 1)}
+    longest = max(lengths.values())
+    fill = emit.reshape(op.operands[2], ()) if len(op.operands) > 2 else emit.scalar(0, element)
+    parts = []
+    for number in reversed(lengths):
+        before = band.offset(number, lengths[number], longest)
+        zeros = [0] * (len(dims) - 2)
+        after = longest - lengths[number] - before
+        row = padded(emit, _taken(emit, value, number), [*zeros, before], [*zeros, after], fill)
+        parts.append(emit.reshape(row, (*dims[:-2], 1, longest)))
+    return concatenate(emit, parts, len(dims) - 2)
+
+
+def _band_part(op: Operation, emit: StableHLOBuilder) -> Value:
+    value, *limits = op.operands
+    distance = _distance(emit, emit.dims(value))
+    for limit, below in zip(limits, (True, False), strict=True):
+        known = constant_int(limit)
+        if known is not None and known < 0:
+            continue
+        far = emit.unary("negate", distance) if below else distance
+        most = known if known is not None else emit.convert(limit, types.I32)
+        is_kept = emit.compare("LE", far, most)
+        if isinstance(most, Value):
+            is_kept = emit.binary("or", is_kept, emit.compare("LT", most, 0))
+        value = emit.select(is_kept, value, 0)
+    return value
+
+
+def _diag(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Emits a tensor of twice the rank: a matrix of several dimensions each with the operand on its diagonal."""
+    value = op.operands[0]
+    dims = emit.dims(value)
+    if len(dims) != 1 and min(dims) < 0:
+        raise Declined("the sizes of its operand are not known")
+    size = dims[0]
+    for dim in dims[1:]:
+        size *= dim
+    flat = emit.reshape(value, (size,))
+    zeros = emit.broadcast(emit.scalar(0, types.element_of(value.type)), (size, size), ())
+    return emit.reshape(_set(emit, zeros, flat, _Band(0, 0, "LEFT_LEFT")), (*dims, *dims))
+
+
+def _diag_part(op: Operation, emit: StableHLOBuilder) -> Value:
+    value = op.operands[0]
+    dims = emit.dims(value)[: len(emit.dims(value)) // 2]
+    if len(dims) != 1 and min(dims) < 0:
+        raise Declined("the sizes of its operand are not known")
+    size = dims[0]
+    for dim in dims[1:]:
+        size *= dim
+    return emit.reshape(_taken(emit, emit.reshape(value, (size, size)), 0), dims)
+
+
+DIAGONALS: Mapping[str, Rewrite] = {
+    "MatrixBandPart": _band_part,
+    **dict.fromkeys(("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3"), _matrix_diag),
+    **dict.fromkeys(("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3"), _matrix_diag_part),
+    **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3"), _set_diag),
+    "Diag": _diag,
+    "DiagPart": _diag_part,
 }

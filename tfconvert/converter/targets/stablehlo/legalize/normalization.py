@@ -1,9 +1,11 @@
-"""Normalization: of batches, with given moments or their own, and of a pixel by the channels around."""
+"""Normalizations, and the losses of classifiers, which trained models may still have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require_indices
+from tfconvert.converter.targets.stablehlo.legalize.elementwise import log_softmax
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.converter.targets.stablehlo.legalize.windows import channel_axis, table
@@ -56,7 +58,7 @@ def _training(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     squares = emit.reduce("add", emit.binary("multiply", centred, centred), others, 0)
     own_variance = emit.binary("divide", squares, count)
     result = _scaled(emit, op, value, (own_mean, own_variance), (scale, offset))
-    # The variance that is given on is that of the population, of which the batch is a sample.
+    # The variance result is the unbiased one.
     rest = emit.binary("maximum", emit.binary("subtract", count, 1), 1)
     sampled = emit.binary("divide", squares, rest)
     share = _float(op, "exponential_avg_factor", 1.0)
@@ -91,9 +93,36 @@ def _local_response(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.convert(emit.binary("divide", wide, emit.binary("power", base, beta)), element)
 
 
-LOWERINGS: Mapping[str, Rewrite] = {
+NORMALIZATIONS: Mapping[str, Rewrite] = {
     "FusedBatchNorm": _batch_norm,
     "FusedBatchNormV2": _batch_norm,
     "FusedBatchNormV3": _batch_norm,
     "LRN": _local_response,
+}
+
+
+def _loss(emit: StableHLOBuilder, logits: Value, labels: Value) -> Sequence[Value]:
+    """Emits the losses and their gradients."""
+    logarithms = log_softmax(emit, logits)
+    # Where a label is 0 nothing is lost, however unlikely it is.
+    products = emit.select(emit.compare("EQ", labels, 0), 0, emit.binary("multiply", labels, logarithms))
+    losses = emit.unary("negate", emit.reduce("add", products, (1,), 0))
+    return losses, emit.binary("subtract", emit.unary("exponential", logarithms), labels)
+
+
+def _cross_entropy(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    return _loss(emit, *emit.pair(*op.operands))
+
+
+def _sparse_cross_entropy(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
+    logits, classes = op.operands
+    dims, index = emit.dims(logits), types.element_of(classes.type)
+    require_indices(emit, classes, dims[1])
+    is_class = emit.compare("EQ", emit.iota(dims, 1, index), emit.broadcast(classes, dims, (0,)))
+    return _loss(emit, logits, emit.convert(is_class, types.element_of(logits.type)))
+
+
+LOSSES: Mapping[str, Rewrite] = {
+    "SoftmaxCrossEntropyWithLogits": _cross_entropy,
+    "SparseSoftmaxCrossEntropyWithLogits": _sparse_cross_entropy,
 }

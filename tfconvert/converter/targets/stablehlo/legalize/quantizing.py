@@ -1,4 +1,4 @@
-"""Fake quantization: numbers are rounded to what integers of few bits represent."""
+"""Fake quantization: rounds numbers to those that integers of few bits can represent."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def _fake_quant(op: Operation, emit: StableHLOBuilder) -> Value:
     else:
         ends = [Expression(emit, operand) for operand in op.operands[1:3]]
     low, high = int(bool(tf.get(op, "narrow_range", False))), 2 ** int(tf.get(op, "num_bits", 8)) - 1
-    least, greatest = ends
-    is_used = ~(least.equal(0) & greatest.equal(0))
-    span = greatest - least
+    minimum, maximum = ends
+    is_used = ~(minimum.equal(0) & maximum.equal(0))
+    span = maximum - minimum
     scale, inverse = span / (high - low), (high - low) / span
-    zero = ((low - least / scale) + 0.5).floor().maximum(low).minimum(high)
+    zero = ((low - minimum / scale) + 0.5).floor().maximum(low).minimum(high)
     zero, inverse = (is_used.where(each, other) for each, other in ((zero, float(low)), (inverse, 1.0)))
     scale = is_used.where(scale, 0)
     bottom, top = (low - zero) * scale, (high - zero) * scale
@@ -58,32 +58,32 @@ def _quantize_and_dequantize(op: Operation, emit: StableHLOBuilder) -> Value:
     axis = int(tf.get(op, "axis", -1))
     if axis < 0:
         return _in_range(emit, op, value, range(len(dims)))
-    # The channels of which each has a range of its own are the last dimension until they are done.
+    # Channels with separate ranges become the last dimension.
     order = [*(at for at in range(len(dims)) if at != axis), axis]
     found = _in_range(emit, op, emit.transpose(value, order), range(len(dims) - 1))
     return emit.transpose(found, [order.index(at) for at in range(len(dims))])
 
 
 def _in_range(emit: StableHLOBuilder, op: Operation, value: Value, axes: Sequence[int]) -> Value:
-    """Emits numbers rounded to what integers represent, in the range that is given or that they have along axes."""
+    """Rounds to the numbers that integers represent, in the given range or in that of the values along axes."""
     is_given = bool(tf.get(op, "range_given", True))
     if is_given:
         ends = list(op.operands[1:3])
     else:
         extremes = (("minimum", float("inf")), ("maximum", float("-inf")))
         ends = [emit.reduce(name, value, axes, start) for name, start in extremes]
-    least, greatest = (Expression(emit, end) for end in ends)
+    minimum, maximum = (Expression(emit, end) for end in ends)
     low, high = limits(bool(tf.get(op, "signed_input", True)), _bits(op), bool(tf.get(op, "narrow_range", False)))
     largest = float(np.finfo(np.float32).max)
-    from_least = (least * low > 0).where(low / least, largest)
-    from_greatest = (greatest * high > 0).where(high / greatest, largest)
-    is_least = from_least < from_greatest
-    # Where the least integer is 0, the greatest one decides.
-    scale = is_least.where(least / low, greatest / high) if low else greatest / high
-    factor = is_least.where(from_least, from_greatest)
+    from_minimum = (minimum * low > 0).where(low / minimum, largest)
+    from_maximum = (maximum * high > 0).where(high / maximum, largest)
+    by_minimum = from_minimum < from_maximum
+    # Where the smallest integer is 0, the largest one decides.
+    scale = by_minimum.where(minimum / low, maximum / high) if low else maximum / high
+    factor = by_minimum.where(from_minimum, from_maximum)
     x = Expression(emit, value)
     if is_given:
-        x = x.minimum(is_least.where(scale * high, greatest)).maximum(is_least.where(least, scale * low))
+        x = x.minimum(by_minimum.where(scale * high, maximum)).maximum(by_minimum.where(minimum, scale * low))
     scaled = x * factor
     is_up = tf.get(op, "round_mode", "HALF_TO_EVEN") == HALF_UP
     rounded = (scaled + 0.5).floor() if is_up else scaled.round()

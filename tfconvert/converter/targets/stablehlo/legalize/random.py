@@ -14,9 +14,8 @@ from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite
 from tfconvert.converter.targets.stablehlo.legalize.gathering import rows_at
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
-from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, scan
+from tfconvert.converter.targets.stablehlo.legalize.scans import ADD, first, scan
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, requested, requested_size, times
-from tfconvert.converter.targets.stablehlo.legalize.sorting import first
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
@@ -87,7 +86,7 @@ def joined(emit: StableHLOBuilder, low: Value, high: Value) -> Value:
 
 
 def key_and_counter(emit: StableHLOBuilder, seed: Value) -> tuple[Words, Words]:
-    """Emits what two numbers of a seed become: a key and a counter."""
+    """Emits the key and the counter for a seed of two numbers."""
     words: list[Value] = []
     for index in range(2):
         element = _element(emit, seed, index)
@@ -186,7 +185,7 @@ def _between(emit: StableHLOBuilder, word: Value, low: Value, high: Value) -> Va
 
 
 def _engines_own(distribution: str) -> Rewrite:
-    """Returns a lowering whose numbers are other ones in each run, and in each engine."""
+    """Returns a lowering with other numbers in each run and in each engine."""
 
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         element = types.element_of(op.results[0].type)
@@ -234,10 +233,10 @@ RANDOM_NUMBERS: Mapping[str, Rewrite] = {
 # Normal numbers of a greater magnitude are drawn again.
 _LIMIT = 2
 
-# How many counters TensorFlow reserves for a group of four truncated numbers.
+# The number of counters that TensorFlow reserves for a group of four truncated numbers.
 _RESERVED = 256
 
-# How many of those are used here: fewer than four of sixteen numbers within the limits come once in 10^15 groups.
+# Those that are used here: fewer than four of sixteen numbers within the limits come once in 10^15 groups.
 _TRIES = 4
 
 
@@ -256,7 +255,7 @@ def _source(op: Operation, emit: StableHLOBuilder) -> tuple[Words, Words]:
 
 
 def _counted(emit: StableHLOBuilder, counter: Words, places: Value) -> Words:
-    """Emits the counters at places behind one."""
+    """Emits the counters at offsets from one."""
     start = joined(emit, counter[0], counter[1])
     moved = emit.binary("add", places, start)
     overflow = emit.convert(emit.compare("LT", moved, start), UI64)

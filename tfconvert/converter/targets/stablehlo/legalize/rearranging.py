@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
-from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_indices
 from tfconvert.converter.targets.stablehlo.legalize.reductions import permuted
 from tfconvert.converter.targets.stablehlo.legalize.shaping import (
     concatenate,

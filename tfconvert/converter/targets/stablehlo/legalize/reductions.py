@@ -1,4 +1,4 @@
-"""Reductions along axes and of segments, indices of the greatest and least elements, and histograms."""
+"""Reductions along axes and of segments, indices of the maximum and minimum elements, and histograms."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
+from tfconvert.converter.targets.stablehlo.legalize.constraints import require_index_vectors, require_indices
+from tfconvert.converter.targets.stablehlo.legalize.elementwise import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
-from tfconvert.converter.targets.stablehlo.legalize.index_checks import require_index_vectors, require_indices
+from tfconvert.converter.targets.stablehlo.legalize.scans import first
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick, requested, requested_size
-from tfconvert.converter.targets.stablehlo.legalize.sorting import first
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import stablehlo, tf, types
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr

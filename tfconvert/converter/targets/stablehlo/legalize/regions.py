@@ -26,7 +26,7 @@ HANDLED = _IF | _CASE | _WHILE
 
 
 def lower(emit: StableHLOBuilder, op: Operation, calls: Sequence[FunctionCall]) -> tuple[Sequence[Value], list[Block]]:
-    """Emits what replaces an op; returns the values that replace its results, and the blocks that it now holds.
+    """Emits the replacement of an op; returns its results and its blocks.
 
     Raises:
         Declined: There is no such form.
@@ -84,7 +84,7 @@ def fill(emit: StableHLOBuilder, block: Block, body: Body) -> None:
 
 
 def loop(emit: StableHLOBuilder, carried: Sequence[Value], condition: Body, body: Body) -> Sequence[OpResult]:
-    """Inserts a loop; what it carries keeps its types and sizes.
+    """Inserts a loop; carried values keep their types and sizes.
 
     Args:
         emit: The emitter.
@@ -115,7 +115,7 @@ def sort(emit: StableHLOBuilder, values: Sequence[Value], axis: int, direction: 
         emit: The emitter.
         values: Values of one shape.
         axis: The axis that is sorted.
-        direction: What holds between elements in order: `LT` or `GT`.
+        direction: The comparison of consecutive elements: `LT` or `GT`.
     """
     dims = emit.dims(values[0])
     elements: list[Attribute] = [types.element_of(value.type) for value in values]

@@ -61,7 +61,7 @@ def pick(emit: StableHLOBuilder, vector: Value, index: int) -> Value:
 
 
 def requested(emit: StableHLOBuilder, op: Operation, index: int) -> tuple[int, ...]:
-    """Returns the sizes that an operand holds; those that are not known get symbols.
+    """Returns the sizes in an operand; unknown ones get symbols.
 
     -1 stays what it is. A size that only an element of the operand tells is read from that.
     """
@@ -84,7 +84,7 @@ def requested(emit: StableHLOBuilder, op: Operation, index: int) -> tuple[int, .
 
 
 def sizes_in(emit: StableHLOBuilder, vector: Value) -> list[int]:
-    """Returns the sizes that a vector holds, whatever they are sizes of; those that are not known get symbols.
+    """Returns the sizes in a vector; unknown ones get symbols.
 
     Raises:
         Declined: How many they are is not known.
@@ -107,7 +107,7 @@ def times(emit: StableHLOBuilder, one: int, other: int) -> int:
 
 
 def requested_size(emit: StableHLOBuilder, scalar: Value) -> int:
-    """Returns the size that a scalar operand holds; one that is not known gets a symbol."""
+    """Returns the size in a scalar operand; an unknown one gets a symbol."""
     elements = emit.sizes.elements(scalar)
     if elements and (elements[0] >= 0 or (elements[0] < UNKNOWN and _is_available(emit, elements[0]))):
         return elements[0]
@@ -170,7 +170,7 @@ def _rest(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int]) -> in
 
 
 def _solved(emit: StableHLOBuilder, own: Sequence[int], dims: Sequence[int]) -> list[int]:
-    """Returns a shape of which any element may turn out to be -1 at run time."""
+    """Returns a shape, any element of which may be -1 at run time."""
     scalars = [emit.value(emit.size(dim)) for dim in dims]
     minus, one = emit.scalar(-1, types.I32), emit.scalar(1, types.I32)
     flags = [emit.compare("EQ", scalar, minus) for scalar in scalars]
@@ -329,7 +329,7 @@ def _fill(op: Operation, emit: StableHLOBuilder) -> Value:
 
 
 def _empty(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits zeros, which what holds anything may hold."""
+    """Emits zeros, since any contents are allowed."""
     return emit.broadcast(emit.scalar(0, types.element_of(op.results[0].type)), requested(emit, op, 0))
 
 
@@ -404,7 +404,7 @@ _FORWARDED = (
     "StopGradient",
 )
 
-LOWERINGS: Mapping[str, Rewrite] = {
+SHAPING: Mapping[str, Rewrite] = {
     **dict.fromkeys(_FORWARDED, _forward),
     "BroadcastTo": _broadcast_to,
     "ConcatV2": _concat,

@@ -54,7 +54,7 @@ class Sizes:
         self._computed: dict[tuple[Block, str, Value | int, Value | int], Value] = {}
 
     def find(self, dim: int) -> int:
-        """Returns what a size is known to be: a number, or the symbol of all that equal it."""
+        """Returns the number of a size, or the symbol of all equal sizes."""
         return self._symbols.find(dim)
 
     def fresh(self, scalar: Value | None = None) -> int:
@@ -68,7 +68,7 @@ class Sizes:
         return new
 
     def joined(self, one: int, other: int) -> int:
-        """Returns the symbol of what two sizes are broadcast to; it is the same one each time.
+        """Returns the symbol of two broadcast sizes, the same one each time.
 
         Nothing changes a size that another one has been broadcast to already when the two meet again.
         """
@@ -117,7 +117,7 @@ class Sizes:
                 self._known.add(dim)
 
     def replace(self, old: Value, new: Value) -> None:
-        """Notes that a value replaces an analysed one: what is known of either is known of both."""
+        """Notes that a value replaces an analysed one: facts about either hold for both."""
         partials = self._symbols.known.partials
         if old in partials:
             partials.setdefault(new, partials[old])
@@ -154,7 +154,7 @@ class Sizes:
         self._held.setdefault(scalar, dim)
 
     def computed(self, block: Block, name: str, one: Value | int, other: Value | int) -> Value | None:
-        """Returns what an op on two scalars has computed already, in a block or one around it."""
+        """Returns the earlier result of an op on two scalars, in a block or one around it."""
         around: Block | None = block
         while around is not None:
             found = self._computed.get((around, name, one, other))
@@ -164,7 +164,7 @@ class Sizes:
         return None
 
     def keep(self, block: Block, name: str, one: Value | int, other: Value | int, result: Value) -> None:
-        """Notes what an op on two scalars computes, for those that follow it."""
+        """Notes the result of an op on two scalars for the ops that follow."""
         self._computed[block, name, one, other] = result
 
     def place(self, block: Block, dim: int) -> tuple[Value, int] | None:

@@ -12,6 +12,7 @@ from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_o
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather, scatter
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, part, pick
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
+from tfconvert.ops.slicing import selectors
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -55,34 +56,20 @@ class _Taken(NamedTuple):
 def _entries(emit: StableHLOBuilder, op: Operation, rank: int) -> tuple[list[_Entry], list[int]]:
     """Returns an entry for each axis, and the result's layout: -1 for a new axis, else the axis that it is."""
     steps = _steps(op, emit)
-    masks = {name: tf.get(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
-
-    def has(name: str, at: int) -> bool:
-        return bool(masks[name] >> at & 1)
-
-    own = sum(not has("new_axis", at) and not has("ellipsis", at) for at in range(len(steps)))
-    entries: list[_Entry] = []
-    layout: list[int] = []
-    for at, step in enumerate(steps):
-        if has("ellipsis", at):
-            for _ in range(rank - own):
-                layout.append(len(entries))
-                entries.append(_Entry())
-        elif has("new_axis", at):
-            layout.append(-1)
-        else:
-            begin = None if has("begin", at) else _bound(emit, op.operands[1], at)
-            end = None if has("end", at) else _bound(emit, op.operands[2], at)
-            shrinks = has("shrink_axis", at)
-            if not shrinks:
-                layout.append(len(entries))
-            entries.append(
-                _Entry(begin if begin is not None or not shrinks else 0, end, 1 if shrinks else step, shrinks)
-            )
-    for axis in range(len(entries), rank):
-        layout.append(axis)
-        entries.append(_Entry())
-    return entries, layout
+    found = list(selectors(lambda name: int(tf.get(op, name, 0)), len(steps), rank))
+    entries = [
+        _Entry()
+        if each.is_whole
+        else _Entry(
+            _bound(emit, op.operands[1], each.position) if each.has_begin else None,
+            _bound(emit, op.operands[2], each.position) if each.has_end and not each.shrinks else None,
+            1 if each.shrinks else steps[each.position],
+            each.shrinks,
+        )
+        for each in found
+        if each.axis >= 0
+    ]
+    return entries, [each.axis for each in found if not each.shrinks]
 
 
 def _steps(op: Operation, emit: StableHLOBuilder) -> Sequence[Bound]:
@@ -209,7 +196,7 @@ def from_to(
         begin: The first index.
         end: The index before which it ends.
         step: The step.
-        count: How many elements it takes, if that is not the difference of the bounds.
+        count: The number of elements, the difference of the bounds by default.
     """
     parts = [_Taken(0, emit.size(dim), 1, False, dim) for dim in emit.dims(value)]
     taken = emit.size_of(emit.compute("subtract", end, begin)) if count is None else count
@@ -368,7 +355,7 @@ def _split_by_sizes(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
 
 
 def _computed_sizes(emit: StableHLOBuilder, vector: Value, count: int, whole: Value | int) -> list[Value | int]:
-    """Returns sizes of which any may turn out to be -1 at run time."""
+    """Returns sizes, any of which may be -1 at run time."""
     asked = [emit.convert(pick(emit, vector, at), types.I32) for at in range(count)]
     total: Value | int = 0
     for size in asked:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.converter.targets.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.computed_sizes import places_of
+from tfconvert.converter.targets.stablehlo.legalize.elementwise import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, rows_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.regions import sort
@@ -25,11 +25,11 @@ class Rows(NamedTuple):
     """A dimension of rows.
 
     Attributes:
-        height: How many rows there are.
+        height: The number of rows.
         starts: Where each row starts, as `i32`.
         lengths: How long each row is, as `i32`.
         numbers: Which row each value is in, as `i32`.
-        places: Where in its row each value is, as `i32`.
+        places: The position of each value in its row, as `i32`.
     """
 
     height: int
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 
 
 def _numbered(emit: StableHLOBuilder, starts: Value, total: int) -> Value:
-    """Emits which row each value is in: how many rows after the first one have started by then."""
+    """Emits the row of each value: the number of rows after the first one that have started."""
     (count,) = emit.dims(starts)
     into = emit.broadcast(emit.scalar(0, types.I32), (total,), ())
     ones = emit.broadcast(emit.scalar(1, types.I32), (count,), ())
@@ -69,7 +69,7 @@ def _of_splits(emit: StableHLOBuilder, splits: Value, total: int) -> Rows:
 
 
 def _of_lengths(emit: StableHLOBuilder, lengths: Value) -> tuple[Rows, Value]:
-    """Emits rows from their lengths, and the bounds between them; how many values there are is counted."""
+    """Emits rows and their bounds from their lengths; the number of values is their sum."""
     sums = scan(emit, lengths, 0, ADD)
     total = emit.sizes.fresh(emit.reduce("add", lengths, (0,), 0))
     splits = concatenate(emit, [emit.ints([0]), sums], 0)
@@ -114,12 +114,12 @@ def _partitions(op: Operation, emit: StableHLOBuilder) -> list[Rows]:
 
 
 def _rows_in(emit: StableHLOBuilder, splits: Value) -> int:
-    """Returns how many rows bounds are between."""
+    """Returns the number of rows between bounds."""
     return emit.size_of(emit.compute("subtract", emit.size(emit.dims(splits)[0]), 1))
 
 
 def _wanted(emit: StableHLOBuilder, op: Operation, rank: int) -> list[Value | int]:
-    """Returns the sizes that are asked for, -1 those that the values have."""
+    """Returns the requested sizes, -1 for those of the values."""
     shape = op.operands[0]
     if not emit.dims(shape):
         return [-1] * rank
@@ -134,7 +134,7 @@ def _resolved(emit: StableHLOBuilder, wanted: Value | int, own: Value | int) -> 
 
 
 def _to_tensor(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits an update of what is filled with the default; values behind the end of a row that is cut are lost."""
+    """Writes values over the defaults; values past the end of a shortened row are dropped."""
     values, default = op.operands[1:3]
     rows = _partitions(op, emit)
     inner = emit.dims(values)[1:]
@@ -223,7 +223,7 @@ def _columns(emit: StableHLOBuilder, indices: Value) -> list[Value]:
     """Returns the indices along each dimension.
 
     Raises:
-        Declined: How many dimensions there are is not known.
+        Declined: The number of dimensions is not known.
     """
     count, rank = emit.dims(indices)
     if rank < 0:
@@ -245,7 +245,7 @@ def _joined(emit: StableHLOBuilder, columns: Sequence[Value]) -> Value:
 
 
 def _linear(emit: StableHLOBuilder, indices: Value, shape: Value) -> Value:
-    """Emits each element's index along dimensions of which the last varies fastest."""
+    """Emits each element's linear index; the last dimension varies fastest."""
     first, *others = _columns(emit, indices)
     for column, size in zip(others, _elements(emit, shape)[1:], strict=True):
         first = emit.binary("add", emit.binary("multiply", first, size), column)

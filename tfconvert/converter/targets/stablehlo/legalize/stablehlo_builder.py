@@ -127,7 +127,7 @@ class StableHLOBuilder(HLOBuilder):
         return self.scalar(scalar, types.I32) if isinstance(scalar, int) else scalar
 
     def compute(self, name: str, one: Value | int, other: Value | int) -> Value | int:
-        """Returns the result of an op on two scalars of `i32`, at once where both are known.
+        """Returns the result of an op on two `i32` scalars; known scalars are computed here.
 
         Equal computations give the same value, so that the sizes that they compute are known to be equal.
         """
@@ -161,7 +161,7 @@ class StableHLOBuilder(HLOBuilder):
         return found
 
     def at_least_zero(self, scalar: Value | int) -> Value | int:
-        """Returns a size minus something, or 0 if that is less."""
+        """Returns a size minus an amount, but at least 0."""
         if isinstance(scalar, int):
             return max(scalar, 0)
         owner = scalar.owner
@@ -171,7 +171,7 @@ class StableHLOBuilder(HLOBuilder):
         return self.compute("maximum", scalar, 0)
 
     def plus(self, dim: int, amount: Value | int) -> int:
-        """Returns the size that is another one and an amount."""
+        """Returns a size plus an amount."""
         return self.size_of(self.compute("add", self.size(dim), amount))
 
     def size_of(self, scalar: Value | int) -> int:
@@ -278,7 +278,7 @@ class StableHLOBuilder(HLOBuilder):
     # Elementwise ops.
 
     def unary(self, name: str, value: Value) -> Value:
-        """Inserts an op whose result has the operand's type."""
+        """Inserts an op with a result of the operand's type."""
         return self.one(name, (value,), types.element_of(value.type), self.dims(value))
 
     def pair(self, one: Operand, other: Operand) -> tuple[Value, Value]:
@@ -349,7 +349,7 @@ class StableHLOBuilder(HLOBuilder):
 
 
 def _parts(scalar: Value | int) -> tuple[Value | None, int]:
-    """Returns a scalar as the sum of what is computed and what is known."""
+    """Splits a scalar into a computed summand, if any, and a known one."""
     if isinstance(scalar, int):
         return None, scalar
     owner = scalar.owner

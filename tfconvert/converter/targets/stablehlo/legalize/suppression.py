@@ -1,6 +1,6 @@
 """Non-maximum suppression: a loop chooses the box with the best score, and lowers the scores of those that overlap it.
 
-What is chosen is written into room for the most that may be; a count tells how much of it is taken.
+Chosen boxes are written into a buffer of the maximum size, which is sliced to their number.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tfconvert.converter.targets.stablehlo.legalize.constraints import require_e
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, number
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather
 from tfconvert.converter.targets.stablehlo.legalize.regions import loop, sort
+from tfconvert.converter.targets.stablehlo.legalize.scans import first
 from tfconvert.converter.targets.stablehlo.legalize.shaping import concatenate, padded, part, requested_size
-from tfconvert.converter.targets.stablehlo.legalize.sorting import first
 from tfconvert.converter.targets.stablehlo.legalize.stablehlo_builder import StableHLOBuilder
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -40,7 +40,7 @@ class _Terms(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """The choices of a loop: its steps, the boxes' indices and scores, the lowest one where there is none."""
+    """The choices of a loop: its steps, the boxes' indices, and their scores or the lowest number."""
 
     steps: Value
     indices: Value
@@ -54,7 +54,7 @@ def _choose(emit: StableHLOBuilder, scores: Value, overlap: Overlap, room: int, 
     element = types.element_of(scores.type)
     nothing = emit.scalar(-math.inf, element)
     wide = (*outer, room)
-    # What may not be chosen is below all numbers.
+    # Boxes that may not be chosen have the lowest score.
     scores = emit.select(emit.compare("GT", scores, terms.score), scores, nothing)
     indices = emit.broadcast(emit.scalar(0, types.I32), wide, ())
     found = emit.broadcast(nothing, wide, ())
@@ -97,7 +97,7 @@ def _written(emit: StableHLOBuilder, room: Value, column: Value, step: Value) ->
 
 
 def _lowered(emit: StableHLOBuilder, scores: Value, overlaps: Value, terms: _Terms) -> Value:
-    """Emits the scores after a box was chosen; those that are too low by now are not heard of again."""
+    """Emits the scores after a box was chosen; scores that are too low now are out."""
     is_much = emit.compare("GT", overlaps, terms.overlap)
     nothing = emit.scalar(-math.inf, types.element_of(scores.type))
     hard = emit.select(is_much, nothing, scores)
@@ -194,7 +194,7 @@ def _suppress(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
 
 
 def _combined(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
-    """Emits the choice for each class of each image, of which the best are taken together."""
+    """Chooses boxes for each class of each image, and merges the best of all classes."""
     boxes, scores = op.operands[:2]
     each, total = (int(number(op, at, "the number of boxes")) for at in (2, 3))
     terms = _Terms(*(emit.reshape(operand, ()) for operand in op.operands[4:6]))
@@ -207,7 +207,7 @@ def _combined(op: Operation, emit: StableHLOBuilder) -> Sequence[Value]:
     ]
     chosen = _choose(emit, emit.transpose(scores, (0, 2, 1)), _of_corners(emit, corners), each, terms)
     count = emit.size_of(emit.compute("multiply", emit.size(classes), each))
-    # Of what is chosen, each class's places come one after the other.
+    # The chosen boxes are grouped by class.
     places = [gather(emit, edge, chosen.indices, 2, 2) for edge in corners]
     numbers = emit.convert(emit.iota((batch, classes, each), 1, types.I32), types.F32)
     flat = [emit.reshape(value, (batch, count)) for value in (chosen.scores, numbers, *places)]

@@ -53,7 +53,7 @@ class Axis(NamedTuple):
 
     @property
     def extent(self) -> int:
-        """How many elements a window reaches over."""
+        """The extent of a window in elements."""
         return (self.size - 1) * self.dilation + 1
 
 
@@ -122,7 +122,7 @@ def same(emit: StableHLOBuilder, dim: int, axis: Axis) -> Amounts:
 
 
 def slid(emit: StableHLOBuilder, op: Operation, dim: int, axis: Axis, amounts: Amounts) -> int:
-    """Returns how many windows fit along an axis of a size, with padding."""
+    """Returns the number of windows along a padded axis."""
     if tf.get(op, "padding", "VALID") == "SAME":
         if axis.stride == 1:
             return dim
@@ -248,7 +248,7 @@ def _turned(emit: StableHLOBuilder, kernel: Value, groups: int) -> Value:
 
 
 def _wanted(emit: StableHLOBuilder, op: Operation, axes: Sequence[int]) -> list[int]:
-    """Returns the sizes of the result's spatial axes: what shapes tell, else what the operand holds."""
+    """Returns the sizes of the result's spatial axes, from shapes or else from the operand."""
     (count,) = emit.dims(op.operands[0])
     found = emit.sizes.of(op.results[0])
     if found is not None and all(found[axis] >= 0 for axis in axes):
@@ -265,7 +265,7 @@ def _wanted(emit: StableHLOBuilder, op: Operation, axes: Sequence[int]) -> list[
 
 
 def _groups(op: Operation, rank: int, inputs: int) -> int:
-    """Returns how many groups a gradient's result has, by its channels."""
+    """Returns the number of groups of a gradient's result, from its channels."""
     shape = types.shape_of(op.results[0].type)
     channels = -1 if shape is None else shape[channel_axis(op, rank)]
     return max(channels // inputs, 1) if inputs > 0 else 1

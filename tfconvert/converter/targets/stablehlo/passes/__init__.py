@@ -1,1 +1,1 @@
-"""Passes of the target StableHLO alone."""
+"""Passes for the target StableHLO only."""

@@ -1,8 +1,8 @@
-"""Pass `add-shape-functions`: each function gets one that computes its results' sizes from its arguments'.
+"""Pass `add-shape-functions`: adds functions that compute the sizes of results from the sizes of arguments.
 
-So callers know what to allocate, and how much a request costs, without running the model. It takes the open sizes of
-the arguments in order, and the elements of arguments of few integers that sizes depend on; it returns the open sizes of
-the results. A function whose sizes only running it tells gets none.
+Callers can then find the sizes of buffers and the cost of a request without running the model. A shape function takes
+the dynamic sizes of the arguments in order, and the elements of small integer arguments that sizes depend on. It
+returns the dynamic sizes of the results. A function with sizes that are known only after running it gets none.
 
 Before:
 

@@ -1,7 +1,7 @@
 """Pass `carry-state`: variables become globals that public functions load and store, or arguments and results.
 
-Branches and loops get the variables that they use as values, so that nothing inside of them has effects. What
-initializers assign that is not constant is the work of a function that is called once, before all others.
+Branches and loops get the variables that they use as values, so that nothing inside them has effects. A function that
+is called once, before all others, makes the assignments of initializers that are not constant.
 
 Before:
 
@@ -33,8 +33,8 @@ After:
     }
 
 Options:
-    mlir_state: `globals`, or `arguments` for state that the caller keeps: it comes in as the last arguments of public
-        functions, and what has been assigned is returned as their last results.
+    mlir_state: `globals`, or `arguments` for state that the caller keeps: it is passed as the last arguments of public
+        functions, and assigned values are returned as their last results.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ from tfconvert.schema.ir.types import TensorType
 _NOTHING = DictionaryAttr.get({})
 
 
-# The prefix of variables' symbols that keeps them apart.
+# The prefix that makes the symbols of variables unique.
 _NUMBERED = re.compile(r"__sm_\d+__")
 
 
 class _Variable(NamedTuple):
-    """A variable: its name, its type, its first value if that is known, and an op that makes a handle of it."""
+    """A variable: its name, its type, its initial value if known, and an op that creates a handle of it."""
 
     name: str
     kind: TensorType
@@ -79,7 +79,7 @@ class _Variable(NamedTuple):
 
 
 class CarryState:
-    """Makes globals, or arguments and results, of variables."""
+    """Turns variables into globals, or into arguments and results."""
 
     __slots__ = ("mlir_state",)
 
@@ -113,7 +113,7 @@ class CarryState:
 
 
 def _initializer(module: ModuleOp) -> FuncOp | None:
-    """Returns the function that does what is left of the initializers, public from here on; `None` if nothing is."""
+    """Returns the function with the rest of the initializers, and makes it public; `None` if nothing is left."""
     names = initial_values.take_initializers(module)
     functions = functions_of(module)
     tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
@@ -180,7 +180,7 @@ def _variables(module: ModuleOp, initializer: FuncOp | None) -> dict[str, _Varia
                 found_at(
                     ops[0],
                     "variable-shape",
-                    "the variable's shape is not known to stay what it is",
+                    "the variable's shape may change",
                     "declare the variable with a fixed shape",
                 )
             )
@@ -196,7 +196,7 @@ def _variables(module: ModuleOp, initializer: FuncOp | None) -> dict[str, _Varia
 def _kind(
     handles: Sequence[Operation], tensor: Operation | None, value: tensor_data.Constant | None
 ) -> TensorType | None:
-    """Returns the type of what a variable holds, `None` if its shape may change."""
+    """Returns the type of a variable's value, or `None` if its shape may change."""
     if value is None or tensor is None:
         declared = types.held_by(handles[0].results[0].type)
         return declared if isinstance(declared, TensorType) and declared.is_static else None
@@ -227,7 +227,7 @@ def _globals(module: ModuleOp, variables: Mapping[str, _Variable]) -> None:
 
 
 def _as_accesses(carried: Carried, variables: Mapping[str, _Variable]) -> None:
-    """Loads what a function needs where it begins, and stores what it leaves where it ends."""
+    """Inserts loads at the start of a function, and stores of new values at its end."""
     block = carried.function.body.block
     first, last = block.first_op, block.last_op
     assert first is not None
@@ -248,7 +248,7 @@ def _as_accesses(carried: Carried, variables: Mapping[str, _Variable]) -> None:
 
 
 def _as_ports(carried: Carried, variables: Mapping[str, _Variable]) -> None:
-    """Adds what a function leaves to its results, and names these and the new arguments."""
+    """Adds the final state of a function to its results, and names these and the new arguments."""
     function = carried.function
     last = function.body.block.last_op
     assert last is not None

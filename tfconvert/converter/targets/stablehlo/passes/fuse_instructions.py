@@ -1,7 +1,7 @@
-"""Pass `fuse-instructions`: ops that one kernel can compute move into a private function of their own.
+"""Pass `fuse-instructions`: moves ops that one kernel can compute into a private function.
 
-A kernel is a loop over its result, or a reduction of what it computes so (`dhlo.fusion`); sizes that are operands stay
-outside of it, as they are computed before it is launched. Every engine runs the calls.
+A kernel is a loop over its result, or a reduction of such a loop (`dhlo.fusion`). Sizes that are operands stay outside,
+since they are computed before the kernel is launched. Every engine can run the calls.
 
 Before:
 
@@ -65,7 +65,7 @@ class FuseInstructions:
     name: ClassVar[str] = "fuse-instructions"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Outlines every group of two ops or more; returns how many of each kind."""
+        """Outlines every group of at least two ops; returns the number of each kind."""
         counts = Counter[str]()
         for name, function in defined_functions(module).items():
             if FUSION in function.attributes:

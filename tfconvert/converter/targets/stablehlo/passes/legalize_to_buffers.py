@@ -1,8 +1,8 @@
 """Pass `legalize-to-buffers`: StableHLO becomes calls of kernels on buffers, each allocated, used and freed.
 
-A buffer is allocated before the op that writes it, as large as arithmetic on the host tells, and freed right after its
-last use. An op that computes element by element writes over an operand that dies there. Arguments are never freed,
-results belong to the caller.
+A buffer is allocated before the op that writes it, with a size that the host computes, and freed right after its last
+use. An elementwise op overwrites an operand that has its last use there. Arguments are never freed, and results belong
+to the caller.
 
 Before:
 
@@ -64,7 +64,7 @@ class LegalizeToBuffers:
     name: ClassVar[str] = "legalize-to-buffers"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many buffers are allocated, and how many written over."""
+        """Rewrites every function; returns the numbers of allocated and overwritten buffers."""
         lowering = BufferLowering(module)
         lowering.run()
         return PassResult.of(lowering.counts)

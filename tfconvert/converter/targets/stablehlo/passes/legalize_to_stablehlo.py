@@ -1,6 +1,6 @@
 """Pass `legalize-to-stablehlo`: `tf` ops become StableHLO; branches and loops get regions.
 
-Sizes that are known are attributes; others are operands, computed from those that inputs have.
+Static sizes are attributes. Dynamic sizes are operands, computed from the sizes of inputs.
 
 Before:
 
@@ -26,11 +26,11 @@ After:
       }
     }
 
-The only function that is called from outside is `main`; of several each has the name of its signature.
+A single exported function is named `main`; if there are several, each has the name of its signature.
 
 Options:
-    target: For `iree` it is asserted that indices are in range; XLA has no assertions on values.
-    check_indices: Whether it is.
+    target: For `iree`, assertions check that indices are in range; XLA has no assertions on values.
+    check_indices: Whether to add these assertions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.types import TensorType
 
 POLYMORPHIC = "jax.uses_shape_polymorphism"
-"""The attribute of modules with open sizes, which XLA then infers anew for those of the arguments."""
+"""The attribute of modules with dynamic sizes, which XLA infers again from the arguments' sizes."""
 
 MAIN = "main"
 
@@ -65,7 +65,7 @@ RANDOM = frozenset(
         "tf.TruncatedNormal",
     }
 )
-"""Ops that draw from the engine, whatever their seeds are."""
+"""Ops that use the engine's random numbers, regardless of their seeds."""
 
 _GLOBAL = "ml_program.global"
 
@@ -82,7 +82,7 @@ class LegalizeToStablehlo:
         self.check_indices = check_indices
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many ops of each name were replaced."""
+        """Rewrites every function; returns the number of replaced ops by name."""
         legalization = Legalization(module, checks_indices=self.check_indices and self.target == "iree")
         functions = defined_functions(module)
         legalization.run(functions)
@@ -101,7 +101,7 @@ class LegalizeToStablehlo:
 
 
 def _notes(applied: Mapping[str, int]) -> list[Diagnostic]:
-    """Returns a note for each kind of op whose numbers are other ones than in TensorFlow."""
+    """Returns a note for each kind of op with other random numbers than in TensorFlow."""
     message = "the random numbers are the engine's own, not those that TensorFlow makes of its seeds"
     drawn = [name.removeprefix("tf.") for name in applied if name in RANDOM]
     return [Diagnostic(INEXACT, f"{name}: {message}", f"tf.{name}", severity=NOTE) for name in drawn]

@@ -1,4 +1,4 @@
-"""Pass `lower-to-library-calls`: kernels that a library has a routine for become calls of it.
+"""Pass `lower-to-library-calls`: replaces kernels by calls of library routines.
 
 Before:
 
@@ -58,7 +58,7 @@ class LowerToLibraryCalls:
     name: ClassVar[str] = "lower-to-library-calls"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Replaces calls of kernels, and erases those kernels; returns how many calls of each routine there are."""
+        """Replaces calls of kernels, and erases those kernels; returns the number of calls of each routine."""
         functions = functions_of(module)
         found = {
             name: routine

@@ -1,6 +1,6 @@
-"""Pass `materialize-constraints`: what is asserted of sizes is asserted once each, where functions begin.
+"""Pass `materialize-constraints`: moves assertions on sizes to the start of functions, each only once.
 
-XLA checks it when it compiles for the sizes of arguments, and can't check values; IREE checks both when it runs.
+XLA checks them when it compiles for the sizes of arguments, and can't check values; IREE checks both at run time.
 
 Before:
 
@@ -33,7 +33,7 @@ After:
     }
 
 Options:
-    target: `iree` keeps assertions on values; for `stablehlo` they are left out, as XLA refuses them.
+    target: `iree` keeps assertions on values; for `stablehlo` they are omitted, since XLA rejects them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from tfconvert.schema.ir.values import BlockArgument, Value
 
 _SIZE = "stablehlo.get_dimension_size"
 
-# Ops that engines compute at once where their operands are known.
+# Ops that engines fold if their operands are known.
 _ARITHMETIC = frozenset(
     f"stablehlo.{name}"
     for name in (
@@ -84,7 +84,7 @@ _COMMUTATIVE = frozenset(f"stablehlo.{name}" for name in ("add", "and", "maximum
 # The comparisons that hold between a value and itself.
 _PROVED = frozenset({"EQ", "GE", "LE"})
 
-# How many ops an assertion may depend on; one on more is taken for one that is not on sizes alone.
+# Maximum number of ops that an assertion depends on; beyond that, it counts as one on values.
 _CHECKED = 1 << 12
 
 
@@ -99,7 +99,7 @@ class MaterializeConstraints:
         self.target = target
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many assertions there are, and how many were left out."""
+        """Rewrites every function; returns the numbers of assertions and of omitted ones."""
         counts: Counter[str] = Counter()
         for function in defined_functions(module).values():
             asserts = [op for op in function.walk() if is_assertion(op)]
@@ -111,7 +111,7 @@ class MaterializeConstraints:
         return PassResult.of(counts)
 
     def _settle(self, op: Operation, entry: _Entry) -> str:
-        """Moves, keeps or erases an assertion; returns what was done."""
+        """Moves, keeps or erases an assertion; returns a description of the change."""
         needed = _computed_from(op.operands[0])
         is_of_sizes = needed is not None
         is_at_entry = needed is not None and all(_is_size_of_argument(each, entry.block) for each in needed)
@@ -126,7 +126,7 @@ class MaterializeConstraints:
             op.set_operands((holds,))
             entry.add(op)
             return "assertions"
-        # What a branch or a loop makes of sizes is not known when XLA compiles.
+        # Sizes computed in a branch or a loop are not known when XLA compiles.
         if self.target == "iree" or is_at_entry or (is_of_sizes and op.parent is entry.block):
             return "assertions"
         erase(op)
@@ -134,11 +134,11 @@ class MaterializeConstraints:
 
 
 class _Entry:
-    """The ops inserted where a function begins: each computation once.
+    """The ops inserted at the start of a function, each computation once.
 
     Attributes:
         block: The function's block.
-        asserted: What is asserted there.
+        asserted: The conditions that are asserted there.
     """
 
     def __init__(self, function: FuncOp) -> None:
@@ -154,11 +154,11 @@ class _Entry:
         self.block.insert_op_before(op, self._first)
 
     def hoisted(self, value: Value, needed: list[Operation]) -> Value:
-        """Returns the same value as computed here.
+        """Returns a value's equivalent at the start of the function.
 
         Args:
             value: The value.
-            needed: The ops that it is computed by, operands first.
+            needed: The ops that compute it, operands first.
         """
         made: dict[Value, Value] = {}
         for op in needed:
@@ -175,7 +175,7 @@ class _Entry:
 
 
 def _computed_from(value: Value) -> list[Operation] | None:
-    """Returns the ops that a value is computed by from sizes, operands first; `None` if it depends on anything else."""
+    """Returns the ops that compute a value from sizes, operands first; `None` if it depends on anything else."""
     order: dict[Operation, None] = {}
     pending: list[tuple[Value, bool]] = [(value, False)]
     while pending:

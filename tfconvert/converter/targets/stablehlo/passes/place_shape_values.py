@@ -1,8 +1,9 @@
-"""Pass `place-shape-values`: what computes sizes is placed on the host, the data on the device.
+"""Pass `place-shape-values`: places the computation of sizes on the host, and that of data on the device.
 
-Sizes are needed before a kernel is launched, and computing them there costs no launch and no copy. An op is the host's
-if its results are few integers, computed from sizes, constants and arguments of few integers, and used as sizes in the
-end. The host reads what is on the device only where a size depends on data: `dhlo.read_back` names these values.
+Sizes are needed before a kernel is launched, and computing them on the host needs no launch and no copy. An op is
+placed on the host if its results are a few integers, computed from sizes, constants and small integer arguments, and
+used as sizes. The host reads a value from the device only if a size depends on data; `dhlo.read_back` marks these
+values.
 
 Before:
 
@@ -50,7 +51,7 @@ class PlaceShapeValues:
     name: ClassVar[str] = "place-shape-values"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Marks every op of every function; returns how many are placed where."""
+        """Marks every op of every function; returns the number of ops in each place."""
         counts = Counter[str]()
         for function in defined_functions(module).values():
             counts += place(function)

@@ -1,6 +1,7 @@
-"""Pass `tables-to-gathers`: lookups in static tables of numbers become gathers; no handle is left of such a table.
+"""Pass `tables-to-gathers`: lookups in static tables of numbers become gathers, and the handles are removed.
 
-Keys are sorted, so that a search tells where a key would be; what is there is compared with it. Tables of strings stay.
+Keys are sorted, so that a binary search finds the position of a key; the key at that position is compared with it.
+Tables of strings stay.
 
 Before:
 
@@ -69,7 +70,7 @@ class TablesToGathers:
     name: ClassVar[str] = "tables-to-gathers"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many tables there are."""
+        """Rewrites every function; returns the number of tables."""
         count = lower_tables(module, _lower)
         return PassResult.of({"tables": count}) if count else NOTHING_DONE
 
@@ -85,7 +86,7 @@ def _lower(contents: Contents, finds: Sequence[Operation]) -> Callable[[Operatio
 
 
 def _found(op: Operation, keys: Array, values: Array) -> Value:
-    """Inserts the values of keys, and the default for keys that the table doesn't have."""
+    """Inserts the lookup of keys, with the default for missing keys."""
     wanted, default = op.operands[1:]
     insert = TFBuilder(op)
     shape, result = types.shape_of(wanted.type), types.element_of(op.results[0].type)

@@ -1,4 +1,4 @@
-"""What is uploaded and what other systems call: the page that indexes show, the container, the action, the hooks."""
+"""Release artifacts and integrations: the page on package indexes, the container, the action, the hooks."""
 
 from __future__ import annotations
 

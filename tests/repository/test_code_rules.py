@@ -18,7 +18,7 @@ from tests.support.sources import SourceFile, committed_files
 MAX_FILE_LINES = 700
 MAX_FUNCTION_LINES = 60
 UNSLOTTED_BASES = {"Exception", "Enum", "IntEnum", "StrEnum", "Protocol", "TypedDict", "NamedTuple"}
-# Places on one particular machine; put together from pieces, so that this file does not match itself.
+# Paths of one particular machine, joined from pieces so that this file does not match itself.
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:" + "|".join(("work", "tmp", "home", "root", "Users")) + r")/\w")
 
 
@@ -29,7 +29,7 @@ def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunction
 
 
 def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Returns how many lines a function has, without its docstring."""
+    """Returns the number of lines of a function without its docstring."""
     assert node.end_lineno is not None
     first = node.body[0]
     is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
@@ -39,8 +39,8 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def test_files_are_short(source_files: Sequence[SourceFile], root: Path) -> None:
     sizes = {file.path: file.text.count("\n") for file in source_files}
-    for folder in ("tests", "benchmarks", "examples"):
-        sizes |= {path: path.read_text("utf-8").count("\n") for path in (root / folder).rglob("*.py")}
+    for name in ("tests", "benchmarks", "examples"):
+        sizes |= {path: path.read_text("utf-8").count("\n") for path in (root / name).rglob("*.py")}
     assert not {str(path): lines for path, lines in sizes.items() if lines > MAX_FILE_LINES}
 
 
@@ -54,18 +54,18 @@ def test_functions_are_short(source_files: Sequence[SourceFile]) -> None:
     assert not long
 
 
-def test_modules_say_what_they_are(source_files: Sequence[SourceFile]) -> None:
+def test_modules_have_docstrings(source_files: Sequence[SourceFile]) -> None:
     assert not [str(file.path) for file in source_files if not ast.get_docstring(file.tree)]
 
 
-def test_every_room_has_a_first_sentence(root: Path) -> None:
-    """A folder without `__init__.py` is a package too, and is easily missed."""
-    folders = {path.parent for path in (root / "tfconvert").rglob("*.py") if path.parent.name != "generated"}
-    assert not [str(folder.relative_to(root)) for folder in folders if not (folder / "__init__.py").is_file()]
+def test_every_package_has_an_init_file(root: Path) -> None:
+    """A directory without `__init__.py` is a package too, but without a docstring."""
+    directories = {path.parent for path in (root / "tfconvert").rglob("*.py") if path.parent.name != "generated"}
+    assert not [str(path.relative_to(root)) for path in directories if not (path / "__init__.py").is_file()]
 
 
 def _undocumented(module: ModuleType) -> Iterator[str]:
-    """Yields what users see of a module without a docstring: its names, and the methods of its classes."""
+    """Yields the public names of a module, and the methods of its classes, that have no docstring."""
     for name in module.__all__:
         thing = getattr(module, name)
         if isinstance(thing, ModuleType):
@@ -78,7 +78,7 @@ def _undocumented(module: ModuleType) -> Iterator[str]:
                     yield f"{module.__name__}: {label}"
 
 
-def test_the_public_face_is_documented() -> None:
+def test_the_public_interface_is_documented() -> None:
     assert not list(_undocumented(tfconvert))
 
 
@@ -96,7 +96,7 @@ def test_no_error_is_swallowed(source_files: Sequence[SourceFile]) -> None:
 
 
 def test_dataclasses_have_slots(source_files: Sequence[SourceFile]) -> None:
-    """A dataclass without slots costs a dictionary an instance, and there is one for every node of a graph."""
+    """Without slots every instance has a dictionary, and there are instances for every node of a graph."""
     wrong = []
     for file in source_files:
         for node in file.nodes:
@@ -107,10 +107,10 @@ def test_dataclasses_have_slots(source_files: Sequence[SourceFile]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_drawers(source_files: Sequence[SourceFile]) -> None:
-    """A file is named after the thing it holds; these are names for leftovers."""
-    drawers = {"utils", "util", "common", "helpers", "misc", "tools"}
-    assert not [str(file.path) for file in source_files if file.path.stem in drawers]
+def test_files_are_named_after_their_subject(source_files: Sequence[SourceFile]) -> None:
+    """These names say nothing about the contents."""
+    vague = {"utils", "util", "common", "helpers", "misc", "tools"}
+    assert not [str(file.path) for file in source_files if file.path.stem in vague]
 
 
 def test_text_travels(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Booleans and choices: none where they are known, none of a negation, and leaky rectifiers that are written as such.
+"""Simplifies booleans and selections: known ones, negations, and leaky rectifiers.
 
     select(not(c), x, y)               ->  select(c, y, x)
     select(true, x, y)                 ->  x                     false: y; where nothing broadcasts
@@ -8,7 +8,7 @@
     and(x, true), or(x, false)         ->  x
     and(x, false), or(x, true)         ->  false, true
 
-A comparison of floats by size doesn't have the opposite one as its negation: neither holds of what is not a number.
+An ordered comparison of floats can't be negated to its opposite: both are false for NaN.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _OPPOSITE: Mapping[str, str] = {
     "tfl.greater": "less_equal",
     "tfl.less_equal": "greater",
 }
-# Comparisons whose opposite is their negation whatever is compared.
+# Comparisons whose opposite is their negation for all types.
 _EXACT = ("tfl.equal", "tfl.not_equal")
 
-# The value that decides the result by itself; the other one leaves it to the other operand.
+# The value that decides the result regardless of the other operand.
 _ABSORBING: Mapping[str, bool] = {"tfl.logical_and": False, "tfl.logical_or": True}
 
 
@@ -67,7 +67,7 @@ def _compare(rewriter: Rewriter, root: Operation, comparison: Operation) -> None
 
 
 def _decided(root: Operation, b: Value, known: Array) -> Value | Array | Failure:
-    """Returns what a connective with a constant yields: its other operand, or what is known."""
+    """Returns the result of a logical op with a constant: its other operand, or a constant."""
     if not known.size or known.all() != known.any():
         return Failure("no operand is known to be true or false throughout")
     absorbing = _ABSORBING[root.name]
@@ -89,7 +89,7 @@ _POSITIVE, _NEGATIVE = ("tfl.greater", "tfl.greater_equal"), ("tfl.less", "tfl.l
 
 
 def _leaky() -> Iterator[Pattern[Any]]:
-    """Yields the patterns of the ways in which a leaky rectifier is written."""
+    """Yields a pattern for each form of a leaky rectifier."""
     conditions: Mapping[str, tuple[Op, tuple[Term, Term]]] = {
         "positive": (op(_POSITIVE, X, 0.0), (X, _SCALED)),
         "positive-mirrored": (op(_NEGATIVE, 0.0, X), (X, _SCALED)),

@@ -1,4 +1,4 @@
-"""What is there to deploy the service starts the service that there is."""
+"""The files for deployment start the current service."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_all_arguments_are_options(root: Path) -> None:
         assert arguments[-1].startswith("/data/")
 
 
-def test_what_is_asked_for_health_is_there(root: Path) -> None:
+def test_health_check_paths_exist(root: Path) -> None:
     container = _container(root)
     paths = {getattr(route, "path", "") for route in ROUTES.routes}
     asked = {container[probe]["httpGet"]["path"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")}

@@ -1,4 +1,4 @@
-"""What the pages of docs/ tell people to do works as pasted; the site has all pages, and its links lead somewhere."""
+"""Commands and code in docs/ work as pasted; the site has all pages, and its links resolve."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ import tfconvert
 from docs.site_pages import PAGES, adapted, figures, loaded_from_network
 from tfconvert.converter.pipeline.pass_registry import pass_names
 
+# Pages whose code is run here; others have tests of their own beside what they are about.
 RUN = (
     "build_systems.md",
     "custom_ops.md",
@@ -31,10 +32,9 @@ RUN = (
     "quick_start.md",
     "tflite_converter.md",
 )
-"""Pages whose code is run here; others have tests of their own beside what they are about."""
 
+# Beginnings of Python that runs only where a package is installed.
 NEEDS = {"import ai_edge_quantizer": "ai_edge_quantizer", "from ai_edge_quantizer": "ai_edge_quantizer"}
-"""Beginnings of Python that runs only where a package is installed."""
 
 _BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -249,5 +249,5 @@ def test_figures_are_those_of_the_readme(root: Path) -> None:
         ('<script src="assets/x.js"></script><link href="assets/x.css">', []),
     ],
 )
-def test_what_a_page_loads_from_a_network_is_found(html: str, expected: list[str]) -> None:
+def test_network_resources_of_a_page_are_found(html: str, expected: list[str]) -> None:
     assert loaded_from_network(html) == expected

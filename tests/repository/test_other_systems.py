@@ -1,4 +1,4 @@
-"""What only Linux has is not needed: a conversion where Python offers no more than on Windows."""
+"""Nothing that only Linux has is needed: a conversion where Python offers no more than on Windows."""
 
 from __future__ import annotations
 

@@ -1,20 +1,29 @@
-"""LSTM layers, as Keras marks them: one UNIDIRECTIONAL_SEQUENCE_LSTM instead of a loop.
+"""Fusions of marked LSTM layers and LSTM cells.
+
+LSTM layers that Keras marks: one UNIDIRECTIONAL_SEQUENCE_LSTM instead of a loop.
 
 Keras passes `(inputs, h, c, kernel, recurrent kernel, bias)` and reads `(last output, outputs, h, c, runtime)`. The
 kernel's columns are the gates input, forget, cell and output.
 
 Keras doesn't clip the cell state, so the operator's clip is 0. The operator updates its state operands in place; the
-pass `separate-state` ensures that they are created anew at each run, and of the batch's size. A layer whose last cell
-state is used stays a loop: the operator leaves that state in its operand, and no other operator may read it there,
-since the runtime knows neither that it is written nor when.
+pass `separate-state` creates them again at each run, in the batch's size. A layer whose last cell state is used stays a
+loop: the operator leaves that state in its operand, where no other operator may read it, since the runtime doesn't know
+that the operator writes it.
 
-A sequence without any steps leaves `h` as it was, but TensorFlow's last output is zeros then: the place that a step
-would have written. Where the batch is dynamic too, TensorFlow fails, and need not be imitated.
+An empty sequence leaves `h` unchanged, but TensorFlow's last output is zeros then. If the batch is dynamic too,
+TensorFlow fails, so that case doesn't matter.
+
+A step of an LSTM cell with a projection, in four variants: with or without layer normalization and coupled gates.
+
+A cell's operands are `(inputs, weights, bias, projection, ...)`, with layer normalization its scales next. The weights'
+rows are the inputs and then the last output, their columns the gates cell, input, forget and output. An input gate that
+is coupled to the forget gate has no columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +32,7 @@ from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Body, Fusion, first_of
 from tfconvert.converter.composites.marks import API_IMPLEMENTS
 from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
-from tfconvert.converter.recurrence.cells import CELL, FORGET, INPUT, OUTPUT, LstmFormula
+from tfconvert.converter.recurrence.cells import CELL, FORGET, GATES, INPUT, OUTPUT, WIDE_PROJECTION, LstmFormula
 from tfconvert.converter.recurrence.scan import SequenceSteps, ordered
 from tfconvert.converter.targets.litert.recurrent.operators import Operators
 from tfconvert.schema.dialects import types
@@ -40,7 +49,7 @@ def check_lstm(composite: Composite) -> str | None:
 
 
 def check_indy_lstm(composite: Composite) -> str | None:
-    """Returns why a layer whose units see only their own past can't be fused, `None` if it can."""
+    """Returns why a layer with diagonal recurrent weights can't be fused, `None` if it can."""
     return _check(composite, is_diagonal=True)
 
 
@@ -106,11 +115,11 @@ def _check_state(composite: Composite) -> str | None:
 
 
 class _Sizes(NamedTuple):
-    """The sizes of a layer; -1 where one is not known.
+    """The sizes of a layer; -1 if unknown.
 
     Attributes:
-        axis: Along which axis of its sequences the steps lie.
-        length: How many these are.
+        axis: The axis of the steps in its sequences.
+        length: The number of steps.
         batch: The number of sequences.
         features: The number of elements of an input step.
         units: The number of elements of an output step.
@@ -131,7 +140,7 @@ def _sizes_of(composite: Composite) -> _Sizes:
 
 
 def _gives_last_alone(composite: Composite, sizes: _Sizes) -> bool:
-    """Returns whether the outputs are just the last one, as in layers that return no sequences."""
+    """Returns whether the outputs are only the last one, as in layers that return no sequences."""
     outputs = types.shape_of(composite.results[_OUTPUTS]) or ()
     return sizes.length != 1 and len(outputs) == 3 and outputs[sizes.axis] == 1
 
@@ -179,7 +188,7 @@ def _gates(values: Sequence[Value], sizes: _Sizes, is_diagonal: bool) -> Mapping
     return gates
 
 
-FUSIONS = (
+_KERAS_FUSIONS = (
     Fusion(
         "keras-lstm",
         "lstm_*",
@@ -200,3 +209,110 @@ FUSIONS = (
         is_recurrent=True,
     ),
 )
+
+
+_CELL_INPUTS, _WEIGHTS, _CELL_BIAS, _PROJECTION, _SCALES = range(5)
+_CELL_COLUMNS = "cifo"
+# The order of the gates in the weights' columns, with and without an input gate.
+_COUPLED = "cfo"
+_GATES = {gate[0]: gate for gate in GATES}
+
+# The interface's own limit of a cell's state.
+_CELL_CLIP = 10.0
+
+# A note for those who run the model.
+_KEEPS_STATE = (
+    "each run of the model is a step of a sequence, and the operator's state lasts to the next: before each new "
+    "sequence reset the interpreter's variables (reset_all_variables)"
+)
+
+
+def _check_cell(composite: Composite, *, gates: str, is_normalized: bool) -> str | None:
+    first_state = _SCALES + is_normalized
+    if len(composite.arguments) < first_state:
+        return f"it has {len(composite.arguments)} arguments, not {first_state} or more"
+    ranks = {_CELL_INPUTS: 2, _WEIGHTS: 2, _CELL_BIAS: 1, _PROJECTION: 2} | ({_SCALES: 1} if is_normalized else {})
+    return first_of(
+        composite.counts(len(composite.arguments), 1)
+        or composite.ranks(ranks)
+        or composite.elements(dict.fromkeys(ranks, "f32"))
+        or _check_cell_shapes(composite, gates, is_normalized)
+        or _check_cell_state(composite, first_state)
+    )
+
+
+def _check_cell_shapes(composite: Composite, gates: str, is_normalized: bool) -> str | None:
+    inputs, weights, bias, projection = (composite.shape(index) or () for index in range(_SCALES))
+    known = (inputs[:1], weights, bias, projection, (composite.shape(_SCALES) or ()) if is_normalized else ())
+    if not all(types.is_static(shape) for shape in known):
+        return "the shapes of its weights, or the batch, are not known"
+    cells, outputs = projection
+    columns = len(gates) * cells
+    if weights[1] != columns or bias != (columns,) or (is_normalized and composite.shape(_SCALES) != (columns,)):
+        return f"its weights don't have the {columns} columns of {len(gates)} gates for {cells} cells"
+    if outputs > cells:
+        return WIDE_PROJECTION
+    features = weights[0] - outputs
+    if features < 1 or inputs[1] not in (-1, features):
+        return f"its weights have {weights[0]} rows, which are not the inputs and {outputs} outputs"
+    return composite.gives(0, types.F32, (inputs[0], outputs))
+
+
+def _check_cell_state(composite: Composite, first_state: int) -> str | None:
+    if composite.is_run_otherwise:
+        return "it is run by something other than a call"
+    if composite.runs_in_loop:
+        return "it runs in a loop, and the operator's state would last from one iteration to the next"
+    for index in range(first_state, len(composite.arguments)):
+        if not composite.is_always_zero(index):
+            return f"argument {index} is not zeros, the initial state of the operator"
+    return None
+
+
+def _rewrite_cell(composite: Composite, body: Body, *, gates: str, is_normalized: bool) -> Sequence[Value]:
+    values = [body.typed(value, kind) for value, kind in zip(body.arguments, composite.arguments, strict=True)]
+    cells, outputs = composite.shape(_PROJECTION) or ()
+    batch, _ = composite.shape(_CELL_INPUTS) or ()
+    rows, _ = composite.shape(_WEIGHTS) or ()
+    initial = [body.constant(np.zeros((batch, size), np.float32)) for size in (outputs, cells)]
+    past, weights = initial[0], values[_WEIGHTS]
+    features = rows - outputs
+    columns = {_GATES[gate]: (index * cells, cells) for index, gate in enumerate(gates)}
+    sums = {}
+    for gate, part in columns.items():
+        own = values[_CELL_INPUTS], Weights(weights, False, (0, features), part)
+        recurrent = past, Weights(weights, False, (features, outputs), part)
+        sums[gate] = Sum(cells, (own, recurrent), biases=(Vector(values[_CELL_BIAS], part),))
+    formula = LstmFormula(
+        sums,
+        state_clip=_CELL_CLIP,
+        projection=Weights(values[_PROJECTION], False, (0, cells), (0, outputs)),
+        scales={gate: Vector(values[_SCALES], part) for gate, part in columns.items()} if is_normalized else {},
+    )
+    insert = Operators(body.anchor, {value: value for value in values})
+    return [insert.step(formula, values[_CELL_INPUTS], past, initial)]
+
+
+def _fusion(name: str, interface: str, gates: str, is_normalized: bool) -> Fusion:
+    scales = ", scales" if is_normalized else ""
+    return Fusion(
+        name,
+        interface,
+        f"(inputs, weights, bias, projection{scales}, zeros...) -> outputs; {len(gates)} gates: LSTM",
+        partial(_check_cell, gates=gates, is_normalized=is_normalized),
+        partial(_rewrite_cell, gates=gates, is_normalized=is_normalized),
+        note=lambda composite: _KEEPS_STATE,
+    )
+
+
+_SIMPLE, _NORMALIZED = "LSTMCellSimple", "LayerNormalizedLstmCellSimple"
+_COUPLING = ",CoupleInputForgetGates"
+
+_CELL_FUSIONS = (
+    _fusion("lstm-cell", _SIMPLE, _CELL_COLUMNS, False),
+    _fusion("lstm-cell-coupled", _SIMPLE + _COUPLING, _COUPLED, False),
+    _fusion("lstm-cell-normalized", _NORMALIZED, _CELL_COLUMNS, True),
+    _fusion("lstm-cell-normalized-coupled", _NORMALIZED + _COUPLING, _COUPLED, True),
+)
+
+FUSIONS = (*_KERAS_FUSIONS, *_CELL_FUSIONS)

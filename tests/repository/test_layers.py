@@ -1,6 +1,6 @@
-"""The layers hold: imports point down, are absolute, at the top of files, and acyclic.
+"""Tests of the layers: imports point down, are absolute, at the top of files, and acyclic.
 
-`LAYERS` is the order of the packages, `ROOMS` that inside the large ones.
+`LAYERS` is the order of the packages, `SUBPACKAGES` the order inside the large ones.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pytest
 
 from tests.support.sources import PACKAGES, SourceFile
 
-# The layers from the lowest up; those of one row stand side by side and do not import each other. `api` and
-# `conversion` are modules. What is not named here (`__init__`, `__main__`, the public modules) is above all.
+# The layers from the lowest up; those of one row do not import each other. `api` and `conversion` are modules. Modules
+# without a layer (`__init__`, `__main__`, the public modules) are above all layers.
 LAYERS = (
     ("schema",),
     ("settings",),
@@ -33,7 +33,7 @@ LAYERS = (
     ("cli",),
 )
 # The layers inside a package, from the lowest up.
-ROOMS = {
+SUBPACKAGES = {
     "tfconvert.converter": (
         ("ir", "process"),
         ("composites", "control_flow", "executor", "functionalize", "resource_ops", "rewrite"),
@@ -56,12 +56,13 @@ ROOMS = {
         ("source",),
     ),
 }
-FLOORS = {
-    package: {room: floor for floor, rooms in enumerate(floors) for room in rooms} for package, floors in ROOMS.items()
+LAYER_OF = {
+    package: {name: layer for layer, names in enumerate(layers) for name in names}
+    for package, layers in SUBPACKAGES.items()
 }
-# Where a late import keeps start-up lean: `tfconvert --help` does not need numpy. Those of `keras` depend on which
-# Keras wrote a file; models in memory bring theirs, and TensorFlow, along. The two of the front door are how `import
-# tfconvert` itself stays free of imports.
+# Modules whose late imports keep start-up fast: `tfconvert --help` does not need numpy. Those of `keras` depend on the
+# Keras that wrote a file. Whoever has a model in memory has already imported Keras and TensorFlow. The late imports of
+# `tfconvert` and `__main__` keep `import tfconvert` itself free of imports.
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.api",
     "tfconvert.batch.cache_key",
@@ -121,14 +122,14 @@ LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names} |
 
 
 def _layer(module: str) -> str:
-    """Returns which of `LAYERS` a module is in, or `tfconvert` for what is above them."""
+    """Returns the name in `LAYERS` of a module's layer, or `tfconvert` above all layers."""
     name = module.removeprefix("tfconvert.").partition(".")[0]
     name = "compat" if name == "experimental" else name  # names of the same official package
     return name if name in LEVELS else "tfconvert"
 
 
-def _room(module: str, package: str) -> str:
-    """Returns the part of a package that a module is in; empty if it is in none."""
+def _part(module: str, package: str) -> str:
+    """Returns the part of a package that contains a module; empty for modules outside the package."""
     return module.removeprefix(f"{package}.").partition(".")[0] if module.startswith(f"{package}.") else ""
 
 
@@ -144,8 +145,8 @@ def _edges(files: tuple[SourceFile, ...], *, with_typing: bool) -> Mapping[str, 
     return edges
 
 
-def _circle(edges: Mapping[str, set[str]]) -> list[str]:
-    """Returns a circle among the edges, its first module repeated at its end; empty if there is none."""
+def _cycle(edges: Mapping[str, set[str]]) -> list[str]:
+    """Returns a cycle among the edges, with its first module repeated at its end; empty without a cycle."""
     done: set[str] = set()
     for start in sorted(edges):
         path: list[str] = []
@@ -182,26 +183,26 @@ def test_imports_point_down(source_files: tuple[SourceFile, ...]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("package", ROOMS)
-def test_every_room_has_its_floor(package: str, source_files: tuple[SourceFile, ...]) -> None:
-    assert {_room(file.module, package) for file in source_files} - {""} <= set(FLOORS[package])
+@pytest.mark.parametrize("package", SUBPACKAGES)
+def test_every_part_has_a_layer(package: str, source_files: tuple[SourceFile, ...]) -> None:
+    assert {_part(file.module, package) for file in source_files} - {""} <= set(LAYER_OF[package])
 
 
-@pytest.mark.parametrize("package", ROOMS)
-def test_imports_between_rooms_go_down(package: str, source_files: tuple[SourceFile, ...]) -> None:
-    floors = FLOORS[package]
+@pytest.mark.parametrize("package", SUBPACKAGES)
+def test_imports_between_subpackages_point_down(package: str, source_files: tuple[SourceFile, ...]) -> None:
+    layers = LAYER_OF[package]
     wrong = [
         f"{module} imports {target}"
         for module, targets in _edges(source_files, with_typing=True).items()
         for target in targets
-        if (room := _room(module, package)) and (other := _room(target, package)) and room != other
-        if floors[other] >= floors[room]
+        if (own := _part(module, package)) and (other := _part(target, package)) and own != other
+        if layers[other] >= layers[own]
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_nobody_imports_through_the_links(source_files: tuple[SourceFile, ...], root: Path) -> None:
-    """The links at the top would give every module a second name, and a second life."""
+def test_no_imports_through_the_links(source_files: tuple[SourceFile, ...], root: Path) -> None:
+    """The links at the top would load every module a second time under another name."""
     folders = ("tests", "benchmarks", "examples")
     suspect = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(PACKAGES)})\b", re.MULTILINE)
     paths = (path for folder in folders for path in (root / folder).rglob("*.py"))
@@ -236,8 +237,8 @@ def test_late_imports_only_where_start_up_needs_them(source_files: tuple[SourceF
     assert not wrong, "\n".join(wrong)
 
 
-def test_imports_by_name_only_at_the_front_door(source_files: tuple[SourceFile, ...]) -> None:
-    """`importlib.import_module` would get round every other test here."""
+def test_imports_by_name_only_where_late_imports_are_allowed(source_files: tuple[SourceFile, ...]) -> None:
+    """`importlib.import_module` would bypass every other test here."""
     wrong = [
         f"{file.path}:{node.lineno}"
         for file in source_files
@@ -248,30 +249,30 @@ def test_imports_by_name_only_at_the_front_door(source_files: tuple[SourceFile, 
     assert not wrong, "\n".join(wrong)
 
 
-def test_only_one_place_runs_code_of_others(source_files: tuple[SourceFile, ...]) -> None:
-    """A user's Python file is run where `patterns` names it, and nothing else is run anywhere."""
+def test_only_plugins_run_user_code(source_files: tuple[SourceFile, ...]) -> None:
+    """Only a Python file that the user names in `patterns` is run."""
     importers = {file.module for file in source_files for each in file.imports if "runpy" in each.targets(set())}
     assert importers == {"tfconvert.converter.pipeline.plugins"}
 
 
-def test_no_circles(source_files: tuple[SourceFile, ...]) -> None:
-    assert not _circle(_edges(source_files, with_typing=False))
+def test_no_cycles(source_files: tuple[SourceFile, ...]) -> None:
+    assert not _cycle(_edges(source_files, with_typing=False))
 
 
-def test_no_circles_even_for_type_checkers_between_packages(source_files: tuple[SourceFile, ...]) -> None:
+def test_no_cycles_between_packages_even_for_type_checkers(source_files: tuple[SourceFile, ...]) -> None:
     """Within a package a type may refer back; between packages it would be a hidden dependency."""
     edges: dict[str, set[str]] = {}
     for module, targets in _edges(source_files, with_typing=True).items():
         edges.setdefault(_layer(module), set()).update(map(_layer, targets))
-    assert not _circle(edges)
+    assert not _cycle(edges)
 
 
-def test_circles_are_found() -> None:
-    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
-    assert _circle({"a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "d": set()}) == []
+def test_cycles_are_found() -> None:
+    assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert _cycle({"a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "d": set()}) == []
 
 
-def test_tensorflow_stays_outside(source_files: tuple[SourceFile, ...]) -> None:
+def test_only_some_modules_import_tensorflow(source_files: tuple[SourceFile, ...]) -> None:
     wrong = [
         f"{file.path}:{each.statement.lineno}"
         for file in source_files

@@ -1,4 +1,4 @@
-"""The user's patterns while a pass applies them: their mistakes name them, and what they decline is remembered."""
+"""The user's patterns while a pass applies them: errors name the pattern, and the ops that it declines are recorded."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 
 BAD, UNUSED = "bad-pattern", "unused-pattern"
-"""Codes: a mistake in a pattern's functions, and a pattern that has never matched."""
+"""Codes: an error in a pattern's functions, and a pattern that never matched."""
 
-# How many of the nearest misses the note about a pattern tells.
+# Maximum number of nearest misses in the note about a pattern.
 _NEAREST = 3
 
 
 CUSTOM = f"{tfl.PREFIX}{tfl.CUSTOM}"
-"""The op that calls an operator of the user's own."""
+"""The op that calls a user's custom operator."""
 
 
 def custom_code(op: Operation) -> str:
-    """Returns the name of the custom operator that an op calls; empty if it calls none."""
+    """Returns the name of the custom operator that an op calls, or an empty string."""
     code = op.properties.get(tfl.CUSTOM_CODE) if op.name == CUSTOM else None
     return code.data if isinstance(code, StringAttr) else ""
 
@@ -45,7 +45,7 @@ class Miss(NamedTuple):
     """An op that a pattern declines.
 
     Attributes:
-        passed: How many of the pattern's questions were answered right.
+        passed: The number of the pattern's questions with accepted answers.
         node: The op's node.
         reason: Why it declines.
     """
@@ -55,13 +55,13 @@ class Miss(NamedTuple):
     reason: str
 
 
-class Watched:
-    """A pattern of the user's.
+class TrackedPattern:
+    """A user's pattern.
 
     Args:
         pattern: The pattern.
-        ops: The ops that it could start at, before anything is rewritten.
-        codes: The custom operators that it may make; `None` if it may make any.
+        ops: The ops that it could start at before any rewrite.
+        codes: The custom operators that it may create; `None` for any.
     """
 
     __slots__ = ("_codes", "_declaration", "_missed", "_original", "_started", "pattern")
@@ -111,29 +111,29 @@ class Watched:
         return error_at(op, BAD, f"the pattern {self._original.name!r} {problem}", hint)
 
     def unused(self) -> Diagnostic:
-        """Returns the note about a pattern that was never applied: how far the ops got that came nearest."""
+        """Returns the note about a pattern that was never applied, with the nearest misses."""
         name, root = self._original.name, self._original.root
         if not self._started and not self._missed:
             return Diagnostic(
-                UNUSED, f"the pattern {name!r} never matched: there is no {root} when it is tried", severity=NOTE
+                UNUSED, f"the pattern {name!r} never matched: there is no {root} at that stage", severity=NOTE
             )
         nearest = sorted(dict.fromkeys(self._missed), key=lambda miss: -miss.passed)
         by_reason: dict[str, Miss] = {}
         for miss in nearest:
             by_reason.setdefault(miss.reason, miss)
         counts = Counter(miss.reason for miss in nearest)
-        told = [_told(miss, counts[miss.reason], self._questions()) for miss in by_reason.values()]
-        taken = "" if told else "; another pattern went first wherever it fits: give it a higher benefit"
-        text = "; ".join(told[:_NEAREST])
+        reasons = [_description(miss, counts[miss.reason], self._questions()) for miss in by_reason.values()]
+        taken = "" if reasons else "; another pattern went first wherever it fits: give it a higher benefit"
+        text = "; ".join(reasons[:_NEAREST])
         return Diagnostic(
-            UNUSED, f"the pattern {name!r} never matched{taken}{', nearest: ' + text if told else ''}", severity=NOTE
+            UNUSED, f"the pattern {name!r} never matched{taken}{', nearest: ' + text if reasons else ''}", severity=NOTE
         )
 
     def _questions(self) -> int:
         return max((len(program.asked) for program in self.programs), default=0)
 
 
-def _told(miss: Miss, count: int, questions: int) -> str:
+def _description(miss: Miss, count: int, questions: int) -> str:
     where = f"at {miss.node}" if miss.node else "at an op without a name"
     more = f" and {count - 1} more" if count > 1 else ""
     share = f" ({miss.passed} of {questions} conditions on its form hold)" if miss.passed < questions else ""
@@ -141,7 +141,7 @@ def _told(miss: Miss, count: int, questions: int) -> str:
 
 
 def _forms(declaration: Declaration, ops: Iterable[Operation]) -> Iterable[Miss]:
-    """Yields the ops that have another form than a pattern; no function of the user's is called."""
+    """Yields the ops whose form differs from a pattern's, without calling functions of the user."""
     for op in ops:
         best = Miss(-1, "", "")
         for program in declaration.programs:
@@ -154,11 +154,11 @@ def _forms(declaration: Declaration, ops: Iterable[Operation]) -> Iterable[Miss]
             yield best
 
 
-def unused(watched: Iterable[Watched], applied: Mapping[str, int]) -> list[Diagnostic]:
+def unused(watched: Iterable[TrackedPattern], applied: Mapping[str, int]) -> list[Diagnostic]:
     """Returns notes about patterns that were never applied.
 
     Args:
         watched: The patterns.
-        applied: How often patterns were applied, by name.
+        applied: The number of times that patterns were applied, by name.
     """
     return [each.unused() for each in watched if not applied.get(each.pattern.name)]

@@ -1,1 +1,0 @@
-"""What must hold of the whole repository: floors, sizes, docstrings, pages, releases."""

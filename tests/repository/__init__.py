@@ -1,0 +1,1 @@
+"""Tests of the whole repository: layers, sizes, docstrings, pages, releases."""
