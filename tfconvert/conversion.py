@@ -201,7 +201,7 @@ def _run(
 
 
 def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:
-    """Returns what the report says about the operators that the app must register; nothing if there are none."""
+    """Returns what the report says about the operators that the app must register, if any."""
     if not custom:
         return []
     names = ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in custom.items())

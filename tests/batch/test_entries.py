@@ -1,4 +1,4 @@
-"""What a batch converts: patterns, lists and manifests, and the places of results."""
+"""The models of a batch: patterns, lists and manifests, and the places of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch has done is known to the next run."""
+"""The next run knows the results of a batch."""
 
 from __future__ import annotations
 

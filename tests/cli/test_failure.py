@@ -1,4 +1,4 @@
-"""What a command prints when something unexpected happens: no traceback, unless that is asked for."""
+"""The output of a command on an internal error: a traceback only with `--debug`."""
 
 from __future__ import annotations
 

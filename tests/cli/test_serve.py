@@ -1,4 +1,4 @@
-"""`tfconvert serve` starts with nothing but its name, keeps tokens, and ends when it is asked to."""
+"""`tfconvert serve` starts with nothing but its name, keeps tokens, and ends on a signal."""
 
 from __future__ import annotations
 

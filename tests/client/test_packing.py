@@ -1,4 +1,4 @@
-"""What is sent of a model."""
+"""The files of a model that a client sends."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def run(folder: str, official: bool, files: Sequence[str] = ()) -> list[Row]:
     Args:
         folder: The official project's sources.
         official: Whether the official class runs, too; else its verdicts stay as they are.
-        files: The files whose tests run; all of them if there are none.
+        files: The files whose tests run; all of them if empty.
     """
     known = rows() if VERDICTS.exists() else []
     before = {(row.file, row.test, row.keras): row.official for row in known}
@@ -237,7 +237,7 @@ def write(found: Iterable[Row]) -> None:
 
 
 def main() -> None:
-    """Writes the page, and the verdicts before if they are to be made anew."""
+    """Writes the page, and with `--run` the verdicts before it."""
     parser = ArgumentParser()
     parser.add_argument("--run", metavar="FOLDER")
     parser.add_argument("--official", action="store_true")

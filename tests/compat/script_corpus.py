@@ -240,7 +240,7 @@ interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x_test[0].re
 interpreter.invoke()
 results = [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
 np.testing.assert_allclose(results[0], model(x_test[0].reshape(-1)[:24].reshape(1, 6, 4)), atol=1e-5)
-results = [results[0].shape]  # Weights are drawn anew.
+results = [results[0].shape]  # The weights are random.
 """),
     "tokens": Script("""
 embedding = tf.keras.layers.Embedding(50, 6, embeddings_initializer=tf.keras.initializers.RandomUniform(seed=2))

@@ -1,4 +1,4 @@
-"""What files say of how they were made, as the official reader reads it."""
+"""The conversion metadata of files, as the official reader reads it."""
 
 from __future__ import annotations
 

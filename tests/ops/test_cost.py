@@ -1,4 +1,4 @@
-"""What folding an op would cost: the multiply-adds beyond going through operands and results once."""
+"""The cost of folding an op: the multiply-adds beyond going through operands and results once."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What TensorFlow's ops mean: shapes, values and kernels."""
+"""TensorFlow's ops: shapes, values, kernels and decompositions."""

@@ -102,7 +102,7 @@ def _batch_to_space_shape(operands: Operands) -> Shapes:
 
 
 def _same_rank(operands: Operands) -> Shapes:
-    """What comes after the blocks, of which only the number may be known, stays as it is."""
+    """The dimensions after the blocks stay as they are; only the number of blocks may be known."""
     shape, blocks = operands.shape(0), operands.elements(1)
     if shape is None:
         return (None,)

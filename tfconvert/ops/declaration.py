@@ -47,7 +47,7 @@ class Decomposition(NamedTuple):
 
 
 class OpDeclaration(NamedTuple):
-    """What tfconvert knows about an op of TensorFlow.
+    """The declaration of an op of TensorFlow.
 
     Attributes:
         name: The name in TensorFlow's registry; operators of LiteRT have their dialect's prefix.

@@ -1,4 +1,4 @@
-"""What decompositions require of an op, beside its element type."""
+"""Requirements of decompositions on an op besides its element type."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tfconvert.ops.shape_functions import Shapes
 from tfconvert.schema.dialects.dims import MismatchError, dim_of_element, text, with_rank
 
 TABLE = 1024
-"""Bicubic resizing looks its weights up in a table of so many steps a pixel."""
+"""Steps a pixel in the table of weights of bicubic resizing."""
 
 _HALF = np.float32(0.5)
 SMALL_SUM = float(1000 * np.finfo(np.float32).tiny)

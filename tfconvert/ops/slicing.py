@@ -83,7 +83,7 @@ def entries(operands: Operands, rank: int) -> list[Entry] | None:
     if not counts:
         return None
     if None in specs:
-        # Vectors of so many elements that they are not followed.
+        # Vectors that are too long to be followed.
         counts.update(shape[0] for shape in shapes if shape is not None and shape[0] >= 0)
     if len(counts) > 1:
         raise MismatchError("begin, end and strides should be equally long")

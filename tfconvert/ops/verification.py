@@ -179,7 +179,7 @@ class _Walk:
 
 
 def _misplaced(op: Operation) -> str:
-    """Returns the problem with an op's position in its block; empty if there is none."""
+    """Returns the problem with an op's position in its block, or an empty string."""
     block = op.parent
     if block is None:
         return f"{op.name} has successors, but is in no block" if op.successors else ""

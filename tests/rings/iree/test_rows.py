@@ -41,7 +41,7 @@ def _judge(tf: ModuleType, group: Group, folder: Path, *, dynamic: bool) -> Iter
 
 @pytest.fixture(scope="session")
 def judged(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> JudgedGroup:
-    """Returns a function that compiles and runs a group the first time that it is asked for."""
+    """Returns a function that compiles and runs a group once."""
     known: dict[tuple[str, str, bool], Judged] = {}
 
     def judge(name: str, case: str, dynamic: bool) -> Judged:

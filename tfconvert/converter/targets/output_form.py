@@ -12,7 +12,7 @@ from tfconvert.settings.targets import TARGETS, AnyTarget, StableHLO
 
 
 class Form(NamedTuple):
-    """What a result is; the fields are settings of a conversion.
+    """The form of a result; the fields are settings of a conversion.
 
     Attributes:
         target: The target, one of `TARGETS`.
@@ -50,7 +50,7 @@ ENDINGS: Mapping[str, Form] = {
     ".vmfb": Form("iree"),
     **dict.fromkeys((*C_SOURCES, *C_HEADERS), Form("litert")),
 }
-"""What files of each ending are."""
+"""The form of files by their ending."""
 
 _NAMES = {
     Form("litert"): "a model for LiteRT",
@@ -79,7 +79,7 @@ _OTHERS = frozenset(
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """Returns the ending of a file's name in lower case, with the dot; empty if there is none, as in `net_v1_0.25`."""
+    """Returns the ending of a file's name in lower case, with the dot; empty for names such as `net_v1_0.25`."""
     stem, _, ending = os.fspath(path).replace("\\", "/").rpartition("/")[2].rpartition(".")
     return f".{ending.lower()}" if stem and ending[:1].isalpha() else ""
 

@@ -1,4 +1,4 @@
-"""What a target of a conversion is: a pipeline, and how a file is made of what it leaves."""
+"""Targets of a conversion: a pipeline, and the export of its result to a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConvertedFile(Protocol):
         bytes_by_operator: Bytes of constants by operator.
         versions: The version of each operator.
         custom_operators: How often each operator is called that the app must register.
-        min_runtime_version: The first release of LiteRT that reads it; empty if there is none.
+        min_runtime_version: The first release of LiteRT that reads it, or empty.
         parts: The files of the result: how each is written, by the ending that replaces that of the result's name.
     """
 
@@ -56,7 +56,7 @@ File = TypeVar("File", bound=ConvertedFile)
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What is known of a model when its file is made.
+    """A model as its file is made.
 
     Attributes:
         source: The model.

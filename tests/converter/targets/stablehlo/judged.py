@@ -16,7 +16,7 @@ Verdicts = dict[str, str]
 
 
 def input_shape(each: Input, sizes: Mapping[str, int] | None) -> list[int | None]:
-    """Returns an input's shape with sizes for the letters; `None` if there are none."""
+    """Returns an input's shape with sizes for the letters, or `None` for unknown ones."""
     known = sizes or {}
     return [known.get(dim) if isinstance(dim, str) else dim for dim in each.shape]
 

@@ -56,7 +56,7 @@ def _judge(tf: ModuleType, group: Group, *, dynamic: bool) -> Iterator[tuple[str
 
 @pytest.fixture(scope="session")
 def judged(tf: ModuleType) -> JudgedGroup:
-    """Returns a function that converts and runs a group the first time that it is asked for."""
+    """Returns a function that converts and runs a group once."""
     known: dict[tuple[str, bool], Judged] = {}
 
     def judge(name: str, dynamic: bool) -> Judged:
