@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfconvert.converter.pipeline.runner import as_functions, is_uncut, run_stages
@@ -277,3 +278,31 @@ def _loaded(settings: AnyTarget) -> Target[Any]:
     import tfconvert.importers.saved_model  # noqa: F401
 
     return load_target(settings)
+
+
+def input_files(source: Source, options: Options) -> list[Path]:
+    """Returns the files that a conversion reads: those of the model, patterns, samples, ranges and metadata."""
+    quantize, verify, target = options.quantize, options.verify, options.target
+    files = source.files()
+    rules = list(options.patterns)
+    if isinstance(target, LiteRT):
+        rules += target.composites
+        if target.metadata is not None:
+            from tfconvert.converter.targets.litert.model_metadata import metadata_files
+
+            files += metadata_files(target.metadata)
+    files += [Path(name) for name in rules if name.endswith(".py")]
+    files += _arrays(verify.data) if verify is not None else []
+    if quantize is not None:
+        files += _arrays(quantize.samples)
+        if quantize.calibration is not None and Path(quantize.calibration).is_file():
+            files.append(Path(quantize.calibration))
+    return files
+
+
+def _arrays(samples: object) -> list[Path]:
+    """Returns the files of samples that are named by their paths."""
+    files: list[Path] = []
+    for path in (Path(each) for each in samples if isinstance(each, str)) if isinstance(samples, list | tuple) else ():
+        files += sorted(path.glob("*.np[yz]")) if path.is_dir() else [path]
+    return files

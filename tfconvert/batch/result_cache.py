@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from tfconvert.api import Model, convert_source
 from tfconvert.batch.cache_key import cache_key
+from tfconvert.conversion import input_files
 from tfconvert.converter.targets.output_form import Form
 from tfconvert.exporters.output_file import Parts, Write, places_of, write_whole
 from tfconvert.exporters.safetensors import PARAMETERS
@@ -28,7 +29,6 @@ from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.files import open_file, read_file
 from tfconvert.settings import data
 from tfconvert.settings.options import Options
-from tfconvert.settings.targets import LiteRT
 
 # Version of the entries; entries of another version are replaced.
 _FORM = 3
@@ -216,34 +216,6 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
 def _digest(file: Path) -> str:
     with os.fdopen(open_file(file), "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def input_files(source: Source, options: Options) -> list[Path]:
-    """Returns the files that a conversion reads: those of the model, patterns, samples, ranges and metadata."""
-    quantize, verify, target = options.quantize, options.verify, options.target
-    files = source.files()
-    rules = list(options.patterns)
-    if isinstance(target, LiteRT):
-        rules += target.composites
-        if target.metadata is not None:
-            from tfconvert.converter.targets.litert.model_metadata import metadata_files
-
-            files += metadata_files(target.metadata)
-    files += [Path(name) for name in rules if name.endswith(".py")]
-    files += _arrays(verify.data) if verify is not None else []
-    if quantize is not None:
-        files += _arrays(quantize.samples)
-        if quantize.calibration is not None and Path(quantize.calibration).is_file():
-            files.append(Path(quantize.calibration))
-    return files
-
-
-def _arrays(samples: object) -> list[Path]:
-    """Returns the files of samples that are named by their paths."""
-    files: list[Path] = []
-    for path in (Path(each) for each in samples if isinstance(each, str)) if isinstance(samples, list | tuple) else ():
-        files += sorted(path.glob("*.np[yz]")) if path.is_dir() else [path]
-    return files
 
 
 class Conversion(NamedTuple):

@@ -103,7 +103,7 @@ class ConvertCommand(NamedTuple):
 
     def inputs(self) -> list[Path]:
         """Returns the files that the conversion reads."""
-        from tfconvert.batch.result_cache import input_files
+        from tfconvert.conversion import input_files
 
         return input_files(self.source, self.options)
 

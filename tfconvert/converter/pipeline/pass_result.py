@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfconvert.schema.diagnostics import Diagnostic
-from tfconvert.schema.fidelity import Fidelity, some
+
+if TYPE_CHECKING:
+    from tfconvert.schema.fidelity import Fidelity
 
 FLOAT = "float32"
 """The form of a layer that is not quantized."""
@@ -90,6 +92,8 @@ class QuantizationReport(NamedTuple):
         floats = [layer for layer in self.layers if layer.form == FLOAT]
         if floats:
             lines.append(f"  {FLOAT}: {len(floats)}")
+            from tfconvert.schema.fidelity import some
+
             lines += some((f"    {layer.op} {layer.node}: {layer.reason}" for layer in floats), most)
         if most is None:
             lines += ["  layers:", *(f"    {_row(layer)}" for layer in self.layers if layer.form != FLOAT)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tfconvert.converter.targets.litert.model_metadata import describer
 from tfconvert.exporters.tflite.model import Origin, TFLiteFile, export
 from tfconvert.exporters.tflite.subgraph import Naming
 from tfconvert.schema.diagnostics import error
@@ -34,7 +33,12 @@ def export_file(module: ModuleOp, settings: LiteRT, *, model_type: str = "", was
         model_type: What the model was, if it was saved for the conversion; see `TemporaryModel`.
         was_trained: Whether the model was trained with quantization.
     """
-    describe = None if settings.metadata is None else describer(settings.metadata)
+    describe = None
+    if settings.metadata is not None:
+        # Here, so that files without metadata don't load what writes it.
+        from tfconvert.converter.targets.litert.model_metadata import describer
+
+        describe = describer(settings.metadata)
     return export(
         module,
         origin=_origin(module, settings, model_type, was_trained),
