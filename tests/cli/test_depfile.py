@@ -116,7 +116,7 @@ def test_what_has_no_name_has_no_dependencies(model: Path, tmp_path: Path) -> No
     command = [sys.executable, "-m", "tfconvert", str(model), "-o", "-", "--depfile", str(tmp_path / "d")]
     done = subprocess.run(command, check=False, capture_output=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"--depfile names the file" in done.stderr
+    assert b"--depfile names the output" in done.stderr
 
 
 def test_names_are_escaped() -> None:
