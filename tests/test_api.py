@@ -133,7 +133,7 @@ def test_the_cycle_collector_stays_on_while_threads_convert(digits_model: Path) 
     gc.enable()
     seen = []
     with ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(tfconvert.convert, digits_model) for _ in range(6)]
+        running = [pool.submit(tfconvert.convert, digits_model) for _ in range(20)]
         while not all(each.done() for each in running):
             seen.append(gc.isenabled())
             time.sleep(0.001)

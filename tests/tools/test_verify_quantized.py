@@ -119,7 +119,7 @@ def test_another_type_is_reported_by_name(tf: ModuleType, tmp_path: Path) -> Non
     tfconvert.convert(integers, quantize=quantize).save(tmp_path / "x.tflite")
     run = _verify(tmp_path / "x.tflite", save(tf, build(tf.float32), tmp_path / "floats"))
     assert run.exit_code == 2, run.output
-    assert "the file takes int32 for the input 'x', and the model takes float32 [unlike-interface]" in run.stderr
+    assert "the input 'x' is int32 in the file, and float32 in the model [unlike-interface]" in run.stderr
 
 
 def test_no_hint_names_settings_in_use(wrong: Path, digits_model: Path) -> None:
