@@ -111,5 +111,6 @@ class Judged:
 
     def check(self, case: str) -> None:
         """Asserts that a case agrees with TensorFlow wherever it ran."""
-        assert self._problems.get(case, []) == []
+        problems = self._problems.get(case, [])
+        assert not problems, "\n".join(problems)
         assert self._rings, "nothing was compared"

@@ -237,6 +237,19 @@ def _population_count(op: Operation, emit: StableHLOBuilder) -> Value:
     return emit.convert(emit.unary("popcnt", op.operands[0]), types.element_of(op.results[0].type))
 
 
+def _cross(op: Operation, emit: StableHLOBuilder) -> Value:
+    """Multiplies slices: IREE's compiler fails on the decomposition's gathers of strided slices."""
+    last = len(emit.dims(op.operands[0])) - 1
+    one, other = ([part(emit, value, last, at, at + 1) for at in range(3)] for value in op.operands)
+
+    def element(at: int) -> Value:
+        after, before = (at + 1) % 3, (at + 2) % 3
+        first = emit.binary("multiply", one[after], other[before])
+        return emit.binary("subtract", first, emit.binary("multiply", one[before], other[after]))
+
+    return concatenate(emit, [element(at) for at in range(3)], last)
+
+
 def _binary(name: str) -> Rewrite:
     return lambda op, emit: emit.binary(name, *op.operands)
 
@@ -245,6 +258,7 @@ REARRANGEMENTS: Mapping[str, Rewrite] = {
     "BroadcastArgs": _broadcast_args,
     "Concat": _concat,
     "ConcatOffset": _concat_offset,
+    "Cross": _cross,
     "DataFormatDimMap": _axis_by_format,
     "DataFormatVecPermute": _permute_by_format,
     "DynamicStitch": _dynamic_stitch,
