@@ -49,7 +49,7 @@ def test_functions_are_short(source_files: Sequence[SourceFile]) -> None:
         f"{file.path}:{function.lineno} {function.name}": _length(function)
         for file in source_files
         for function in _functions(file.tree)
-        if _length(function) > MAX_FUNCTION_LINES and function.name != "convert"
+        if _length(function) > MAX_FUNCTION_LINES
     }
     assert not long
 
