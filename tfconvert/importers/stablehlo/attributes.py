@@ -317,10 +317,9 @@ def constant(kind: TensorType, data: bytes | memoryview, start: int, size: int) 
 
 def _booleans(data: Array, count: int) -> Array | None:
     """Returns booleans that are packed into bits, or take a byte each; a single one is that of all elements."""
-    if len(data) == 1 and count != 1:
-        # Bits and one value for all look the same; all ones is the same in both, and so are all zeros.
-        if count > 8 or data[0] in (0, 0xFF):
-            return data != 0
+    if len(data) == 1 and (count > 8 or (count != 1 and data[0] in (0, 0xFF))):
+        # Up to eight bits look the same as one value for all; if they are equal, they mean the same.
+        return data != 0
     if len(data) == -(-count // 8) and (len(data) != count or count == 0):
         budget().take_bytes(count, "a constant of booleans")
         return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)

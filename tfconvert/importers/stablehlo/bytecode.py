@@ -1,4 +1,4 @@
-"""The container of MLIR bytecode: strings, dialects, and where each attribute, type and property is; nothing is decoded.
+"""The container of MLIR bytecode: strings, dialects, and where attributes, types and properties are, not decoded.
 
 All versions are read, 0 to `NEWEST`, and later ones as far as they are the same.
 """
@@ -6,7 +6,7 @@ All versions are read, 0 to `NEWEST`, and later ones as far as they are the same
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from tfconvert.importers.stablehlo.cursor import Cursor, malformed, truncated
 
@@ -243,7 +243,7 @@ def _string_places(cursor: Cursor) -> list[tuple[int, int]]:
     ends = list(accumulate(lengths, initial=cursor.end - sum(lengths)))
     if ends[0] < cursor.position:
         raise truncated()
-    return list(zip(ends, ends[1:], strict=False))
+    return list(pairwise(ends))
 
 
 def _property_blobs(cursor: Cursor) -> list[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """The ops of VHLO, StableHLO's versioned form, and the ops of StableHLO that they are.
 
 An op of VHLO has the properties of StableHLO's op of the same name, but for those that are groups of dimensions or of
-numbers: VHLO has each by itself. So the table of StableHLO's ops determines VHLO's, with the exceptions in `vhlo_ops.tsv`.
+numbers: VHLO has each by itself. So the table of StableHLO's ops determines VHLO's, and `vhlo_ops.tsv` has exceptions.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from tfconvert.schema.ir.attributes import (
     StringAttr,
     SymbolRefAttr,
 )
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I1, I64, NONE, IntegerType
 
 _TABLE = Path(__file__).parent / "vhlo_ops.tsv"
@@ -58,11 +59,13 @@ class VHLOOp:
 
     Attributes:
         definition: StableHLO's op.
+        cls: The class of such ops.
         since: The first version of StableHLO that has it.
         properties: The names of its properties, in the order in which they are stored.
     """
 
     definition: Definition
+    cls: type[Operation]
     since: tuple[int, ...]
     properties: tuple[str, ...]
 
@@ -77,6 +80,13 @@ def _versions() -> Mapping[str, tuple[tuple[int, ...], frozenset[str], frozenset
         added = frozenset(word[1:] for word in words if word.startswith("+"))
         rows[name] = tuple(map(int, since.split("."))), missing, added
     return rows
+
+
+def class_of(name: str) -> type[Operation]:
+    """Returns the class of one of StableHLO's ops."""
+    found = stablehlo.class_of(name)
+    assert found is not None, name
+    return found
 
 
 @cache
@@ -94,7 +104,7 @@ def vhlo_op(name: str) -> VHLOOp | None:
         if own not in missing
         for part in _parts(definition, own, each.kind)
     }
-    return VHLOOp(definition, since, tuple(sorted((names - missing) | added)))
+    return VHLOOp(definition, class_of(definition.name), since, tuple(sorted((names - missing) | added)))
 
 
 def _parts(definition: Definition, name: str, kind: str) -> Sequence[str]:
@@ -174,7 +184,8 @@ def _all_zeros(value: Attribute) -> bool:
     return tensor_data.is_constant(value) and bool((numbers := _numbers(value)).size) and not numbers.any()
 
 
-def _is_empty(value: Attribute) -> bool:
+def is_empty(value: Attribute) -> bool:
+    """Returns whether a property is an empty list, dictionary or string."""
     if isinstance(value, DenseArrayAttr):
         return not value.values
     return isinstance(value, ArrayAttr | DictionaryAttr | StringAttr) and not value.data
@@ -203,21 +214,21 @@ def _is_usual_accuracy(value: Attribute) -> bool:
 
 _DEFAULTS: Mapping[str, Callable[[Attribute], bool]] = {
     "api_version": _is(1),
-    "backend_config": _is_empty,
+    "backend_config": is_empty,
     "base_dilations": _all_ones,
-    "called_computations": _is_empty,
+    "called_computations": is_empty,
     "compare_type": _is_no_type,
-    "composite_attributes": _is_empty,
+    "composite_attributes": is_empty,
     "dimension": _is(-1),
-    "known_expanding_dimensions": _is_empty,
-    "known_nonexpanding_dimensions": _is_empty,
-    "layout": _is_empty,
+    "known_expanding_dimensions": is_empty,
+    "known_nonexpanding_dimensions": is_empty,
+    "layout": is_empty,
     "lhs_dilation": _all_ones,
-    "output_operand_aliases": _is_empty,
+    "output_operand_aliases": is_empty,
     "padding": _all_zeros,
     "precision_config": _all_default,
     "result_accuracy": _is_usual_accuracy,
-    "result_tilings": _is_empty,
+    "result_tilings": is_empty,
     "rhs_dilation": _all_ones,
     "source_target_pairs": lambda value: tensor_data.is_constant(value) and 0 in value.shape,
     "version": _is(0),
