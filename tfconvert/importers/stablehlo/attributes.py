@@ -101,18 +101,16 @@ class Attributes:
         """Returns an attribute."""
         found = self._attributes[index] if index < len(self._attributes) else None
         if found is None:
-            if index >= len(self._attributes):
-                raise malformed(f"there is no attribute {index}")
-            found = self._attributes[index] = self._decoded(self.file.attributes[index], _ATTRIBUTES)
+            found = self._decoded(self.file.attributes.at(index), _ATTRIBUTES)
+            self._attributes[index] = found
         return found
 
     def type(self, index: int) -> Attribute:
         """Returns a type."""
         found = self._types[index] if index < len(self._types) else None
         if found is None:
-            if index >= len(self._types):
-                raise malformed(f"there is no type {index}")
-            found = self._types[index] = self._decoded(self.file.types[index], _TYPES)
+            found = self._decoded(self.file.types.at(index), _TYPES)
+            self._types[index] = found
         return found
 
     def part(self, cursor: Cursor) -> Attribute:
@@ -121,7 +119,7 @@ class Attributes:
 
     def parts(self, cursor: Cursor) -> list[Attribute]:
         """Returns a list of attributes."""
-        return [self.part(cursor) for _ in range(cursor.count())]
+        return [self._count(self.attribute(index)) for index in cursor.varints()]
 
     def type_part(self, cursor: Cursor) -> Attribute:
         """Returns the type that an attribute or type refers to next."""
@@ -129,7 +127,7 @@ class Attributes:
 
     def type_parts(self, cursor: Cursor) -> list[Attribute]:
         """Returns a list of types."""
-        return [self.type_part(cursor) for _ in range(cursor.count())]
+        return [self._count(self.type(index)) for index in cursor.varints()]
 
     def string(self, cursor: Cursor) -> Attribute:
         """Returns the string that comes next, which may be any bytes."""
