@@ -36,6 +36,7 @@ from tfconvert.schema.ir.attributes import (
     StringAttr,
     SymbolRefAttr,
     float_of_bits,
+    round_to,
 )
 from tfconvert.schema.ir.types import (
     BF16,
@@ -520,7 +521,7 @@ def _uniform(
     if expressed is not F32:
         raise _unsupported(f"numbers of {expressed} that are quantized")
     kind = IntegerType.get(storage.width, Signedness.SIGNLESS if flags & 1 else Signedness.UNSIGNED)
-    rounded = tuple([float(np.float32(scale)) for scale in scales])
+    rounded = tuple([round_to(scale, F32) for scale in scales])
     if not all(0 < scale < math.inf for scale in rounded):
         raise malformed("a scale is not a positive number")
     return quant.UniformType.get(quant.Uniform(kind, rounded, zeros, axis, quant.limits_within(kind, *limits)))
