@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo import elementwise, products, shaping
+from tfconvert.converter.from_stablehlo import convolutions, elementwise, products, shaping
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
-ROWS: Rows = {**elementwise.ROWS, **products.ROWS, **shaping.ROWS}
+ROWS: Rows = {**convolutions.ROWS, **elementwise.ROWS, **products.ROWS, **shaping.ROWS}
 """StableHLO or CHLO op, without its prefix -> its row."""
