@@ -6,6 +6,7 @@ from tfconvert.converter.from_stablehlo import (
     composites,
     convolutions,
     elementwise,
+    indexing,
     products,
     shaping,
 )
@@ -15,6 +16,7 @@ ROWS: Rows = {
     **composites.ROWS,
     **convolutions.ROWS,
     **elementwise.ROWS,
+    **indexing.ROWS,
     **products.ROWS,
     **shaping.ROWS,
 }
