@@ -38,7 +38,7 @@ ENUMERATORS: Mapping[str, tuple[str, ...]] = {
 
 
 class EnumeratorAttr(Attribute):
-    """`#stablehlo<comparison_direction EQ>`: one of `ENUMERATORS`; a mode is `#stablehlo.result_accuracy_mode<HIGHEST>`."""
+    """`#stablehlo<comparison_direction EQ>`: one of `ENUMERATORS`; a mode has the form `#stablehlo.x<HIGHEST>`."""
 
     __slots__ = ("kind", "value")
 

@@ -1,4 +1,4 @@
-"""Types of StableHLO, and attributes that are lists of named values, `#stablehlo.channel_handle<handle = 1, type = 0>`."""
+"""Types of StableHLO, and attributes that are named values: `#stablehlo.channel_handle<handle = 1, type = 0>`."""
 
 from __future__ import annotations
 
@@ -71,6 +71,22 @@ class BoundsAttr(Attribute):
             return parser.parse_integer(allow_boolean=False, allow_negative=False)
 
         return cls.get(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_bound))
+
+
+class OpaqueAttr(Attribute):
+    """`#sdy<"0x0102">`: an attribute of a dialect that is not known, as its bytes in a binary file."""
+
+    __slots__ = ("data", "dialect")
+
+    dialect: str
+    data: bytes
+
+    @classmethod
+    def get(cls, dialect: str, data: bytes) -> OpaqueAttr:
+        return cls.intern(dialect, data)
+
+    def print(self, printer: AttributePrinter) -> None:
+        printer.write(f'#{self.dialect}<"0x{self.data.hex().upper()}">')
 
 
 Entry = bool | int | float | str | Attribute | tuple["Entry", ...]
@@ -170,8 +186,5 @@ ATTRIBUTES: Mapping[str, Syntax] = {
 }
 """The parsers of the attributes' parameters."""
 
-TYPES: Mapping[str, Syntax] = {
-    "token": lambda parser: TokenType.intern(),
-    "future": FutureType.parse_parameters,
-}
+TYPES: Mapping[str, Syntax] = {"token": lambda parser: TokenType.intern(), "future": FutureType.parse_parameters}
 """The parsers of the types' parameters."""
