@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo import (
-    composites,
-    convolutions,
-    elementwise,
-    indexing,
-    products,
-    shaping,
-)
+from tfconvert.converter.from_stablehlo import composites, convolutions, elementwise, indexing, products, shaping
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
 ROWS: Rows = {
