@@ -128,7 +128,7 @@ class DimensionNumbersAttr(Attribute):
                 if name == cls.INDEX:
                     dims[name] = parser.parse_integer()
                 else:
-                    dims[name] = _dims(parser)
+                    dims[name] = parse_dims(parser)
                 if parser.parse_optional_punctuation(",") is None:
                     break
         return cls.get(**dims)
@@ -139,7 +139,8 @@ def _list(dims: Sequence[int] | int) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def _dims(parser: AttributeParser) -> list[int]:
+def parse_dims(parser: AttributeParser) -> list[int]:
+    """Parses `[0, 1]`."""
     return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
 
 
@@ -231,11 +232,16 @@ class ConvAttr(Attribute):
     @classmethod
     def parse_parameters(cls, parser: AttributeParser) -> ConvAttr:
         with parser.in_angle_brackets():
-            lhs = _layout(parser)
-            parser.parse_keyword("x", " between the layouts of the input and the kernel")
-            rhs = _layout(parser)
-            parser.parse_punctuation("->", " before the layout of the result")
-            return cls.get(lhs, rhs, _layout(parser))
+            return cls.parse_layouts(parser)
+
+    @classmethod
+    def parse_layouts(cls, parser: AttributeParser) -> ConvAttr:
+        """Parses what stands between the angle brackets."""
+        lhs = _layout(parser)
+        parser.parse_keyword("x", " between the layouts of the input and the kernel")
+        rhs = _layout(parser)
+        parser.parse_punctuation("->", " before the layout of the result")
+        return cls.get(lhs, rhs, _layout(parser))
 
 
 def _layout(parser: AttributeParser) -> list[str]:
