@@ -142,12 +142,17 @@ class RaisedOp:
 
         Those that only running tells are symbols, as in `sizes`, or `dims.UNKNOWN`.
         """
-        found = self._known.partial(vector.value)
+        found = self._partial(vector.value)
         if found is not None:
             return found
         (length,) = self.sizes(vector)
         need(length >= 0, "the number of dimensions isn't known")
         return (dims.UNKNOWN,) * length
+
+    def _partial(self, value: Value) -> dims.Partial | None:
+        if value not in self._known.partials and (constant := tensor_data.constant_of(value)) is not None:
+            self._known.constants[value] = constant
+        return self._known.partial(value)
 
     def target(self, shape: EmittedTensor, result: int = 0) -> Shape:
         """Returns a result's shape, as `sizes` does, which a vector holds."""
@@ -171,7 +176,7 @@ class RaisedOp:
 
     def is_size(self, scalar: EmittedTensor) -> bool:
         """Returns whether an integer is a size that only running tells, so is not negative."""
-        partial = self._known.partials.get(scalar.value)
+        partial = self._partial(scalar.value)
         return partial is not None and len(partial) == 1 and partial[0] < dims.UNKNOWN
 
     def is_dimension(self, scalar: EmittedTensor) -> bool:
@@ -198,8 +203,8 @@ class RaisedOp:
             found: Its result.
             operands: Its operands.
         """
-        terms = [self._known.partial(operand.value) for operand in operands]
-        if self._known.partial(found.value) not in (None, (dims.UNKNOWN,)):
+        terms = [self._partial(operand.value) for operand in operands]
+        if self._partial(found.value) not in (None, (dims.UNKNOWN,)):
             return
         sizes = [term[0] for term in terms if term is not None and len(term) == 1 and _is_size(term[0])]
         if len(sizes) == len(terms):
