@@ -187,6 +187,28 @@ class RaisedOp:
         is_picked = isinstance(owner, Operation) and owner.name == "tf.StridedSlice"
         return is_picked and self.is_size(scalar) and _defines(owner.operands[0], "tf.Shape")
 
+    def scalars(self, vector: EmittedTensor) -> Sequence[EmittedTensor] | None:
+        """Returns the scalars that a vector was made of, `None` if they are not to be seen."""
+        known = self.known(vector)
+        if known is not None:
+            return [self.constant(each, known.dtype) for each in known] if known.size <= MAX_PARTIAL else None
+        owner = vector.value.owner
+        if not isinstance(owner, Operation):
+            return None
+        if owner.name == "tf.Pack":
+            return [self.tensor(operand) for operand in owner.operands]
+        scalar = self.tensor(owner.operands[0]) if owner.name == "tf.Reshape" else None
+        return [scalar] if scalar is not None and scalar.shape == () else None
+
+    def element(self, vector: EmittedTensor, index: int) -> EmittedTensor:
+        """Returns an element of a vector of sizes or positions."""
+        scalars = self.scalars(vector)
+        if scalars is not None:
+            return scalars[index]
+        picked = self.tensor(self._builder.pick(vector.value, index))
+        self.note(picked.value, ())
+        return self.note_elements(picked, self.elements(vector)[index : index + 1])
+
     def equate(self, one: int, other: int) -> None:
         """Notes that two sizes, a symbol among them, are the same from here on."""
         old, new = min(one, other), max(one, other)
