@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo import idioms
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
@@ -32,11 +33,18 @@ def _apply(raised: RaisedOp, name: str, by_kind: dict[str, str], *operands: Emit
     if first.dtype.kind == "c" and name in _OF_COMPLEX:
         return _complex_of(*_OF_COMPLEX[name](*(part for operand in operands for part in parts(operand))))
     name = by_kind.get(_kind(first), name)
-    found: EmittedTensor = first.op(name, *operands)
+    idiom = _IDIOMS.get(name)
+    found: EmittedTensor = (idiom and idiom(*operands)) or first.op(name, *operands)
     if name in _OF_SIZES and not found.rank and first.dtype.kind in "iu":
         raised.name_size(name, found, operands)
     return found
 
+
+_IDIOMS: dict[str, Callable[..., EmittedTensor | None]] = {
+    "AddV2": idioms.add,
+    "Expm1": idioms.expm1,
+    "Mul": idioms.multiply,
+}
 
 # Ops that make sizes of sizes, which are never negative.
 _OF_SIZES = frozenset({"AddV2", "FloorDiv", "FloorMod", "Maximum", "Minimum", "Mul"})
@@ -53,9 +61,9 @@ def _logical(name: str, of_integers: str, neutral: bool) -> Callable[[RaisedOp],
 
     def row(raised: RaisedOp) -> EmittedTensor:
         for operand, other in zip(raised.operands, raised.operands[::-1], strict=True):
-            known = raised.known(operand)
-            if known is not None and known.dtype.kind == "b" and known.size and (known == known.flat[0]).all():
-                return other if known.flat[0] == neutral else operand
+            known = raised.only_element(operand)
+            if known is not None and known.dtype.kind == "b":
+                return other if known == neutral else operand
         if _kind(raised.operands[0]) == "b":
             return _op(name)(raised)
         return raised.elementwise(partial(_combine_bits, raised, of_integers), *raised.operands)
@@ -112,6 +120,12 @@ def _compare(raised: RaisedOp) -> EmittedTensor:
     decided = _compare_sizes(raised, direction)
     if decided is not None:
         return raised.constant(decided)
+    if (
+        raised.operands[0].dtype.kind == "u"
+        and direction in ("GE", "LT")
+        and raised.only_element(raised.operands[1]) == 0
+    ):
+        return raised.filled(direction == "GE", raised.operands[0])
     name = _COMPARISONS[direction]
     kind = _kind(raised.operands[0])
     if kind == "b" and direction not in ("EQ", "NE"):
@@ -162,9 +176,9 @@ def _total_order(x: EmittedTensor) -> EmittedTensor:
 
 def _select(raised: RaisedOp) -> EmittedTensor:
     condition, x, y = raised.operands
-    known = raised.known(condition)
-    if known is not None and known.size and (known.all() or not known.any()):
-        return x if known.all() else y
+    known = raised.only_element(condition)
+    if known is not None:
+        return x if known else y
     if x.dtype.kind == "c":
         (a, b), (c, d) = parts(x), parts(y)
         return _complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
@@ -172,7 +186,8 @@ def _select(raised: RaisedOp) -> EmittedTensor:
 
 
 def _chosen(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
-    return x.op("SelectV2", condition, x, y)  # type: ignore[no-any-return]
+    found: EmittedTensor = idioms.select(condition, x, y) or x.op("SelectV2", condition, x, y)
+    return found
 
 
 def _clamp(raised: RaisedOp) -> EmittedTensor:
@@ -216,6 +231,8 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
         (a, b), (c, d) = parts(x), parts(y)
         size = c * c + d * d
         return _complex_of((a * c + b * d) / size, (b * c - a * d) / size)
+    if idioms.number(y) == 1:
+        return x
     if _kind(x) == "f":
         return x / y
     if _is_natural(raised, x) and _is_natural(raised, y):

@@ -139,6 +139,17 @@ class RaisedOp:
             return None
         return np.broadcast_to(elements, shape)
 
+    def only_element(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
+        """Returns the element that all of a constant's are."""
+        constant = tensor_data.constant_of(self._unrepeated(tensor).value)
+        return None if constant is None else _only_element(constant)
+
+    def filled(self, value: Any, like: EmittedTensor) -> EmittedTensor:
+        """Returns a number of the result's type, in the shape of a tensor."""
+        sizes = self.sizes(like)
+        shape = self.constant(sizes, "int32") if min(sizes, default=0) >= 0 else like.op("Shape", like)
+        return self.broadcast(self.constant(value), shape, sizes)
+
     def elements(self, vector: EmittedTensor) -> tuple[int, ...]:
         """Returns the elements of a vector of sizes or positions as far as they are known.
 
@@ -300,15 +311,12 @@ class RaisedOp:
         """
         whole = self._whole(operands)
         found = list(map(self._unrepeated, operands))
-        repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
         result = compute(*found)
-        if not repeated or any(
-            old is new and self.sizes(old) and len(self.sizes(old)) == len(whole)
-            for old, new in zip(operands, found, strict=True)
-        ):
-            self._known.note(result.value, whole)
-        elif self._joined(found) != whole:
+        own = self.sizes(result)
+        if len(own) < len(whole) or any(one == 1 != other for one, other in zip(own, whole, strict=True)):
+            repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
             return self.broadcast(result, self._shape_of_repeated(repeated), whole)
+        self._known.note(result.value, whole)
         return result
 
     def unrepeated(self, operands: Sequence[EmittedTensor]) -> Sequence[EmittedTensor]:
