@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo import convolutions, elementwise, products, shaping
+from tfconvert.converter.from_stablehlo import composites, convolutions, elementwise, products, shaping
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
-ROWS: Rows = {**convolutions.ROWS, **elementwise.ROWS, **products.ROWS, **shaping.ROWS}
-"""StableHLO or CHLO op, without its prefix -> its row."""
+ROWS: Rows = {
+    **composites.ROWS,
+    **convolutions.ROWS,
+    **elementwise.ROWS,
+    **products.ROWS,
+    **shaping.ROWS,
+}
+"""StableHLO or CHLO op, without its prefix, or custom call or composite after `@` -> its row."""
