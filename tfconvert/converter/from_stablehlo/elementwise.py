@@ -342,7 +342,6 @@ def _is_infinite(x: EmittedTensor) -> EmittedTensor:
     return x.op("IsInf", x)  # type: ignore[no-any-return]
 
 
-
 _SAME = {
     "acos": "Acos",
     "acosh": "Acosh",

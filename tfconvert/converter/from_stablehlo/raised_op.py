@@ -121,7 +121,9 @@ class RaisedOp:
         """Notes what the type of one of the op's results tells of the shape of what replaces it."""
         declared = types.shape_of(self.op.results[result].type)
         own = tensor.shape
-        if declared is None or (own is not None and all(one >= 0 or other < 0 for one, other in zip(own, declared, strict=True))):
+        if declared is None or (
+            own is not None and all(one >= 0 or other < 0 for one, other in zip(own, declared, strict=True))
+        ):
             return
         if isinstance(tensor.value, OpResult):
             tensor.value.type = types.most_specific(tensor.value.type, self.op.results[result].type)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.from_stablehlo import composites, control_flow, rows
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
-from tfconvert.converter.control_flow.calls import inline_call
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt

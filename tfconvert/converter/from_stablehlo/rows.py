@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo import composites, convolutions, elementwise, products, shaping
+from tfconvert.converter.from_stablehlo import (
+    composites,
+    convolutions,
+    elementwise,
+    indexing,
+    products,
+    reductions,
+    shaping,
+)
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
 ROWS: Rows = {
     **composites.ROWS,
     **convolutions.ROWS,
     **elementwise.ROWS,
+    **indexing.ROWS,
     **products.ROWS,
+    **reductions.ROWS,
     **shaping.ROWS,
 }
 """StableHLO or CHLO op, without its prefix, or custom call or composite after `@` -> its row."""

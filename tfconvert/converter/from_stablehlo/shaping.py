@@ -134,7 +134,9 @@ def sliced(
         return operand.op("Slice", operand, list(starts), lengths)  # type: ignore[no-any-return]
     mask = sum(1 << axis for axis, is_whole in enumerate(whole) if is_whole)
     bounds = [
-        list(known) if all(each > dims.UNKNOWN or is_whole for each, is_whole in zip(known, whole, strict=True)) else vector
+        list(known)
+        if all(each > dims.UNKNOWN or is_whole for each, is_whole in zip(known, whole, strict=True))
+        else vector
         for known, vector in zip((starts, limits), vectors or (None, None), strict=True)
     ]
     for bound in bounds:
