@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.reductions import mean_of
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
 from tfconvert.schema.dialects import dims
@@ -54,6 +55,19 @@ def _logical(name: str, of_integers: str, neutral: bool) -> Callable[[RaisedOp],
             if known is not None and known.dtype.kind == "b" and known.size and (known == known.flat[0]).all():
                 return other if known.flat[0] == neutral else operand
         return _op(of_integers, b=name)(raised)
+
+    return row
+
+
+def _extreme(name: str, of_booleans: str, neutral: float) -> Callable[[RaisedOp], EmittedTensor]:
+    """Returns the row of a maximum or minimum, which an infinity leaves unchanged."""
+
+    def row(raised: RaisedOp) -> EmittedTensor:
+        for operand, other in zip(raised.operands, raised.operands[::-1], strict=True):
+            known = raised.known(raised.unrepeated([operand, other])[0])
+            if known is not None and known.dtype.kind == "f" and (known == neutral).all():
+                return other
+        return _op(name, b=of_booleans)(raised)
 
     return row
 
@@ -166,7 +180,8 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
         size = c * c + d * d
         return _complex_of((a * c + b * d) / size, (b * c - a * d) / size)
     if _kind(x) == "f":
-        return x / y
+        mean = mean_of(raised, x, y)
+        return x / y if mean is None else mean
     if _is_natural(raised, x) and _is_natural(raised, y):
         found: EmittedTensor = x.op("FloorDiv", x, y)
         raised.name_size("FloorDiv", found, (x, y))
@@ -399,8 +414,8 @@ ROWS: Rows = {
     "is_inf": _formula(_is_infinite),
     "is_neg_inf": _formula(lambda x: x.equal(-np.inf)),
     "is_pos_inf": _formula(lambda x: x.equal(np.inf)),
-    "maximum": _op("Maximum", b="LogicalOr"),
-    "minimum": _op("Minimum", b="LogicalAnd"),
+    "maximum": _extreme("Maximum", "LogicalOr", -np.inf),
+    "minimum": _extreme("Minimum", "LogicalAnd", np.inf),
     "multiply": _op("Mul", b="LogicalAnd"),
     "negate": _formula(_negate),
     "not": _op("Invert", b="LogicalNot"),
