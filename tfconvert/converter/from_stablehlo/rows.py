@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo import composites, convolutions, elementwise, indexing, products, shaping
+from tfconvert.converter.from_stablehlo import (
+    composites,
+    convolutions,
+    elementwise,
+    indexing,
+    products,
+    reductions,
+    shaping,
+)
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
 ROWS: Rows = {
@@ -11,6 +19,7 @@ ROWS: Rows = {
     **elementwise.ROWS,
     **indexing.ROWS,
     **products.ROWS,
+    **reductions.ROWS,
     **shaping.ROWS,
 }
-"""StableHLO or CHLO op, without its prefix -> its row."""
+"""StableHLO or CHLO op, without its prefix, or custom call or composite after `@` -> its row."""
