@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -74,13 +75,12 @@ def _body(op: Operation) -> tuple[str, Combine]:
 def _scatter(raised: RaisedOp) -> EmittedTensor:
     need(len(raised.operands) == 3, "it scatters several tensors at once")
     name, combine = _body(raised.op)
-    x, indices, updates = raised.operands
+    x, _, updates = raised.operands
     if name == "keep" or 0 in raised.sizes(updates):
         return x
     if x.dtype.kind == "b" and name not in (_SET, "and", "or"):
-        name, combine = {"add": ("or", _BINARY["or"]), "maximum": ("or", _BINARY["or"])}.get(
-            name, ("and", _BINARY["and"])
-        )
+        name = "or" if name in ("add", "maximum") else "and"
+        combine = _BINARY[name]
     return _Scatter(raised, name, combine).result()
 
 
@@ -144,13 +144,12 @@ class _Scatter:
             if not 0 <= start <= each.size - each.length:
                 return self.x
             begins[each.axis] = start
-        constant_axes = {each.axis for each in self.places} - {each.axis for each in left}
         covered = [
             size if axis in [own for own, _ in self.batching] or axis in [each.axis for each in left] else length
             for axis, (size, length) in enumerate(zip(sizes, self.lengths, strict=True))
         ]
         if all(one == other for one, other in zip(covered, sizes, strict=True)) and not any(begins):
-            return self._scattered(self.x, left, constant_axes)
+            return self._scattered(self.x, left)
         windows = [
             WHOLE if size == own else Window(begin, size)
             for begin, size, own in zip(begins, covered, sizes, strict=True)
@@ -158,10 +157,10 @@ class _Scatter:
         need(min((size for size, own in zip(covered, sizes, strict=True) if size != own), default=0) >= 0, "its size")
         region = self.x if self.name == _SET and not left else cut(self.x, windows)
         moved = [Places(raised, region, each.axis, each.length, each.index) for each in left]
-        found = self._scattered(region, moved, constant_axes)
+        found = self._scattered(region, moved)
         return self.x.op("XlaDynamicUpdateSlice", self.x, found, begins)  # type: ignore[no-any-return]
 
-    def _scattered(self, x: EmittedTensor, places: Sequence[Places], constant: set[int]) -> EmittedTensor:
+    def _scattered(self, x: EmittedTensor, places: Sequence[Places]) -> EmittedTensor:
         """Scatters where some places are computed or differ; all of `x` is covered along other axes."""
         count = math.prod(self.batch)
         if not places and not self.batching:
@@ -200,11 +199,8 @@ class _Scatter:
         for each in places:
             shape = [1] * len(self.lengths)
             shape[each.axis] = each.size
-            equal = _numbers(each).equal(each.index)
-            equal = raised.reshaped(equal, shape) if each.size < 0 else equal
-            if each.size >= 0:
-                numbers = raised.constant(np.arange(each.size).reshape(shape), each.index.dtype)
-                equal = numbers.equal(each.index)
+            numbers = raised.constant(np.arange(each.size), np.int32) if each.size >= 0 else _numbers(each)
+            equal = raised.reshaped(numbers.cast(each.index.dtype), shape).equal(each.index)
             mask = equal if mask is None else mask & equal
         assert mask is not None
         return mask.where(self.combine(x, update), x)
@@ -219,8 +215,7 @@ class _Scatter:
         sizes = raised.sizes(x)
         moved, _ = ordered(x, list(range(rank)), [*indexed, *rest])
         rows_shape = [sizes[axis] for axis in indexed]
-        count = math.prod(rows_shape) if min(rows_shape) >= 0 else rows_shape[0] if len(indexed) == 1 else -1
-        rows = raised.reshaped(moved, [count, *[sizes[axis] for axis in rest]])
+        rows = raised.reshaped(moved, [_product(rows_shape), *[sizes[axis] for axis in rest]])
         ids = self._ids(x, indexed, {each.axis: each for each in places})
         updates = self._rows_of_updates(rest, sizes)
         found = self._combined(rows, ids, updates, self._count(x, indexed))
@@ -241,10 +236,7 @@ class _Scatter:
         windows = self.dims.of("update_window_dims")
         order = [axis for axis in range(len(self.raised.sizes(self.updates))) if axis not in windows]
         updates, _ = ordered(self.updates, list(range(len(order) + len(windows))), [*order, *windows])
-        count = (
-            math.prod(self.batch) if min(self.batch, default=0) >= 0 else self.batch[0] if len(self.batch) == 1 else -1
-        )
-        return self.raised.reshaped(updates, [count, *[sizes[axis] for axis in rest]])
+        return self.raised.reshaped(updates, [_product(self.batch), *[sizes[axis] for axis in rest]])
 
     def _ids(self, x: EmittedTensor, indexed: Sequence[int], places: Mapping[int, Places]) -> EmittedTensor:
         """Returns the number of each update's row; -1 for those that are dropped."""
@@ -257,13 +249,7 @@ class _Scatter:
                 each = places[axis]
                 index = each.index
                 if not self._stays_inside(each, len(indexed) == 1):
-                    within = (
-                        index.clip(0, each.last if isinstance(each.last, int) else each.last.cast(index.dtype)).equal(
-                            index
-                        )
-                        if len(indexed) > 1
-                        else index < _like(size, index)
-                    )
+                    within = _within(each, is_only=len(indexed) == 1)
                     inside = within if inside is None else inside & within
             else:
                 row = next(place for own, place in self.batching if own == axis)
@@ -275,7 +261,7 @@ class _Scatter:
             total = inside.where(total, -1)
         if len(self.batch) == 1:
             return total
-        return raised.reshaped(total, [math.prod(self.batch) if min(self.batch, default=0) >= 0 else -1])
+        return raised.reshaped(total, [_product(self.batch)])
 
     @staticmethod
     def _stays_inside(place: Places, is_only: bool) -> bool:
@@ -321,19 +307,17 @@ class _Scatter:
         segment = _SEGMENTS[self.name]
         dtype = rows.dtype
         if dtype.kind == "b":
-            wide, combine = np.dtype(np.int32), self.combine
-            found = updates.cast(wide).op(f"UnsortedSegment{segment}", updates.cast(wide), ids, count)
-            hit = found > 0 if segment == "Max" else found.not_equal(0)
-            return combine(rows, hit)
+            hit: EmittedTensor = updates.op(f"UnsortedSegment{segment}", updates.cast(np.int32), ids, count)
+            return self.combine(rows, hit > 0)
         need(dtype.kind in "fiu" and dtype.itemsize <= 4, f"LiteRT doesn't combine updates of {dtype}")
         if dtype in (np.float32, np.int32):
             return self._extended(rows, ids, updates, segment, count)
         if dtype == np.uint32:
             need(segment in ("Sum", "Prod"), "LiteRT doesn't compare ui32")
             signed = [each.op("Bitcast", each, type=np.dtype(np.int32)) for each in (rows, updates)]
-            found = self._extended(signed[0], ids, signed[1], segment, count)
-            return found.op("Bitcast", found, type=dtype)  # type: ignore[no-any-return]
-        wide = np.dtype(np.float32 if dtype.kind == "f" else np.int32)
+            words = self._extended(signed[0], ids, signed[1], segment, count)
+            return words.op("Bitcast", words, type=dtype)  # type: ignore[no-any-return]
+        wide = np.float32 if dtype.kind == "f" else np.int32
         return self._extended(rows.cast(wide), ids, updates.cast(wide), segment, count).cast(dtype)
 
     def _extended(
@@ -364,7 +348,7 @@ _SEGMENTS: Mapping[str, str] = {
 }
 """How updates are combined -> the op on segments."""
 
-_NEUTRAL: Mapping[str, Callable[[np.dtype], float]] = {
+_NEUTRAL: Mapping[str, Callable[[np.dtype[Any]], float]] = {
     "Max": lambda dtype: -math.inf if dtype.kind == "f" else int(np.iinfo(dtype).min),
     "Min": lambda dtype: math.inf if dtype.kind == "f" else int(np.iinfo(dtype).max),
     "Prod": lambda dtype: 1,
@@ -376,10 +360,24 @@ def _like(number: Number, tensor: EmittedTensor) -> int | EmittedTensor:
     return number if isinstance(number, int) else number.cast(tensor.dtype)
 
 
+def _within(place: Places, *, is_only: bool) -> EmittedTensor:
+    """Returns which indices are inside; negative ones count, too, if they are the only ones, for they are dropped."""
+    index = place.index
+    if is_only:
+        return index < _like(extent(place.of, place.axis), index)
+    return index.clip(0, _like(place.last, index)).equal(index)
+
+
+def _product(sizes: Sequence[int]) -> int:
+    """Returns the number of elements of a shape, -1 where it isn't known."""
+    if len(sizes) == 1:
+        return sizes[0]
+    return math.prod(sizes) if min(sizes, default=0) >= 0 else -1
+
+
 def _numbers(place: Places) -> EmittedTensor:
     """Returns the numbers from zero up to the size of an axis."""
-    found: EmittedTensor = place.index.op("Range", 0, extent(place.of, place.axis), 1)
-    return found.cast(place.index.dtype)
+    return place.index.op("Range", 0, extent(place.of, place.axis), 1)  # type: ignore[no-any-return]
 
 
 def _replaced(rows: EmittedTensor, ids: EmittedTensor, updates: EmittedTensor, count: Number) -> EmittedTensor:
@@ -395,7 +393,7 @@ def _replaced(rows: EmittedTensor, ids: EmittedTensor, updates: EmittedTensor, c
         if same is not None:
             mask = (writers >= height).reshape(-1, *[1] * (rows.rank - 1))
             return EmittedTensor(rows.builder, rows.builder.constant(mask), rows.known).where(same, rows)
-        last: EmittedTensor | np.ndarray = writers
+        last: EmittedTensor | np.ndarray[Any, np.dtype[Any]] = writers
     else:
         own = rows.op("Range", 0, count, 1)
         size: Number = number if number >= 0 else extent(updates, 0)
