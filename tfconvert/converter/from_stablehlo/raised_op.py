@@ -144,12 +144,17 @@ class RaisedOp:
 
         Those that only running tells are symbols, as in `sizes`, or `dims.UNKNOWN`.
         """
-        found = self._known.partial(vector.value)
+        found = self._partial(vector.value)
         if found is not None:
             return found
         (length,) = self.sizes(vector)
         need(length >= 0, "the number of dimensions isn't known")
         return (dims.UNKNOWN,) * length
+
+    def _partial(self, value: Value) -> dims.Partial | None:
+        if value not in self._known.partials and (constant := tensor_data.constant_of(value)) is not None:
+            self._known.constants[value] = constant
+        return self._known.partial(value)
 
     def target(self, shape: EmittedTensor, result: int = 0) -> Shape:
         """Returns a result's shape, as `sizes` does, which a vector holds."""
@@ -173,7 +178,7 @@ class RaisedOp:
 
     def is_size(self, scalar: EmittedTensor) -> bool:
         """Returns whether an integer is a size that only running tells, so is not negative."""
-        partial = self._known.partials.get(scalar.value)
+        partial = self._partial(scalar.value)
         return partial is not None and len(partial) == 1 and partial[0] < dims.UNKNOWN
 
     def is_dimension(self, scalar: EmittedTensor) -> bool:
@@ -181,6 +186,28 @@ class RaisedOp:
         owner = scalar.value.owner
         is_picked = isinstance(owner, Operation) and owner.name == "tf.StridedSlice"
         return is_picked and self.is_size(scalar) and _defines(owner.operands[0], "tf.Shape")
+
+    def scalars(self, vector: EmittedTensor) -> Sequence[EmittedTensor] | None:
+        """Returns the scalars that a vector was made of, `None` if they are not to be seen."""
+        known = self.known(vector)
+        if known is not None:
+            return [self.constant(each, known.dtype) for each in known] if known.size <= MAX_PARTIAL else None
+        owner = vector.value.owner
+        if not isinstance(owner, Operation):
+            return None
+        if owner.name == "tf.Pack":
+            return [self.tensor(operand) for operand in owner.operands]
+        scalar = self.tensor(owner.operands[0]) if owner.name == "tf.Reshape" else None
+        return [scalar] if scalar is not None and scalar.shape == () else None
+
+    def element(self, vector: EmittedTensor, index: int) -> EmittedTensor:
+        """Returns an element of a vector of sizes or positions."""
+        scalars = self.scalars(vector)
+        if scalars is not None:
+            return scalars[index]
+        picked = self.tensor(self._builder.pick(vector.value, index))
+        self.note(picked.value, ())
+        return self.note_elements(picked, self.elements(vector)[index : index + 1])
 
     def equate(self, one: int, other: int) -> None:
         """Notes that two sizes, a symbol among them, are the same from here on."""
@@ -200,8 +227,8 @@ class RaisedOp:
             found: Its result.
             operands: Its operands.
         """
-        terms = [self._known.partial(operand.value) for operand in operands]
-        if self._known.partial(found.value) not in (None, (dims.UNKNOWN,)):
+        terms = [self._partial(operand.value) for operand in operands]
+        if self._partial(found.value) not in (None, (dims.UNKNOWN,)):
             return
         sizes = [term[0] for term in terms if term is not None and len(term) == 1 and _is_size(term[0])]
         if len(sizes) == len(terms):
