@@ -8,6 +8,7 @@ from tfconvert.converter.from_stablehlo import (
     elementwise,
     indexing,
     products,
+    reductions,
     scattering,
     shaping,
 )
@@ -19,6 +20,7 @@ ROWS: Rows = {
     **elementwise.ROWS,
     **indexing.ROWS,
     **products.ROWS,
+    **reductions.ROWS,
     **scattering.ROWS,
     **shaping.ROWS,
 }
