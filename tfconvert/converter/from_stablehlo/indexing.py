@@ -26,7 +26,7 @@ from tfconvert.converter.from_stablehlo.places import (
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.stablehlo import GatherAttr
 from tfconvert.schema.ir.operation import Operation
@@ -77,6 +77,8 @@ def _element(vector: EmittedTensor, index: int) -> EmittedTensor:
         parts = [EmittedTensor(vector.builder, operand, vector.known) for operand in owner.operands[:-1]]
         if all(part.shape == (1,) for part in parts):
             return parts[index].reshape(()).cast(np.int32)
+    if isinstance(owner, Operation) and owner.name == "tf.Pack":
+        return EmittedTensor(vector.builder, owner.operands[index], vector.known).cast(np.int32)
     found: EmittedTensor = vector.op("StridedSlice", vector, [index], [index + 1], [1], shrink_axis_mask=1)
     return found.cast(np.int32)
 
@@ -100,6 +102,8 @@ def components(
         axis = starts.known.partial(owner.operands[-1])
         if axis is not None and axis[0] in (vector, vector - len(batch) - 1):
             return [settled(raised, raised.tensor(operand), batch) for operand in owner.operands[:-1]]
+    if isinstance(owner, Operation) and owner.name == "tf.Pack" and tf.get(owner, "axis", 0) == vector:
+        return [raised.tensor(operand) for operand in owner.operands]
     if count == 1:
         return [settled(raised, starts, batch)]
     constant = tensor_data.constant_of(starts.value)

@@ -377,7 +377,8 @@ def _product(sizes: Sequence[int]) -> int:
 
 def _numbers(place: Places) -> EmittedTensor:
     """Returns the numbers from zero up to the size of an axis."""
-    return place.index.op("Range", 0, extent(place.of, place.axis), 1)  # type: ignore[no-any-return]
+    found: EmittedTensor = place.index.op("Range", 0, extent(place.of, place.axis), 1)
+    return found
 
 
 def _replaced(rows: EmittedTensor, ids: EmittedTensor, updates: EmittedTensor, count: Number) -> EmittedTensor:
