@@ -9,6 +9,7 @@ from tfconvert.converter.from_stablehlo import (
     indexing,
     products,
     reductions,
+    scattering,
     shaping,
 )
 from tfconvert.converter.from_stablehlo.raised_op import Rows
@@ -20,6 +21,7 @@ ROWS: Rows = {
     **indexing.ROWS,
     **products.ROWS,
     **reductions.ROWS,
+    **scattering.ROWS,
     **shaping.ROWS,
 }
-"""StableHLO or CHLO op, without its prefix, or custom call or composite after `@` -> its row."""
+"""StableHLO or CHLO op, without its prefix -> its row."""
