@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import struct
 
 import numpy as np
@@ -32,7 +31,7 @@ def _sum(
     return artifact.module([artifact.function(ops, arguments=[kind, kind], results=[kind], values=3)])
 
 
-def _read(data: bytes) -> ModuleOp:
+def _read(data: bytes | memoryview) -> ModuleOp:
     return import_artifact(data, "model.mlirbc")
 
 
@@ -86,7 +85,8 @@ def test_locations_are_names_with_the_innermost_line_of_the_user() -> None:
     assert str(location) == 'loc("jit(f)/add"("f.py":30:4))'
     assert place_of(location).node == "jit(f)/add"
     assert place_of(location).source == "f.py:30"
-    assert pickle.loads(pickle.dumps(location)).name == "jit(f)/add"
+    rebuild, parts = location.__reduce__()
+    assert str(rebuild(*parts)) == str(location)
 
 
 def test_damaged_locations_are_left_out() -> None:
@@ -217,7 +217,7 @@ def artifact_of(producer: bytes, version: int = 6) -> Artifact:
 
 
 def test_newer_containers_are_read_as_far_as_they_are_the_same() -> None:
-    assert _read(_sum(artifact_of(b"StableHLO_v1.15.0", 7)))
+    assert list(_read(_sum(artifact_of(b"StableHLO_v1.15.0", 7))).walk())
     assert _refusal(_sum(artifact_of(b"StableHLO_v1.15.0", 7))[:-20]).code == "newer-artifact"
 
 

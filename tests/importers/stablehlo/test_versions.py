@@ -28,7 +28,7 @@ def test_each_version_is_the_text(name: str) -> None:
 def _rows(module: ModuleOp, other: ModuleOp) -> list[tuple[object, ...]]:
     """Returns what a module's ops are; optional properties that another module's op lacks are left out."""
     numbers: dict[Value, int] = {}
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for op, twin in zip(module.walk(), other.walk(), strict=True):
         defined = [*op.results, *(each for region in op.regions for block in region.blocks for each in block.args)]
         for value in defined:
@@ -41,12 +41,9 @@ def _rows(module: ModuleOp, other: ModuleOp) -> list[tuple[object, ...]]:
 def _properties(op: Operation, twin: Operation) -> dict[str, str]:
     found: dict[str, Attribute] = {**op.properties, **op.attributes}
     others = {**twin.properties, **twin.attributes}
-    optional = {name for name, each in op.DEFINITION.properties.items() if each.optional} if _is_listed(op) else set()
+    listed = op.DEFINITION.properties if isinstance(op, StableHLOOp) else {}
+    optional = {name for name, each in listed.items() if each.optional}
     return {name: str(value) for name, value in found.items() if name in others or name not in optional}
-
-
-def _is_listed(op: Operation) -> bool:
-    return isinstance(op, StableHLOOp)
 
 
 def test_locations_come_along() -> None:
