@@ -175,11 +175,11 @@ class OpReader:
 
     def _operands(self, cursor: Cursor, scope: _Scope) -> list[Value]:
         base, values = scope.base, scope.values
-        operands = []
-        for number in cursor.varints():
-            value = values[number - base] if base <= number < base + len(values) else None
-            operands.append(scope.value(number) if value is None else value)
-        return operands
+        end = base + len(values)
+        return [
+            (values[number - base] if base <= number < end else None) or scope.value(number)
+            for number in cursor.varints()
+        ]
 
     def _regions(self, cursor: Cursor, scope: _Scope, build: _Builder) -> list[Region]:
         """Reads the regions of an op."""
