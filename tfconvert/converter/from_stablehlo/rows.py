@@ -10,6 +10,7 @@ from tfconvert.converter.from_stablehlo import (
     products,
     reductions,
     shaping,
+    windows,
 )
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
@@ -21,5 +22,6 @@ ROWS: Rows = {
     **products.ROWS,
     **reductions.ROWS,
     **shaping.ROWS,
+    **windows.ROWS,
 }
 """StableHLO or CHLO op, without its prefix, or custom call or composite after `@` -> its row."""
