@@ -9,6 +9,7 @@ from tfconvert.converter.from_stablehlo import (
     indexing,
     products,
     reductions,
+    scattering,
     shaping,
     windows,
 )
@@ -21,7 +22,8 @@ ROWS: Rows = {
     **indexing.ROWS,
     **products.ROWS,
     **reductions.ROWS,
+    **scattering.ROWS,
     **shaping.ROWS,
     **windows.ROWS,
 }
-"""StableHLO or CHLO op, without its prefix, or custom call or composite after `@` -> its row."""
+"""StableHLO or CHLO op, without its prefix -> its row."""
