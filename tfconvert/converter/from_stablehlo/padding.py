@@ -87,3 +87,15 @@ def _evaluated(raised: RaisedOp, scalar: EmittedTensor, size: int, sizes: Array)
     if owner.name in _SAME_ELEMENTS:
         return arrays[0].astype(scalar.dtype)
     return evaluate(call_of(owner, arrays))[0] if name in _ELEMENTWISE else None
+
+
+def is_computed_same(raised: RaisedOp, pair: Pair, size: int, extent: int, stride: int) -> bool:
+    """Returns whether computed padding of a dimension is what TensorFlow calls `SAME`, for windows of an extent."""
+
+    def total(sizes: Array) -> Array:
+        return np.maximum((-(-sizes // stride) - 1) * stride + extent - sizes, 0)
+
+    low, high = pair
+    return equals(raised, low, size, lambda sizes: total(sizes) // 2) and equals(
+        raised, high, size, lambda sizes: total(sizes) - total(sizes) // 2
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.convolutions import is_same
-from tfconvert.converter.from_stablehlo.padding import amounts, equals
+from tfconvert.converter.from_stablehlo.padding import amounts, equals, is_computed_same
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.reductions import (
     Combine,
@@ -51,6 +51,7 @@ class _Windows:
         pads: What is added before and after.
         running: The dimension with windows of all elements up to each one, if it is the only one with windows.
         is_reversed: Whether these are of all from each one.
+        is_same: Whether padding is that of `SAME` for dimensions that aren't known.
     """
 
     sizes: tuple[int, ...]
@@ -59,6 +60,7 @@ class _Windows:
     pads: tuple[tuple[int, int], ...]
     running: int | None = None
     is_reversed: bool = False
+    is_same: bool = False
 
     @property
     def axes(self) -> list[int]:
@@ -72,7 +74,13 @@ class _Windows:
         def moved(values: Sequence[Any], new: Any) -> tuple[Any, ...]:
             return tuple(new if axis < 0 else values[axis] for axis in order)
 
-        return _Windows(moved(self.sizes, 1), moved(self.strides, 1), moved(self.rates, 1), moved(self.pads, (0, 0)))
+        return _Windows(
+            moved(self.sizes, 1),
+            moved(self.strides, 1),
+            moved(self.rates, 1),
+            moved(self.pads, (0, 0)),
+            is_same=self.is_same,
+        )
 
 
 def _reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
@@ -114,6 +122,14 @@ def _dynamic_reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
                 raised, short, space[axis], lambda size: size * 0
             ):
                 return [_reduced(raised, name, x, init, replace(windows, running=axis, is_reversed=is_reversed))]
+    if name in ("maximum", "minimum") and is_neutral(raised, name, init) and x.dtype.kind == "f":
+        each = zip(pairs, space, sizes, strides, strict=True)
+        if (
+            _image_order(x.rank, axes) is not None
+            and max(rates) == 1
+            and all(is_computed_same(raised, *one) for one in each)
+        ):
+            return [_reduced(raised, name, x, init, replace(windows, is_same=True))]
     x = x.op("PadV2", x, padding.cast(np.int32), init)
     return [_reduced(raised, name, x, init, windows)]
 
@@ -264,7 +280,7 @@ def _ordered_back(x: EmittedTensor, order: Sequence[int]) -> EmittedTensor:
 def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
     """Returns the maxima of windows, or their sums by their means."""
     each = list(zip(raised.sizes(x), windows.sizes, windows.strides, windows.pads, strict=True))
-    padding = "VALID"
+    padding = "SAME" if windows.is_same else "VALID"
     counts: Any = prod(windows.sizes)
     if any(map(any, windows.pads)):
         is_static = (
@@ -273,7 +289,7 @@ def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> E
         )
         if is_static and all(is_same(*one) for one in each):
             padding = "SAME"
-            counts = _counts(each)
+            counts = 1 if kind == "Max" else _counts(each)
         else:
             fill = raised.constant(-np.inf if kind == "Max" else 0, x.dtype)
             x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
