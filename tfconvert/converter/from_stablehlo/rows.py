@@ -11,6 +11,7 @@ from tfconvert.converter.from_stablehlo import (
     reductions,
     scattering,
     shaping,
+    sorting,
 )
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
@@ -23,5 +24,6 @@ ROWS: Rows = {
     **reductions.ROWS,
     **scattering.ROWS,
     **shaping.ROWS,
+    **sorting.ROWS,
 }
 """StableHLO or CHLO op, without its prefix -> its row."""
