@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo import idioms
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.reductions import mean_of
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import dims
@@ -32,11 +34,18 @@ def _apply(raised: RaisedOp, name: str, by_kind: dict[str, str], *operands: Emit
     if first.dtype.kind == "c" and name in _OF_COMPLEX:
         return _complex_of(*_OF_COMPLEX[name](*(part for operand in operands for part in parts(operand))))
     name = by_kind.get(_kind(first), name)
-    found: EmittedTensor = first.op(name, *operands)
+    idiom = _IDIOMS.get(name)
+    found: EmittedTensor = (idiom and idiom(*operands)) or first.op(name, *operands)
     if name in _OF_SIZES and not found.rank and first.dtype.kind in "iu":
         raised.name_size(name, found, operands)
     return found
 
+
+_IDIOMS: dict[str, Callable[..., EmittedTensor | None]] = {
+    "AddV2": idioms.add,
+    "Expm1": idioms.expm1,
+    "Mul": idioms.multiply,
+}
 
 # Ops that make sizes of sizes, which are never negative.
 _OF_SIZES = frozenset({"AddV2", "FloorDiv", "FloorMod", "Maximum", "Minimum", "Mul"})
@@ -53,9 +62,9 @@ def _logical(name: str, of_integers: str, neutral: bool) -> Callable[[RaisedOp],
 
     def row(raised: RaisedOp) -> EmittedTensor:
         for operand, other in zip(raised.operands, raised.operands[::-1], strict=True):
-            known = raised.known(operand)
-            if known is not None and known.dtype.kind == "b" and known.size and (known == known.flat[0]).all():
-                return other if known.flat[0] == neutral else operand
+            known = raised.only_element(operand)
+            if known is not None and known.dtype.kind == "b":
+                return other if known == neutral else operand
         if _kind(raised.operands[0]) == "b":
             return _op(name)(raised)
         return raised.elementwise(partial(_combine_bits, raised, of_integers), *raised.operands)
@@ -99,6 +108,19 @@ def _constant_operand(raised: RaisedOp, x: EmittedTensor, name: str) -> int | No
     return int(known.item()) if known is not None and known.size == 1 else None
 
 
+def _extreme(name: str, of_booleans: str, neutral: float) -> Callable[[RaisedOp], EmittedTensor]:
+    """Returns the row of a maximum or minimum, which an infinity leaves unchanged."""
+
+    def row(raised: RaisedOp) -> EmittedTensor:
+        for operand, other in zip(raised.operands, raised.operands[::-1], strict=True):
+            known = raised.known(raised.unrepeated([operand, other])[0])
+            if known is not None and known.dtype.kind == "f" and (known == neutral).all():
+                return other
+        return _op(name, b=of_booleans)(raised)
+
+    return row
+
+
 def _formula(compute: Compute) -> Callable[[RaisedOp], EmittedTensor]:
     """Returns the row of an op with a formula."""
     return lambda raised: raised.elementwise(compute, *raised.operands)
@@ -112,6 +134,12 @@ def _compare(raised: RaisedOp) -> EmittedTensor:
     decided = _compare_sizes(raised, direction)
     if decided is not None:
         return raised.constant(decided)
+    if (
+        raised.operands[0].dtype.kind == "u"
+        and direction in ("GE", "LT")
+        and raised.only_element(raised.operands[1]) == 0
+    ):
+        return raised.filled(direction == "GE", raised.operands[0])
     name = _COMPARISONS[direction]
     kind = _kind(raised.operands[0])
     if kind == "b" and direction not in ("EQ", "NE"):
@@ -162,9 +190,9 @@ def _total_order(x: EmittedTensor) -> EmittedTensor:
 
 def _select(raised: RaisedOp) -> EmittedTensor:
     condition, x, y = raised.operands
-    known = raised.known(condition)
-    if known is not None and known.size and (known.all() or not known.any()):
-        return x if known.all() else y
+    known = raised.only_element(condition)
+    if known is not None:
+        return x if known else y
     if x.dtype.kind == "c":
         (a, b), (c, d) = parts(x), parts(y)
         return _complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
@@ -172,7 +200,8 @@ def _select(raised: RaisedOp) -> EmittedTensor:
 
 
 def _chosen(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
-    return x.op("SelectV2", condition, x, y)  # type: ignore[no-any-return]
+    found: EmittedTensor = idioms.select(condition, x, y) or x.op("SelectV2", condition, x, y)
+    return found
 
 
 def _clamp(raised: RaisedOp) -> EmittedTensor:
@@ -216,8 +245,11 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
         (a, b), (c, d) = parts(x), parts(y)
         size = c * c + d * d
         return _complex_of((a * c + b * d) / size, (b * c - a * d) / size)
+    if idioms.number(y) == 1:
+        return x
     if _kind(x) == "f":
-        return x / y
+        mean = mean_of(raised, x, y)
+        return x / y if mean is None else mean
     if _is_natural(raised, x) and _is_natural(raised, y):
         found: EmittedTensor = x.op("FloorDiv", x, y)
         raised.name_size("FloorDiv", found, (x, y))
@@ -497,8 +529,8 @@ ROWS: Rows = {
     "is_inf": _formula(_is_infinite),
     "is_neg_inf": _formula(lambda x: x.equal(-np.inf)),
     "is_pos_inf": _formula(lambda x: x.equal(np.inf)),
-    "maximum": _op("Maximum", b="LogicalOr"),
-    "minimum": _op("Minimum", b="LogicalAnd"),
+    "maximum": _extreme("Maximum", "LogicalOr", -np.inf),
+    "minimum": _extreme("Minimum", "LogicalAnd", np.inf),
     "multiply": _op("Mul", b="LogicalAnd"),
     "negate": _formula(_negate),
     "not": _op("Invert", b="LogicalNot"),

@@ -22,6 +22,8 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 BROADCAST = "tf.BroadcastTo"
 
+_REDUCTIONS = frozenset({"tf.All", "tf.Any", "tf.Max", "tf.Mean", "tf.Min", "tf.Prod", "tf.Sum"})
+
 
 class RaisedOp:
     """A StableHLO op that is to be replaced.
@@ -71,6 +73,9 @@ class RaisedOp:
         return found
 
     def _reshaped(self, tensor: EmittedTensor, own: Shape, sizes: Shape, shape: EmittedTensor | None) -> EmittedTensor:
+        kept = self._kept(tensor, sizes)
+        if kept is not None:
+            return kept
         target = dims.constant_target(sizes)
         if target is not None:
             return tensor.reshape(target)
@@ -91,6 +96,20 @@ class RaisedOp:
             ]
             shape = tensor.op("Pack", *parts)
         return tensor.op("Reshape", tensor, shape)  # type: ignore[no-any-return]
+
+    def _kept(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor | None:
+        """Returns a reduction that keeps its dimensions, if that is the shape, and nothing else uses it."""
+        owner = tensor.value.owner
+        if not isinstance(owner, Operation) or owner.name not in _REDUCTIONS or len(list(tensor.value.uses)) > 1:
+            return None
+        axes = constant_array(owner.operands[1])
+        x = self.tensor(owner.operands[0])
+        if axes is None or len(sizes) != x.rank:
+            return None
+        of = self.sizes(x)
+        if any(size != (1 if axis in axes else of[axis]) for axis, size in enumerate(sizes)):
+            return None
+        return x.op(owner.name.removeprefix("tf."), x, axes, keep_dims=True)  # type: ignore[no-any-return]
 
     def dtype(self, result: int = 0) -> np.dtype[Any]:
         """Returns the dtype of a result."""
@@ -139,6 +158,17 @@ class RaisedOp:
             return None
         return np.broadcast_to(elements, shape)
 
+    def only_element(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
+        """Returns the element that all of a constant's are."""
+        constant = tensor_data.constant_of(self._unrepeated(tensor).value)
+        return None if constant is None else _only_element(constant)
+
+    def filled(self, value: Any, like: EmittedTensor) -> EmittedTensor:
+        """Returns a number of the result's type, in the shape of a tensor."""
+        sizes = self.sizes(like)
+        shape = self.constant(sizes, "int32") if min(sizes, default=0) >= 0 else like.op("Shape", like)
+        return self.broadcast(self.constant(value), shape, sizes)
+
     def elements(self, vector: EmittedTensor) -> tuple[int, ...]:
         """Returns the elements of a vector of sizes or positions as far as they are known.
 
@@ -147,6 +177,8 @@ class RaisedOp:
         found = self._partial(vector.value)
         if found is not None:
             return found
+        if not vector.rank:
+            return (dims.UNKNOWN,)
         (length,) = self.sizes(vector)
         need(length >= 0, "the number of dimensions isn't known")
         return (dims.UNKNOWN,) * length
@@ -300,15 +332,12 @@ class RaisedOp:
         """
         whole = self._whole(operands)
         found = list(map(self._unrepeated, operands))
-        repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
         result = compute(*found)
-        if not repeated or any(
-            old is new and self.sizes(old) and len(self.sizes(old)) == len(whole)
-            for old, new in zip(operands, found, strict=True)
-        ):
-            self._known.note(result.value, whole)
-        elif self._joined(found) != whole:
+        own = self.sizes(result)
+        if len(own) < len(whole) or any(one == 1 != other for one, other in zip(own, whole, strict=True)):
+            repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
             return self.broadcast(result, self._shape_of_repeated(repeated), whole)
+        self._known.note(result.value, whole)
         return result
 
     def unrepeated(self, operands: Sequence[EmittedTensor]) -> Sequence[EmittedTensor]:

@@ -14,7 +14,7 @@ from tfconvert.converter.from_stablehlo.raised_op import BROADCAST, RaisedOp, Ro
 from tfconvert.converter.ir.constants import is_enumeration
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects import dims, tensor_data, tf
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -183,14 +183,14 @@ def extreme_of(block: Block) -> str | None:
         chosen = _run(block, (*pair, *other))
         if chosen is None:
             return None
-        (value, position), (another, place) = pair, other
-        sign = {"Max": -1, "Min": 1}
-        found = {
-            name
-            for name in found
-            if chosen == min((pair, other), key=lambda each, name=name: (sign[name] * each[0], each[1]))
-        }
+        found = {name for name in found if chosen == _first(name, pair, other)}
     return found.pop() if len(found) == 1 else None
+
+
+def _first(name: str, *pairs: tuple[int, int]) -> tuple[int, int]:
+    """Returns the pair with the largest or the smallest value, of equal ones that with the smallest position."""
+    sign = -1 if name == "Max" else 1
+    return min(pairs, key=lambda each: (sign * each[0], each[1]))
 
 
 def _run(block: Block, arguments: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -251,6 +251,34 @@ def _only_axis(sizes: Sequence[int]) -> int | None:
     """Returns the only dimension that isn't 1, counted from the end, `None` if there are several or none."""
     found = [axis - len(sizes) for axis, size in enumerate(sizes) if size != 1]
     return found[0] if len(found) == 1 else None
+
+
+def mean_of(raised: RaisedOp, total: EmittedTensor, count: EmittedTensor) -> EmittedTensor | None:
+    """Returns the mean that a sum divided by the number of its terms is, where running tells the number."""
+    owner, cast = total.value.owner, count.value.owner
+    if not isinstance(owner, Operation) or owner.name != "tf.Sum" or not isinstance(cast, Operation):
+        return None
+    if cast.name != "tf.Cast" or count.rank > 0:
+        return None
+    x, axes = raised.tensor(owner.operands[0]), raised.known(raised.tensor(owner.operands[1]))
+    assert axes is not None
+    sizes = [raised.sizes(x)[axis] for axis in axes.reshape(-1)]
+    if _normal(sizes) != _normal(_factors(raised, raised.tensor(cast.operands[0]))):
+        return None
+    return x.mean(axes.reshape(-1).tolist(), keep_dims=bool(tf.get(owner, "keep_dims", False)))
+
+
+def _factors(raised: RaisedOp, scalar: EmittedTensor) -> list[int]:
+    """Returns the sizes that a number is the product of."""
+    owner = scalar.value.owner
+    if isinstance(owner, Operation) and owner.name == "tf.Mul":
+        return [factor for operand in owner.operands for factor in _factors(raised, raised.tensor(operand))]
+    return list(raised.elements(scalar)) if not scalar.rank else [dims.UNKNOWN]
+
+
+def _normal(sizes: Sequence[int]) -> list[int]:
+    """Returns factors in an order that all equal products have."""
+    return [prod(size for size in sizes if size >= 0), *sorted(size for size in sizes if size < 0)]
 
 
 ROWS: Rows = {"reduce": _reduce}
