@@ -285,6 +285,16 @@ def test_attributes_that_share_parts_without_end_are_refused(is_type: bool) -> N
     assert "parts" in str(_refusal(_with_attribute(artifact, last)))
 
 
+def test_ops_that_share_many_attributes_are_refused() -> None:
+    artifact = Artifact()
+    value = artifact.attribute(varints(7), 0)
+    names = [artifact.attribute(varints(2, artifact.string(f"a{number}")), 0) for number in range(3000)]
+    pairs = [index for name in names for index in (name, value)]
+    shared = artifact.attribute(varints(1, len(names), *pairs), 0)
+    token = op(artifact.name("replica_id_v1"), attributes=shared)
+    assert "share" in str(_refusal(artifact.module([artifact.function([token] * 10_000)])))
+
+
 def test_deep_regions_are_refused() -> None:
     artifact = Artifact()
     name = artifact.name("case_v1")
@@ -332,7 +342,7 @@ def test_attributes_of_unknown_dialects_are_kept() -> None:
     value = artifact.attribute(b"\x01\x02", 2)
     others = artifact.attribute(varints(1, 1, name, value), 0)
     assert str(_only(_read(_sum(artifact, attributes=others)), "stablehlo.add").attributes["sdy.sharding_rule"]) == (
-        '#sdy<"0x0102">'
+        '#sdy.opaque<"0x0102">'
     )
 
 

@@ -82,7 +82,7 @@ def _version(producer: str) -> tuple[int, ...]:
     if match is None:
         raise error(
             "unsupported-artifact",
-            f"the file is MLIR bytecode of {producer!r} and no portable artifact; its meaning changes between versions",
+            f"the file is MLIR bytecode of {producer[:100]!r} and no portable artifact: versions differ in its meaning",
             hint="write it with stablehlo.serialize_portable_artifact, with jax.export, or as text",
         )
     return tuple(map(int, match.groups()))

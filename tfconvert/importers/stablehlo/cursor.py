@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from tfconvert.schema.diagnostics import ConversionError, error
 
+MAX_MESSAGE = 1000
+"""Maximum length of a message, which may contain names and types of a hostile artifact."""
+
 # The low 64 bits.
 _MASK = (1 << 64) - 1
 
 
 def malformed(message: str) -> ConversionError:
     """Returns the error of an artifact that is damaged."""
-    return error("malformed-artifact", message, hint="create or copy the artifact again")
+    return error("malformed-artifact", message[:MAX_MESSAGE], hint="create or copy the artifact again")
 
 
 class Cursor:
