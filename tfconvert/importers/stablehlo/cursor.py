@@ -7,6 +7,9 @@ from tfconvert.schema.diagnostics import ConversionError, error
 MAX_MESSAGE = 1000
 """Maximum length of a message, which may contain names and types of a hostile artifact."""
 
+# The byte that is the number 1.
+_ONE = 3
+
 # The low 64 bits.
 _MASK = (1 << 64) - 1
 
@@ -83,9 +86,12 @@ class Cursor:
 
     def varints(self) -> list[int]:
         """Returns a list of unsigned numbers, after their count."""
-        count = self.varint()
-        if count > self.end - self.position:
-            raise truncated()
+        data, position = self.data, self.position
+        if position + 1 < self.end and data[position] == _ONE and data[position + 1] & 1:
+            # Most lists are one small number.
+            self.position = position + 2
+            return [data[position + 1] >> 1]
+        count = self.count()
         return [self.varint()] if count == 1 else self.numbers(count)
 
     def numbers(self, count: int) -> list[int]:
