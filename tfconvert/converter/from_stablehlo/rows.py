@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo import elementwise, shaping
+from tfconvert.converter.from_stablehlo import (
+    composites,
+    convolutions,
+    elementwise,
+    indexing,
+    products,
+    reductions,
+    scattering,
+    shaping,
+)
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
-ROWS: Rows = {**elementwise.ROWS, **shaping.ROWS}
+ROWS: Rows = {
+    **composites.ROWS,
+    **convolutions.ROWS,
+    **elementwise.ROWS,
+    **indexing.ROWS,
+    **products.ROWS,
+    **reductions.ROWS,
+    **scattering.ROWS,
+    **shaping.ROWS,
+}
 """StableHLO or CHLO op, without its prefix -> its row."""

@@ -36,6 +36,7 @@ from tfconvert.schema.ir.attributes import (
     StringAttr,
     SymbolRefAttr,
     float_of_bits,
+    round_to,
 )
 from tfconvert.schema.ir.types import (
     BF16,
@@ -101,18 +102,16 @@ class Attributes:
         """Returns an attribute."""
         found = self._attributes[index] if index < len(self._attributes) else None
         if found is None:
-            if index >= len(self._attributes):
-                raise malformed(f"there is no attribute {index}")
-            found = self._attributes[index] = self._decoded(self.file.attributes[index], _ATTRIBUTES)
+            found = self._decoded(self.file.attributes.at(index), _ATTRIBUTES)
+            self._attributes[index] = found
         return found
 
     def type(self, index: int) -> Attribute:
         """Returns a type."""
         found = self._types[index] if index < len(self._types) else None
         if found is None:
-            if index >= len(self._types):
-                raise malformed(f"there is no type {index}")
-            found = self._types[index] = self._decoded(self.file.types[index], _TYPES)
+            found = self._decoded(self.file.types.at(index), _TYPES)
+            self._types[index] = found
         return found
 
     def part(self, cursor: Cursor) -> Attribute:
@@ -121,7 +120,7 @@ class Attributes:
 
     def parts(self, cursor: Cursor) -> list[Attribute]:
         """Returns a list of attributes."""
-        return [self.part(cursor) for _ in range(cursor.count())]
+        return [self._count(self.attribute(index)) for index in cursor.varints()]
 
     def type_part(self, cursor: Cursor) -> Attribute:
         """Returns the type that an attribute or type refers to next."""
@@ -129,7 +128,7 @@ class Attributes:
 
     def type_parts(self, cursor: Cursor) -> list[Attribute]:
         """Returns a list of types."""
-        return [self.type_part(cursor) for _ in range(cursor.count())]
+        return [self._count(self.type(index)) for index in cursor.varints()]
 
     def string(self, cursor: Cursor) -> Attribute:
         """Returns the string that comes next, which may be any bytes."""
@@ -317,10 +316,9 @@ def constant(kind: TensorType, data: bytes | memoryview, start: int, size: int) 
 
 def _booleans(data: Array, count: int) -> Array | None:
     """Returns booleans that are packed into bits, or take a byte each; a single one is that of all elements."""
-    if len(data) == 1 and count != 1:
-        # Bits and one value for all look the same; all ones is the same in both, and so are all zeros.
-        if count > 8 or data[0] in (0, 0xFF):
-            return data != 0
+    if len(data) == 1 and (count > 8 or (count != 1 and data[0] in (0, 0xFF))):
+        # Up to eight bits look the same as one value for all; if they are equal, they mean the same.
+        return data != 0
     if len(data) == -(-count // 8) and (len(data) != count or count == 0):
         budget().take_bytes(count, "a constant of booleans")
         return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
@@ -523,7 +521,7 @@ def _uniform(
     if expressed is not F32:
         raise _unsupported(f"numbers of {expressed} that are quantized")
     kind = IntegerType.get(storage.width, Signedness.SIGNLESS if flags & 1 else Signedness.UNSIGNED)
-    rounded = tuple([float(np.float32(scale)) for scale in scales])
+    rounded = tuple([round_to(scale, F32) for scale in scales])
     if not all(0 < scale < math.inf for scale in rounded):
         raise malformed("a scale is not a positive number")
     return quant.UniformType.get(quant.Uniform(kind, rounded, zeros, axis, quant.limits_within(kind, *limits)))

@@ -80,11 +80,11 @@ class Locations:
 
     def _new(self, index: int) -> Location:
         file = self._file
-        entry = file.attributes[index] if index < len(file.attributes) else None
+        entry = file.attributes.at(index)
         # The code of the unknown location is one byte, and all of it.
-        if entry is None or (entry.end - entry.start == 1 and file.data[entry.start] == 2 * _UNKNOWN + 1):
+        if entry.end - entry.start == 1 and file.data[entry.start] == 2 * _UNKNOWN + 1:
             return UNKNOWN_LOC
-        return ArtifactLoc(self._file, index)
+        return ArtifactLoc(file, index)
 
 
 def _name_and_line(file: Bytecode, index: int) -> tuple[str, Location]:
@@ -113,8 +113,8 @@ def _name_and_line(file: Bytecode, index: int) -> tuple[str, Location]:
 
 def _opened(file: Bytecode, index: int) -> tuple[int, Cursor]:
     """Returns the code and the contents of a builtin attribute; the code of the unknown location for others."""
-    entry = file.attributes[index] if index < len(file.attributes) else None
-    if entry is None or entry.dialect != "builtin" or not entry.is_custom:
+    entry = file.attributes.at(index)
+    if entry.dialect != "builtin" or not entry.is_custom:
         return _UNKNOWN, Cursor(b"")
     cursor = Cursor(file.data, entry.start, entry.end)
     return cursor.varint(), cursor

@@ -1,17 +1,15 @@
 """The ops of VHLO, StableHLO's versioned form, and the ops of StableHLO that they are.
 
 An op of VHLO has the properties of StableHLO's op of the same name, but for those that are groups of dimensions or of
-numbers: VHLO has each by itself. So the table of StableHLO's ops determines VHLO's, with the exceptions in `vhlo_ops.tsv`.
+numbers: VHLO has each by itself. So the table of StableHLO's ops determines VHLO's, and `vhlo_ops.tsv` has exceptions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-
-import numpy as np
 
 from tfconvert.importers.stablehlo.attributes import text_of
 from tfconvert.importers.stablehlo.cursor import malformed
@@ -27,7 +25,7 @@ from tfconvert.schema.dialects.stablehlo import (
     ScatterAttr,
 )
 from tfconvert.schema.dialects.stablehlo_types import STRUCTS, StructAttr
-from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects.tensor_data import DenseElementsAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import (
     FALSE,
@@ -40,16 +38,31 @@ from tfconvert.schema.ir.attributes import (
     StringAttr,
     SymbolRefAttr,
 )
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I1, I64, NONE, IntegerType
 
 _TABLE = Path(__file__).parent / "vhlo_ops.tsv"
 
 _GROUPS: Mapping[str, type[DimensionNumbersAttr]] = {"dot": DotAttr, "gather": GatherAttr, "scatter": ScatterAttr}
 
-# The largest attribute that is a list of numbers.
-_MAX_NUMBERS = 1 << 10
-
 Properties = Mapping[str, Attribute]
+
+
+@dataclass(slots=True, frozen=True)
+class _Step:
+    """How to make a property of StableHLO's op.
+
+    Attributes:
+        name: Its name.
+        make: Makes it of several of VHLO's, `None` if VHLO has it.
+        convert: Changes its form.
+        is_default: Whether a value is the same as no value.
+    """
+
+    name: str
+    make: Callable[[Properties], Attribute | None] | None
+    convert: Callable[[Attribute], Attribute] | None
+    is_default: Callable[[Attribute], bool] | None
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,13 +71,17 @@ class VHLOOp:
 
     Attributes:
         definition: StableHLO's op.
+        cls: The class of such ops.
         since: The first version of StableHLO that has it.
         properties: The names of its properties, in the order in which they are stored.
+        plan: How to make each of StableHLO's properties.
     """
 
     definition: Definition
+    cls: type[Operation]
     since: tuple[int, ...]
     properties: tuple[str, ...]
+    plan: tuple[_Step, ...]
 
 
 @cache
@@ -79,7 +96,14 @@ def _versions() -> Mapping[str, tuple[tuple[int, ...], frozenset[str], frozenset
     return rows
 
 
-@cache
+def class_of(name: str) -> type[Operation]:
+    """Returns the class of one of StableHLO's ops."""
+    found = stablehlo.class_of(name)
+    assert found is not None, name
+    return found
+
+
+@lru_cache(512)
 def vhlo_op(name: str) -> VHLOOp | None:
     """Returns an op by its name in VHLO, `gather_v2`; `None` if it is not known."""
     stem, _, version = name.rpartition("_v")
@@ -94,7 +118,8 @@ def vhlo_op(name: str) -> VHLOOp | None:
         if own not in missing
         for part in _parts(definition, own, each.kind)
     }
-    return VHLOOp(definition, since, tuple(sorted((names - missing) | added)))
+    plan = tuple([_step(own, kind, is_optional=optional) for own, (kind, optional) in definition.properties.items()])
+    return VHLOOp(definition, class_of(definition.name), since, tuple(sorted((names - missing) | added)), plan)
 
 
 def _parts(definition: Definition, name: str, kind: str) -> Sequence[str]:
@@ -128,19 +153,26 @@ def stablehlo_properties(op: VHLOOp, found: Properties) -> dict[str, Attribute]:
         found: VHLO's properties.
     """
     result: dict[str, Attribute] = {}
-    for name, (kind, is_optional) in op.definition.properties.items():
-        make = _MAKERS.get(kind) or _MAKERS.get(name)
-        value = make(found) if make is not None else found.get(name)
+    for step in op.plan:
+        value = found.get(step.name) if step.make is None else step.make(found)
         if value is None:
             continue
-        convert = _CONVERTERS.get(kind) or _CONVERTERS.get(name)
-        if convert is not None:
-            value = convert(value)
-        if not (is_optional and _is_default(name, value)):
-            result[name] = value
+        if step.convert is not None:
+            value = step.convert(value)
+        if step.is_default is None or not step.is_default(value):
+            result[step.name] = value
     if op.definition.name == "stablehlo.custom_call":
         _drop_empty_layouts(result)
     return result
+
+
+def _step(name: str, kind: str, *, is_optional: bool) -> _Step:
+    return _Step(
+        name,
+        _MAKERS.get(kind) or _MAKERS.get(name),
+        _CONVERTERS.get(kind) or _CONVERTERS.get(name),
+        _DEFAULTS.get(name, _is_false) if is_optional else None,
+    )
 
 
 def _drop_empty_layouts(properties: dict[str, Attribute]) -> None:
@@ -154,11 +186,7 @@ def _drop_empty_layouts(properties: dict[str, Attribute]) -> None:
 _LAYOUTS = ("operand_layouts", "result_layouts")
 
 
-def _is_default(name: str, value: Attribute) -> bool:
-    """Returns whether a property has the value that it has where it is absent."""
-    is_default = _DEFAULTS.get(name)
-    if is_default is not None:
-        return is_default(value)
+def _is_false(value: Attribute) -> bool:
     return value is FALSE
 
 
@@ -171,10 +199,11 @@ def _none_true(value: Attribute) -> bool:
 
 
 def _all_zeros(value: Attribute) -> bool:
-    return tensor_data.is_constant(value) and bool((numbers := _numbers(value)).size) and not numbers.any()
+    return isinstance(value, DenseElementsAttr) and bool(value.data) and not any(value.data)
 
 
-def _is_empty(value: Attribute) -> bool:
+def is_empty(value: Attribute) -> bool:
+    """Returns whether a property is an empty list, dictionary or string."""
     if isinstance(value, DenseArrayAttr):
         return not value.values
     return isinstance(value, ArrayAttr | DictionaryAttr | StringAttr) and not value.data
@@ -203,21 +232,21 @@ def _is_usual_accuracy(value: Attribute) -> bool:
 
 _DEFAULTS: Mapping[str, Callable[[Attribute], bool]] = {
     "api_version": _is(1),
-    "backend_config": _is_empty,
+    "backend_config": is_empty,
     "base_dilations": _all_ones,
-    "called_computations": _is_empty,
+    "called_computations": is_empty,
     "compare_type": _is_no_type,
-    "composite_attributes": _is_empty,
+    "composite_attributes": is_empty,
     "dimension": _is(-1),
-    "known_expanding_dimensions": _is_empty,
-    "known_nonexpanding_dimensions": _is_empty,
-    "layout": _is_empty,
+    "known_expanding_dimensions": is_empty,
+    "known_nonexpanding_dimensions": is_empty,
+    "layout": is_empty,
     "lhs_dilation": _all_ones,
-    "output_operand_aliases": _is_empty,
+    "output_operand_aliases": is_empty,
     "padding": _all_zeros,
     "precision_config": _all_default,
     "result_accuracy": _is_usual_accuracy,
-    "result_tilings": _is_empty,
+    "result_tilings": is_empty,
     "rhs_dilation": _all_ones,
     "source_target_pairs": lambda value: tensor_data.is_constant(value) and 0 in value.shape,
     "version": _is(0),
@@ -228,19 +257,14 @@ _DEFAULTS: Mapping[str, Callable[[Attribute], bool]] = {
 }
 
 
-def _numbers(value: Constant) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """Returns the elements of a small constant."""
-    if value.type.element_type not in (I1, I64) or np.prod(value.shape, dtype=object) > _MAX_NUMBERS:
-        raise malformed(f"a list of numbers has the type {value.type}")
-    return tensor_data.to_array(value)
-
-
 def _list(value: Attribute) -> Sequence[int]:
-    """Returns the elements of a list of integers."""
-    if not tensor_data.is_constant(value) or len(value.shape) != 1:
-        raise malformed(f"a list of numbers is expected, not {type(value).__name__}")
-    numbers: list[int] = _numbers(value).tolist()
-    return numbers
+    """Returns the elements of a list of integers or booleans, which are few."""
+    if isinstance(value, DenseElementsAttr) and len(value.shape) == 1:
+        if value.type.element_type is I64:
+            return memoryview(value.data).cast("q").tolist()
+        if value.type.element_type is I1:
+            return [each != 0 for each in value.data]
+    raise malformed("a short list of numbers is expected")
 
 
 def _number(value: Attribute | None) -> int:
