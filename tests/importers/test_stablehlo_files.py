@@ -168,7 +168,7 @@ def test_paths_are_those_of_the_trees() -> None:
 
 
 def code_of(data: bytes) -> str:
-    """Returns the code of the error about a file, empty if there is none."""
+    """Returns the code of the error about a file, empty if there was no error."""
     try:
         if is_export(memoryview(data)):
             read_export(memoryview(data), "f.bin")

@@ -147,7 +147,7 @@ def _text(attributes: ArrayAttr | None, index: int, name: str) -> str:
 
 
 def _info(attributes: ArrayAttr | None, index: int, name: str) -> Path | None:
-    """Returns the path that an attribute is, `None` if there is none."""
+    """Returns the path that an attribute is, `None` if it is absent."""
     text = _text(attributes, index, name)
     return _path(text) if text else None
 

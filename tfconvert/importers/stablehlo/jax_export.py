@@ -27,7 +27,7 @@ _MAX_DEPTH = 100
 
 @dataclass(slots=True)
 class Export:
-    """What a file says about its module.
+    """The contents of a file.
 
     Attributes:
         module: The artifact.
