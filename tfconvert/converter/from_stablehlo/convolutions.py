@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.padding import amounts, is_computed_same
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.shaping import padded
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -33,6 +34,7 @@ class _Windows:
         gaps: The distance of the input's elements.
         rates: The distance of the kernel's.
         groups: The number of groups of channels.
+        is_same: Whether padding is that of `SAME` for dimensions that aren't known.
     """
 
     strides: tuple[int, ...]
@@ -40,6 +42,7 @@ class _Windows:
     gaps: tuple[int, ...]
     rates: tuple[int, ...]
     groups: int
+    is_same: bool
 
     @property
     def rank(self) -> int:
@@ -65,11 +68,18 @@ def _dynamic_convolution(raised: RaisedOp) -> EmittedTensor:
     if max(raised.ints("lhs_dilation"), default=1) > 1:
         raise Declined("its padding isn't known before it runs, and its input has gaps")
     layout = _dimensions(raised).lhs
-    rows = padding.cast(np.int32).split(0, x.rank - 2) if x.rank > 3 else [padding.cast(np.int32)]
-    none = raised.constant([[0, 0]], np.int32)
-    parts = [rows[int(letter)] if letter.isdigit() else none for letter in layout]
-    padded = x.op("Pad", x, parts[0].concat(parts[1:], 0))
-    return _convolved(raised, padded, kernel, [(0, 0)] * (x.rank - 2))
+    rank = x.rank - 2
+    pairs = amounts(raised, padding)
+    space = [raised.sizes(x)[layout.index(str(axis))] for axis in range(rank)]
+    strides, rates = (raised.ints(name, (1,) * rank) for name in ("window_strides", "rhs_dilation"))
+    of_kernel = [raised.sizes(kernel)[_dimensions(raised).rhs.index(str(axis))] for axis in range(rank)]
+    extents = [(length - 1) * rate + 1 for length, rate in zip(of_kernel, rates, strict=True)]
+    if all(is_computed_same(raised, *one) for one in zip(pairs, space, extents, strides, strict=True)):
+        return _convolved(raised, x, kernel, None)
+    none = raised.constant(0, np.int32), raised.constant(0, np.int32)
+    rows = [x.op("Pack", *(pairs[int(letter)] if letter.isdigit() else none)) for letter in layout]
+    padded_x = x.op("Pad", x, x.op("Pack", *rows))
+    return _convolved(raised, padded_x, kernel, [(0, 0)] * rank)
 
 
 def _dimensions(raised: RaisedOp) -> ConvAttr:
@@ -79,18 +89,20 @@ def _dimensions(raised: RaisedOp) -> ConvAttr:
 
 
 def _convolved(
-    raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, padding: Sequence[Sequence[int]]
+    raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, padding: Sequence[Sequence[int]] | None
 ) -> EmittedTensor:
+    """Returns a convolution; padding of `None` is that of `SAME`, for all sizes."""
     rank = x.rank - 2
     if rank not in (1, 2, 3):
         raise Declined(f"it has {rank} spatial dimensions")
     ones = (1,) * rank
     windows = _Windows(
         raised.ints("window_strides", ones),
-        tuple((low, high) for low, high in padding),
+        ((0, 0),) * rank if padding is None else tuple((low, high) for low, high in padding),
         raised.ints("lhs_dilation", ones),
         raised.ints("rhs_dilation", ones),
         raised.integer("feature_group_count", 1),
+        padding is None,
     )
     dims = _dimensions(raised)
     spatial = [str(number) for number in range(rank)]
@@ -143,8 +155,12 @@ def _batches_as_groups(raised: RaisedOp, x: EmittedTensor, count: int) -> Emitte
 def _of_rank(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows: _Windows) -> EmittedTensor:
     if windows.rank > 1:
         return _with_gaps(raised, x, kernel, windows)
-    flat = _Windows(
-        (1, *windows.strides), ((0, 0), *windows.pads), (1, *windows.gaps), (1, *windows.rates), windows.groups
+    flat = replace(
+        windows,
+        strides=(1, *windows.strides),
+        pads=((0, 0), *windows.pads),
+        gaps=(1, *windows.gaps),
+        rates=(1, *windows.rates),
     )
     found = _with_gaps(raised, x.expand_dims(1), kernel.expand_dims(0), flat)
     return found.op("Squeeze", found, squeeze_dims=[1])  # type: ignore[no-any-return]
@@ -196,8 +212,8 @@ def _padding(
     raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows: _Windows
 ) -> tuple[EmittedTensor, str, dict[str, list[int]]]:
     """Returns the input, the kind of padding, and the attribute of an explicit one."""
-    if not any(map(any, windows.pads)):
-        return x, "VALID", {}
+    if windows.is_same or not any(map(any, windows.pads)):
+        return x, "SAME" if windows.is_same else "VALID", {}
     space = raised.sizes(x)[1:-1]
     each = zip(space, windows.extents(kernel), windows.strides, windows.pads, strict=True)
     if all(is_same(*one) for one in each):

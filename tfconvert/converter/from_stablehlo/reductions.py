@@ -211,6 +211,47 @@ def _run(block: Block, arguments: Sequence[Any]) -> tuple[Any, ...] | None:
     return None
 
 
+_LOG_ADD_EXP = (
+    "maximum",
+    "subtract",
+    "compare",
+    "add",
+    "abs",
+    "negate",
+    "exponential",
+    "log_plus_one",
+    "add",
+    "select",
+    "return",
+)
+
+
+def is_log_add_exp(block: Block) -> bool:
+    """Returns whether a body is `log(exp(x) + exp(y))` as JAX writes it."""
+    names = tuple(op.name.removeprefix("stablehlo.") for op in block.ops)
+    if names != _LOG_ADD_EXP:
+        return False
+    top, difference, is_nan, total, size, less, power, log, found, choice, last = block.ops
+    x, y = block.args
+    wiring = {
+        top: (x, y),
+        difference: (x, y),
+        is_nan: (difference, difference),
+        total: (x, y),
+        size: (difference,),
+        less: (size,),
+        power: (less,),
+        log: (power,),
+        found: (top, log),
+        choice: (is_nan, total, found),
+        last: (choice,),
+    }
+    return all(
+        tuple(op.operands) == tuple(each.results[0] if isinstance(each, Operation) else each for each in operands)
+        for op, operands in wiring.items()
+    )
+
+
 def _position(raised: RaisedOp, name: str, axes: Sequence[int]) -> Sequence[EmittedTensor]:
     x, positions, init, first = raised.operands
     need(len(axes) == 1 and is_count(raised, positions, axes[0]), "the positions that it chooses from are computed")
