@@ -234,7 +234,7 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
-        return x / y
+        return idioms.divide(x, y) or x / y
     if _is_natural(raised, x) and _is_natural(raised, y):
         found: EmittedTensor = x.op("FloorDiv", x, y)
         raised.name_size("FloorDiv", found, (x, y))
