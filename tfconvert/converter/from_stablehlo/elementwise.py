@@ -10,6 +10,7 @@ import numpy as np
 
 from tfconvert.converter.from_stablehlo import idioms
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.reductions import mean_of
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import dims
@@ -105,6 +106,19 @@ def _constant_operand(raised: RaisedOp, x: EmittedTensor, name: str) -> int | No
         return None
     known = raised.known(raised.tensor(owner.operands[1]))
     return int(known.item()) if known is not None and known.size == 1 else None
+
+
+def _extreme(name: str, of_booleans: str, neutral: float) -> Callable[[RaisedOp], EmittedTensor]:
+    """Returns the row of a maximum or minimum, which an infinity leaves unchanged."""
+
+    def row(raised: RaisedOp) -> EmittedTensor:
+        for operand, other in zip(raised.operands, raised.operands[::-1], strict=True):
+            known = raised.known(raised.unrepeated([operand, other])[0])
+            if known is not None and known.dtype.kind == "f" and (known == neutral).all():
+                return other
+        return _op(name, b=of_booleans)(raised)
+
+    return row
 
 
 def _formula(compute: Compute) -> Callable[[RaisedOp], EmittedTensor]:
@@ -234,11 +248,12 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
-        return idioms.divide(x, y) or x / y
+        found = mean_of(raised, x, y)
+        return found if found is not None else idioms.divide(x, y) or x / y
     if _is_natural(raised, x) and _is_natural(raised, y):
-        found: EmittedTensor = x.op("FloorDiv", x, y)
-        raised.name_size("FloorDiv", found, (x, y))
-        return found
+        quotient: EmittedTensor = x.op("FloorDiv", x, y)
+        raised.name_size("FloorDiv", quotient, (x, y))
+        return quotient
     return x.op("TruncateDiv", x, y)  # type: ignore[no-any-return]
 
 
@@ -514,8 +529,8 @@ ROWS: Rows = {
     "is_inf": _formula(_is_infinite),
     "is_neg_inf": _formula(lambda x: x.equal(-np.inf)),
     "is_pos_inf": _formula(lambda x: x.equal(np.inf)),
-    "maximum": _op("Maximum", b="LogicalOr"),
-    "minimum": _op("Minimum", b="LogicalAnd"),
+    "maximum": _extreme("Maximum", "LogicalOr", -np.inf),
+    "minimum": _extreme("Minimum", "LogicalAnd", np.inf),
     "multiply": _op("Mul", b="LogicalAnd"),
     "negate": _formula(_negate),
     "not": _op("Invert", b="LogicalNot"),

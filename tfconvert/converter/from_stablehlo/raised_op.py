@@ -22,6 +22,8 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 BROADCAST = "tf.BroadcastTo"
 
+_REDUCTIONS = frozenset({"tf.All", "tf.Any", "tf.Max", "tf.Mean", "tf.Min", "tf.Prod", "tf.Sum"})
+
 
 class RaisedOp:
     """A StableHLO op that is to be replaced.
@@ -76,6 +78,9 @@ class RaisedOp:
         return found
 
     def _reshaped(self, tensor: EmittedTensor, own: Shape, sizes: Shape, shape: EmittedTensor | None) -> EmittedTensor:
+        kept = self._kept(tensor, sizes)
+        if kept is not None:
+            return kept
         target = dims.constant_target(sizes)
         if target is not None:
             return tensor.reshape(target)
@@ -96,6 +101,20 @@ class RaisedOp:
             ]
             shape = tensor.op("Pack", *parts)
         return tensor.op("Reshape", tensor, shape)  # type: ignore[no-any-return]
+
+    def _kept(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor | None:
+        """Returns a reduction that keeps its dimensions, if that is the shape, and nothing else uses it."""
+        owner = tensor.value.owner
+        if not isinstance(owner, Operation) or owner.name not in _REDUCTIONS or len(list(tensor.value.uses)) > 1:
+            return None
+        axes = constant_array(owner.operands[1])
+        x = self.tensor(owner.operands[0])
+        if axes is None or len(sizes) != x.rank:
+            return None
+        of = self.sizes(x)
+        if any(size != (1 if axis in axes else of[axis]) for axis, size in enumerate(sizes)):
+            return None
+        return x.op(owner.name.removeprefix("tf."), x, axes, keep_dims=True)  # type: ignore[no-any-return]
 
     def dtype(self, result: int = 0) -> np.dtype[Any]:
         """Returns the dtype of a result."""
@@ -163,6 +182,8 @@ class RaisedOp:
         found = self._partial(vector.value)
         if found is not None:
             return found
+        if not vector.rank:
+            return (dims.UNKNOWN,)
         (length,) = self.sizes(vector)
         need(length >= 0, "the number of dimensions isn't known")
         return (dims.UNKNOWN,) * length
