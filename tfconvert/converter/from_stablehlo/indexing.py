@@ -223,8 +223,8 @@ class _Gather:
         if step is not None:
             found = _strided(x, at, *step)
         elif x.dtype == np.uint32:
-            found = _signed(x).op("GatherV2", _signed(x), index, at, batch_dims=len(lead))
-            found = found.op("Bitcast", found, type=np.dtype(np.uint32))
+            found = signed(x).op("GatherV2", signed(x), index, at, batch_dims=len(lead))
+            found = unsigned(found)
         else:
             found = x.op("GatherV2", x, index, at, batch_dims=len(lead))
         kept = [*first, *labels[len(lead) : at], *rows[len(lead) :], *labels[at + 1 :]]
@@ -250,8 +250,8 @@ class _Gather:
             indices = self.raised.reshaped(indices, (*self.batch, *[1] * len(windows), len(places)))
             indices = indices + self.raised.constant(grid, indices.dtype)
         if x.dtype == np.uint32:
-            found = _signed(x).op("GatherNd", _signed(x), indices)
-            found = found.op("Bitcast", found, type=np.dtype(np.uint32))
+            found = signed(x).op("GatherNd", signed(x), indices)
+            found = unsigned(found)
         else:
             found = x.op("GatherNd", x, indices)
         rows = [("batch", each) for each in range(len(self.batch))]
@@ -305,8 +305,14 @@ def ordered(x: EmittedTensor, labels: list[T], order: list[T]) -> tuple[EmittedT
     return _transposed(x, [labels.index(label) for label in order]), order
 
 
-def _signed(x: EmittedTensor) -> EmittedTensor:
+def signed(x: EmittedTensor) -> EmittedTensor:
+    """Returns words of `ui32` as those of `i32`."""
     return x.op("Bitcast", x, type=np.dtype(np.int32))  # type: ignore[no-any-return]
+
+
+def unsigned(x: EmittedTensor) -> EmittedTensor:
+    """Returns words of `i32` as those of `ui32`."""
+    return x.op("Bitcast", x, type=np.dtype(np.uint32))  # type: ignore[no-any-return]
 
 
 def is_unique(index: EmittedTensor) -> bool:

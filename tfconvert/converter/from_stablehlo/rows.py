@@ -13,6 +13,7 @@ from tfconvert.converter.from_stablehlo import (
     reductions,
     scattering,
     shaping,
+    sorting,
     windows,
 )
 from tfconvert.converter.from_stablehlo.raised_op import Rows
@@ -28,6 +29,7 @@ ROWS: Rows = {
     **reductions.ROWS,
     **scattering.ROWS,
     **shaping.ROWS,
+    **sorting.ROWS,
     **windows.ROWS,
 }
 """StableHLO or CHLO op, without its prefix -> its row."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.from_stablehlo.indexing import components, is_unique, ordered
+from tfconvert.converter.from_stablehlo.indexing import components, is_unique, ordered, signed, unsigned
 from tfconvert.converter.from_stablehlo.places import WHOLE, Number, Places, Window, cut, extent, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import range_of
@@ -314,9 +314,7 @@ class _Scatter:
             return self._extended(rows, ids, updates, segment, count)
         if dtype == np.uint32:
             need(segment in ("Sum", "Prod"), "LiteRT doesn't compare ui32")
-            signed = [each.op("Bitcast", each, type=np.dtype(np.int32)) for each in (rows, updates)]
-            words = self._extended(signed[0], ids, signed[1], segment, count)
-            return words.op("Bitcast", words, type=dtype)  # type: ignore[no-any-return]
+            return unsigned(self._extended(signed(rows), ids, signed(updates), segment, count))
         wide = np.float32 if dtype.kind == "f" else np.int32
         return self._extended(rows.cast(wide), ids, updates.cast(wide), segment, count).cast(dtype)
 
@@ -402,9 +400,8 @@ def _replaced(rows: EmittedTensor, ids: EmittedTensor, updates: EmittedTensor, c
         numbered = rows.op("Range", count, end, 1)
         last = numbered.op("UnsortedSegmentMax", numbered, ids, count).maximum(own)
     if rows.dtype == np.uint32:
-        rows, updates = (each.op("Bitcast", each, type=np.dtype(np.int32)) for each in (rows, updates))
-        found = rows.op("GatherV2", rows.concat([updates], 0), last, 0)
-        return found.op("Bitcast", found, type=np.dtype(np.uint32))  # type: ignore[no-any-return]
+        rows = signed(rows)
+        return unsigned(rows.op("GatherV2", rows.concat([signed(updates)], 0), last, 0))
     return rows.op("GatherV2", rows.concat([updates], 0), last, 0)  # type: ignore[no-any-return]
 
 

@@ -18,9 +18,10 @@ from tfconvert.importers.stablehlo.cursor import Cursor, malformed
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.foreign import OpaqueAttr
 from tfconvert.schema.dialects.sources import BufferSource
 from tfconvert.schema.dialects.stablehlo import ENUMERATORS, EnumeratorAttr
-from tfconvert.schema.dialects.stablehlo_types import BoundsAttr, FutureType, OpaqueAttr, StructAttr, TokenType
+from tfconvert.schema.dialects.stablehlo_types import BoundsAttr, FutureType, StructAttr, TokenType
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, DenseElementsAttr, SplatSource, TensorData
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import (
@@ -149,13 +150,13 @@ class Attributes:
         cursor = Cursor(self.file.data, entry.start, entry.end)
         known = decoders.get(dialect) if entry.is_custom else None
         if known is None and decoders is _ATTRIBUTES:
-            return OpaqueAttr.get(dialect, bytes(self.file.data[entry.start : entry.end]))
+            return self._opaque(entry)
         if known is None:
             raise _unsupported(f"a type of the dialect {dialect!r}")
         code = cursor.varint()
         decode = known.get(code)
         if decode is None and dialect == "builtin" and decoders is _ATTRIBUTES:
-            return OpaqueAttr.get(dialect, bytes(self.file.data[entry.start : entry.end]))
+            return self._opaque(entry)
         if decode is None:
             raise self.unknown(f"{dialect}'s {'type' if decoders is _TYPES else 'attribute'} {code}")
         if self._depth >= _MAX_DEPTH:
@@ -168,6 +169,10 @@ class Attributes:
         if cursor.left:
             raise self.unknown(f"{dialect}'s attribute {code} with {cursor.left} more bytes")
         return found
+
+    def _opaque(self, entry: Entry) -> Attribute:
+        """Returns an attribute that nothing here reads, with its bytes as digits."""
+        return OpaqueAttr.get(entry.dialect, f'<"0x{self.file.data[entry.start : entry.end].hex().upper()}">')
 
     def unknown(self, what: str) -> ConversionError:
         """Returns the error of something that this reader doesn't know: the artifact is newer, or damaged."""
@@ -318,11 +323,11 @@ def _booleans(data: Array, count: int) -> Array | None:
     """Returns booleans that are packed into bits, or take a byte each; a single one is that of all elements."""
     if len(data) == 1 and (count > 8 or (count != 1 and data[0] in (0, 0xFF))):
         # Up to eight bits look the same as one value for all; if they are equal, they mean the same.
-        return data != 0
+        return np.not_equal(data, 0)
     if len(data) == -(-count // 8) and (len(data) != count or count == 0):
         budget().take_bytes(count, "a constant of booleans")
         return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
-    return data != 0 if len(data) == count else None
+    return np.not_equal(data, 0) if len(data) == count else None
 
 
 def _unsupported(what: str) -> ConversionError:

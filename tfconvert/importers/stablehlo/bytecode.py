@@ -93,7 +93,7 @@ class Entries:
         """Returns the entry of an index.
 
         Raises:
-            ConversionError: There is none (`malformed-artifact`).
+            ConversionError: The index is too large (`malformed-artifact`).
         """
         if index >= len(self._dialects):
             raise malformed(f"there is no attribute or type {index}")

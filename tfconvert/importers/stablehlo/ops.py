@@ -72,7 +72,7 @@ class _Scope:
 
 @dataclass(slots=True)
 class _StoredOp:
-    """What an artifact has of an op.
+    """An op as it is stored.
 
     Attributes:
         attributes: The attributes that its definition doesn't name; in old versions all of them.
