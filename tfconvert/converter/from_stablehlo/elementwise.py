@@ -451,6 +451,9 @@ def _part(index: int) -> Compute:
 
 def _abs(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
+        owner = x.value.owner
+        if not isinstance(owner, Operation) or owner.name != "tf.Complex":
+            return x.op("ComplexAbs", x, Tout=_real_dtype(x))  # type: ignore[no-any-return]
         real, imaginary = parts(x)
         return (real * real + imaginary * imaginary).sqrt()
     return x if x.dtype.kind == "u" else abs(x)

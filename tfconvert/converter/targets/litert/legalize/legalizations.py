@@ -67,7 +67,7 @@ _MODULES = (
         "sparse and ragged tensors",
     ),
     LazyModule("strided_update", "TensorStridedSliceUpdate", "strided update"),
-    LazyModule("signal", "IRFFT IRFFT2D RFFT RFFT2D", "signal"),
+    LazyModule("signal", "Complex IRFFT IRFFT2D RFFT RFFT2D", "signal"),
     LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
     LazyModule(
