@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.types import Shape
 
 
@@ -206,6 +207,11 @@ class Tensor(Elementwise):
     def dtype(self) -> np.dtype[Any]:
         """The elements' type."""
 
+    @property
+    @abstractmethod
+    def constant(self) -> Array | None:
+        """The elements of a constant, `None` for other tensors."""
+
     @abstractmethod
     def op(self, name: str, *operands: Self | Any, results: int = 1, **attributes: Any) -> Any:
         """Returns the result of an op, or its results where there are several.
@@ -259,3 +265,21 @@ class Tensor(Elementwise):
 
     def expand_dims(self, axis: int) -> Self:
         return self.op("ExpandDims", self, axis)  # type: ignore[no-any-return]
+
+    def gather(self, indices: Self | int | Sequence[int], axis: int = 0) -> Self:
+        """Returns the elements at indices along an axis."""
+        return self.op("GatherV2", self, indices, axis)  # type: ignore[no-any-return]
+
+    def size(self, axis: int) -> Self | int:
+        """Returns the size of a dimension: a number where it is known, else a scalar of `i32`."""
+        known = -1 if self.shape is None else self.shape[axis]
+        return known if known >= 0 else self.op("Shape", self).gather(axis)
+
+    def sizes(self) -> Self | Sequence[int]:
+        """Returns the shape: numbers where they are known, else a vector of `i32`."""
+        known = self.shape
+        return known if known is not None and -1 not in known else self.op("Shape", self)
+
+    def numbers(self, axis: int) -> Self:
+        """Returns the numbers from zero up to the size of a dimension, a vector of `i32`."""
+        return self.op("Range", 0, self.size(axis), 1)  # type: ignore[no-any-return]

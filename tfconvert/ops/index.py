@@ -124,7 +124,10 @@ DECOMPOSED = (
     "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproximateEqual Asin Asinh Atan Atanh "
     "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
     "BatchToSpace BesselI0e BiasAddGrad ClipByValue Cosh Cross DivNoNan EluGrad Erf Erfc Erfinv Expm1 HSVToRGB Inv "
-    "InvGrad IsFinite IsInf IsNan L2Loss LeakyReluGrad Log1p Mod MulNoNan RGBToHSV Reciprocal ReciprocalGrad "
-    "Relu6Grad ReluGrad RsqrtGrad Selu SeluGrad SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad "
-    "SpaceToBatch SparseMatMul SqrtGrad Tan TanhGrad TopK TruncateDiv TruncateMod Xdivy Xlog1py Xlogy"
+    "InvGrad IsFinite IsInf IsNan L2Loss LeakyReluGrad Log1p Mod MulNoNan RGBToHSV RaggedTensorToSparse "
+    "RaggedTensorToTensor Reciprocal ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SegmentMax SegmentMean SegmentMin "
+    "SegmentProd SegmentSum Selu SeluGrad SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch "
+    "SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments "
+    "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
+    "SparseTensorDenseMatMul SqrtGrad Tan TanhGrad TopK TruncateDiv TruncateMod Xdivy Xlog1py Xlogy"
 )

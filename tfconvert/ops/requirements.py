@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
+
+Requirement = Callable[[Operation], str | None]
+"""Returns why an op can't be decomposed, `None` if it can."""
 
 
 def rank_is_known(op: Operation) -> str | None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tfconvert.converter.ir.constants import Scalar, constant_int
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering, element_of, rank_is_known
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering, element_of
 from tfconvert.converter.targets.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.targets.litert.legalize.litert_builder import INT32, LiteRTBuilder
 from tfconvert.schema.dialects import tensor_data, types
@@ -207,13 +207,6 @@ def _combined(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Val
     return emit.tf(f"UnsortedSegment{how}", (data, ids, count), result)
 
 
-def _along(emit: LiteRTBuilder, numbers: Value, rows: Value) -> Value:
-    """Returns one number per row, in the shape in which it is broadcast along the rows."""
-    rank = len(types.shape_of(rows.type) or ())
-    length = (types.shape_of(numbers.type) or (-1,))[0]
-    return emit.reshape(numbers, (length, *[1] * (rank - 1))) if rank > 1 else numbers
-
-
 def _is_dense(op: Operation) -> Failure | None:
     constant = tensor_data.constant_of(op.operands[1])
     if constant is None:
@@ -223,48 +216,6 @@ def _is_dense(op: Operation) -> Failure | None:
     return (
         None if ids.size and (steps >= 0).all() and (steps <= 1).all() else Failure("there are segments without rows")
     )
-
-
-def _sorted(how: str, op: Operation, emit: LiteRTBuilder) -> Value:
-    ids = emit.i32(op.operands[1])
-    return _reduced(emit, how, op.operands[0], ids, segment_count(emit, ids))
-
-
-def _reduced(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Value) -> Value:
-    """Combines rows; segments without any are zeros, or ones where rows are multiplied."""
-    if how in ("Sum", "Prod"):
-        return _combined(emit, how, data, ids, count)
-    element = types.element_of(data.type)
-    sizes = segment_sizes(emit, ids, count, element)
-    if how in ("Max", "Min"):
-        found = _extremes(emit, how, data, ids, count)
-        return emit.select(_along(emit, emit.compare("Greater", sizes, 0), found), found, 0)
-    total = _combined(emit, "Sum", data, ids, count)
-    divisor = emit.binary("Maximum", sizes, 1)
-    if how == "SqrtN":
-        divisor = emit.unary("Sqrt", divisor)
-    return emit.binary("Div", total, _along(emit, divisor, total))
-
-
-def _extremes(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Value) -> Value:
-    """Finds extremes; where LiteRT returns its finite initial value, of infinities only, it is the other extreme."""
-    found = _combined(emit, how, data, ids, count)
-    if types.element_of(data.type) != types.F32:
-        return found
-    initial, opposite = (-_LIMIT, "Min") if how == "Max" else (_LIMIT, "Max")
-    return emit.select(emit.compare("Equal", found, initial), _combined(emit, opposite, data, ids, count), found)
-
-
-def _sparse(how: str, op: Operation, emit: LiteRTBuilder) -> Value:
-    """Combines rows that are picked first; the number of segments may be an operand."""
-    data, picked, ids = op.operands[:3]
-    chosen = types.shape_of(picked.type) or (-1,)
-    shape = types.shape_of(data.type) or ()
-    rows = types.tensor(types.element_of(data.type), (*chosen, *shape[1:]))
-    gathered = emit.tf("GatherV2", (data, picked, emit.scalar(0, types.I32)), rows)
-    ids = emit.i32(ids)
-    count = emit.i32(op.operands[3]) if len(op.operands) > 3 else segment_count(emit, ids)
-    return _reduced(emit, how, gathered, ids, count)
 
 
 def _unsorted_sum_of_longs(op: Operation, emit: LiteRTBuilder) -> Value:
@@ -296,15 +247,6 @@ def _longs_constraint(op: Operation) -> Failure | None:
     return None if types.is_static(shape[len(ids) :]) else Failure("the size of the summed rows is not known")
 
 
-_EXTREME = "Max", "Min"
-_BECOMES = {
-    "Sum": "UnsortedSegmentSum",
-    "Prod": "UnsortedSegmentProd",
-    "Mean": "UnsortedSegmentSum Div",
-    "SqrtN": "UnsortedSegmentSum Sqrt Div",
-    "Max": "UnsortedSegmentMax SelectV2",
-    "Min": "UnsortedSegmentMin SelectV2",
-}
 _UNSORTED = ("Sum", "Prod", "Max", "Min")
 
 
@@ -318,15 +260,6 @@ ENTRIES: tuple[Entry, ...] = (
     _extreme_entry("Max"),
     _extreme_entry("Min"),
     BuiltinRow("SegmentSum", "segment_sum", _NUMBERS, narrow=(1,), constraint=_is_dense),
-    *(
-        Lowering(f"Segment{how}", _BECOMES[how], partial(_sorted, how), _NUMBERS, rank_is_known)
-        for how in ("Sum", "Prod", "Mean", "Max", "Min")
-    ),
-    *(
-        Lowering(f"SparseSegment{how}{count}", f"GatherV2 {_BECOMES[how]}", partial(_sparse, how), "f32", rank_is_known)
-        for how in ("Sum", "Mean", "SqrtN")
-        for count in ("", "WithNumSegments")
-    ),
     *(
         BuiltinRow(f"UnsortedSegment{how}", f"unsorted_segment_{how.lower()}", _NUMBERS, narrow=(1, 2))
         for how in _UNSORTED
