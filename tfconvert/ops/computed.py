@@ -55,6 +55,9 @@ class ComputedTensor(Tensor):
     def constant(self) -> Array:
         return self.array
 
+    def of(self, array: Array) -> Self:
+        return type(self)(array, self._evaluate)
+
     def _apply(self, name: str, *operands: Self | float) -> Self:
         dtype = [each.dtype for each in operands if isinstance(each, ComputedTensor)][-1]
         arrays = [each.array if isinstance(each, ComputedTensor) else typed(each, dtype) for each in operands]

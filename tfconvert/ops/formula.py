@@ -62,6 +62,9 @@ class Elementwise(ABC):
     def __rtruediv__(self, other: float) -> Self:
         return self._apply("RealDiv", other, self)
 
+    def __floordiv__(self, other: Self | float) -> Self:
+        return self._apply("FloorDiv", self, other)
+
     def __mod__(self, other: Self | float) -> Self:
         return self._apply("FloorMod", self, other)
 
@@ -223,6 +226,10 @@ class Tensor(Elementwise):
             attributes: Its attributes.
         """
 
+    @abstractmethod
+    def of(self, array: Array) -> Self:
+        """Returns a constant for the same formula."""
+
     @property
     def rank(self) -> int:
         """How many dimensions it has, where that is known."""
@@ -258,13 +265,16 @@ class Tensor(Elementwise):
 
     def concat(self, others: Sequence[Self], axis: int) -> Self:
         """Returns this and other tensors, one behind the other along an axis."""
-        return self.op("ConcatV2", self, *others, axis)  # type: ignore[no-any-return]
+        return self if not others else self.op("ConcatV2", self, *others, axis)  # type: ignore[no-any-return]
 
     def reshape(self, dims: Sequence[int]) -> Self:
         return self.op("Reshape", self, list(dims))  # type: ignore[no-any-return]
 
     def expand_dims(self, axis: int) -> Self:
         return self.op("ExpandDims", self, axis)  # type: ignore[no-any-return]
+
+    def transpose(self, order: Sequence[int]) -> Self:
+        return self if list(order) == sorted(order) else self.op("Transpose", self, list(order))
 
     def gather(self, indices: Self | int | Sequence[int], axis: int = 0) -> Self:
         """Returns the elements at indices along an axis."""
@@ -273,7 +283,9 @@ class Tensor(Elementwise):
     def size(self, axis: int) -> Self | int:
         """Returns the size of a dimension: a number where it is known, else a scalar of `i32`."""
         known = -1 if self.shape is None else self.shape[axis]
-        return known if known >= 0 else self.op("Shape", self).gather(axis)
+        if known >= 0:
+            return known
+        return self.op("StridedSlice", self.op("Shape", self), [axis], [axis + 1], [1], shrink_axis_mask=1)  # type: ignore[no-any-return]
 
     def sizes(self) -> Self | Sequence[int]:
         """Returns the shape: numbers where they are known, else a vector of `i32`."""

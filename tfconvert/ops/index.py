@@ -121,13 +121,16 @@ MODULES: Mapping[str, str] = {
 }
 
 DECOMPOSED = (
-    "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproximateEqual Asin Asinh Atan Atanh "
+    "Acos Acosh AdjustContrastv2 AdjustHue AdjustSaturation ApproxTopK ApproximateEqual Asin Asinh Atan Atanh "
     "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
-    "BatchToSpace BesselI0e BiasAddGrad ClipByValue Cosh Cross DivNoNan EluGrad Erf Erfc Erfinv Expm1 HSVToRGB Inv "
-    "InvGrad IsFinite IsInf IsNan L2Loss LeakyReluGrad Log1p Mod MulNoNan RGBToHSV RaggedTensorToSparse "
-    "RaggedTensorToTensor Reciprocal ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SegmentMax SegmentMean SegmentMin "
-    "SegmentProd SegmentSum Selu SeluGrad SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch "
-    "SparseFillEmptyRows SparseMatMul SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments "
-    "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
-    "SparseTensorDenseMatMul SqrtGrad Tan TanhGrad TopK TruncateDiv TruncateMod Xdivy Xlog1py Xlogy"
+    "BatchToSpace BesselI0e BiasAddGrad ClipByValue Cosh Cross DivNoNan DynamicPartition DynamicStitch EluGrad Erf "
+    "Erfc Erfinv Expm1 HSVToRGB InTopK InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf IsNan L2Loss "
+    "LeakyReluGrad ListDiff Log1p LowerBound Mod MulNoNan NthElement ParallelDynamicStitch RGBToHSV "
+    "RaggedTensorToSparse RaggedTensorToTensor Reciprocal ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad "
+    "ScatterNdNonAliasingAdd SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Selu SeluGrad SigmoidGrad Sinh "
+    "Softplus SoftplusGrad Softsign SoftsignGrad SpaceToBatch SparseFillEmptyRows SparseMatMul SparseReorder "
+    "SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "
+    "SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments SparseTensorDenseMatMul "
+    "SqrtGrad Tan TanhGrad TensorScatterAdd TensorScatterSub TopK TruncateDiv TruncateMod UniqueV2 UniqueWithCounts "
+    "UniqueWithCountsV2 UnravelIndex UpperBound Xdivy Xlog1py Xlogy"
 )

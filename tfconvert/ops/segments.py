@@ -128,6 +128,11 @@ def _highest_finite(dtype: Dtype) -> Any:
     return np.nextafter(highest(dtype), typed(0, dtype)) if is_float(dtype) else highest(dtype)
 
 
+def segment_count(ids: Tensor) -> Tensor:
+    """Returns the number of segments that ids require: one more than the largest id, 0 without ids."""
+    return ids.reduce("Max", [0]).maximum(-1) + 1
+
+
 def segment_sum(data: Tensor, ids: Tensor, count: Tensor | int) -> Tensor:
     """Returns the sums of the rows of each segment."""
     return data.op("UnsortedSegmentSum", data, ids, count)  # type: ignore[no-any-return]
@@ -148,7 +153,7 @@ def _by_any_order(how: str, data: Tensor, ids: Tensor, count: Tensor | None = No
         count: The number of segments, by default as many as the ids require.
     """
     ids = ids.cast(np.int32)
-    segments = ids.reduce("Max", [0]).maximum(-1) + 1 if count is None else count.cast(np.int32)
+    segments = segment_count(ids) if count is None else count.cast(np.int32)
 
     def combined(how: str) -> Tensor:
         return data.op(f"UnsortedSegment{how}", data, ids, segments)  # type: ignore[no-any-return]

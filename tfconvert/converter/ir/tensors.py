@@ -51,6 +51,9 @@ class EmittedTensor(Tensor):
         found = tensor_data.constant_of(self.value)
         return None if found is None else tensor_data.to_array(found)
 
+    def of(self, array: tensor_data.Array) -> Self:
+        return self._of(self.builder.constant(array))
+
     def _apply(self, name: str, *operands: Self | float) -> Self:
         tensors = [each for each in operands if isinstance(each, EmittedTensor)]
         # A choice begins with its condition, which says nothing of the numbers' type.

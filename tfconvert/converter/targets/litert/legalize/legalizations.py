@@ -47,11 +47,11 @@ _MODULES = (
     LazyModule("roll", "Roll", "rolling"),
     LazyModule(
         "scatter",
-        "ScatterNdNonAliasingAdd SegmentSum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
-        "TensorScatterUpdate UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
+        "SegmentSum TensorScatterMax TensorScatterMin TensorScatterUpdate UnsortedSegmentMax UnsortedSegmentMin "
+        "UnsortedSegmentProd UnsortedSegmentSum",
         "scatters and segments",
     ),
-    LazyModule("partition", "DynamicPartition DynamicStitch InvertPermutation ParallelDynamicStitch", "partitions"),
+    LazyModule("partition", "DynamicStitch ParallelDynamicStitch", "partitions"),
     LazyModule(
         "diagonals",
         "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
@@ -73,12 +73,7 @@ _MODULES = (
         "fake quantization",
     ),
     LazyModule("legacy", "Reverse", "older ops"),
-    LazyModule(
-        "ranking",
-        "ApproxTopK InTopK InTopKV2 ListDiff LowerBound NthElement Unique UniqueV2 UniqueWithCounts "
-        "UniqueWithCountsV2 UnravelIndex UpperBound",
-        "ranking and sets",
-    ),
+    LazyModule("ranking", "Unique", "sets"),
 )
 
 TABLE = LazyTable("tfconvert.converter.targets.litert.legalize", "tf.", _MODULES)

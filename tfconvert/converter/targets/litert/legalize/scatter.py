@@ -26,12 +26,6 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _add(name: str, op: Operation, emit: LiteRTBuilder) -> Value:
-    tensor, indices, updates = op.operands
-    scattered = emit.tf("ScatterNd", (indices, updates, emit.shape(tensor)), tensor.type)
-    return emit.tf(name, (tensor, scattered), op.results[0].type)
-
-
 def _constraint(op: Operation) -> Failure | None:
     shape, indices = (types.shape_of(operand.type) for operand in op.operands[:2])
     if not shape:
@@ -166,47 +160,6 @@ _NUMBERS = "f32 i32"
 _LIMIT = float(np.finfo(np.float32).max)
 
 
-def segment_count(emit: LiteRTBuilder, ids: Value) -> Value:
-    """Returns the number of segments that ids require: one more than the largest id, 0 without ids.
-
-    Args:
-        emit: Inserts the ops.
-        ids: A vector of `i32`.
-    """
-    constant = tensor_data.constant_of(ids)
-    if constant is not None:
-        return emit.scalar(int(tensor_data.to_array(constant).max(initial=-1)) + 1, types.I32)
-    largest = emit.binary("Maximum", emit.reduce("Max", ids, (0,)), -1)
-    return emit.binary("AddV2", largest, 1)
-
-
-def segment_sizes(emit: LiteRTBuilder, ids: Value, count: Value, element: Attribute) -> Value:
-    """Returns how many rows each segment has, a vector.
-
-    Args:
-        emit: Inserts the ops.
-        ids: A vector of `i32`.
-        count: The number of segments, a scalar.
-        element: Element type of the result, `f32` or `i32`.
-    """
-    numbers, size = tensor_data.constant_of(ids), tensor_data.constant_of(count)
-    if numbers is not None and size is not None:
-        length = int(tensor_data.to_array(size))
-        sizes = np.bincount(tensor_data.to_array(numbers).astype(np.int64), minlength=length)
-        return emit.constant(sizes.astype(types.numpy_dtype(element)))
-    ones = emit.tf("Fill", (emit.shape(ids), emit.scalar(1, element)), types.tensor(element, types.shape_of(ids.type)))
-    return _combined(emit, "Sum", ones, ids, count)
-
-
-def _combined(emit: LiteRTBuilder, how: str, data: Value, ids: Value, count: Value) -> Value:
-    """Combines rows in any order."""
-    size = tensor_data.constant_of(count)
-    length = -1 if size is None else int(tensor_data.to_array(size).reshape(-1)[0])
-    shape = types.shape_of(data.type)
-    result = types.tensor(types.element_of(data.type), None if shape is None else (length, *shape[1:]))
-    return emit.tf(f"UnsortedSegment{how}", (data, ids, count), result)
-
-
 def _is_dense(op: Operation) -> Failure | None:
     constant = tensor_data.constant_of(op.operands[1])
     if constant is None:
@@ -251,9 +204,6 @@ _UNSORTED = ("Sum", "Prod", "Max", "Min")
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("ScatterNdNonAliasingAdd", "ScatterNd AddV2", partial(_add, "AddV2"), "f32 i32 i64"),
-    Lowering("TensorScatterAdd", "ScatterNd AddV2", partial(_add, "AddV2"), "f32 i32 i64"),
-    Lowering("TensorScatterSub", "ScatterNd Sub", partial(_add, "Sub"), "f32 i32 i64"),
     Lowering(
         "TensorScatterUpdate", "UnsortedSegmentMax ConcatV2 GatherV2", _update, "f32 i32 i64 ui8 i8 i1 i16", _constraint
     ),
