@@ -265,7 +265,7 @@ class Tensor(Elementwise):
 
     def concat(self, others: Sequence[Self], axis: int) -> Self:
         """Returns this and other tensors, one behind the other along an axis."""
-        return self if not others else self.op("ConcatV2", self, *others, axis)  # type: ignore[no-any-return]
+        return self if not others else self.op("ConcatV2", self, *others, axis)
 
     def reshape(self, dims: Sequence[int]) -> Self:
         return self.op("Reshape", self, list(dims))  # type: ignore[no-any-return]

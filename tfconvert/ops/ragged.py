@@ -79,18 +79,18 @@ def _longest(lengths: Tensor) -> Tensor:
 
 def padded(shape: Tensor, values: Tensor, default: Tensor, *parts: Tensor) -> Tensor:
     """Picks for each place its value, or the default, which comes before all values."""
-    *count, rows = (part.cast(np.int32) for part in parts)
-    if count:
-        lengths = segment_sizes(rows, *count, np.int32)
+    first, *row_numbers = (part.cast(np.int32) for part in parts)
+    if row_numbers:
+        lengths = segment_sizes(row_numbers[0], first, np.int32)
         starts = lengths.op("Cumsum", lengths, 0, exclusive=True)
     else:
-        starts, lengths = _between(rows)
+        starts, lengths = _between(first)
     width = -1 if shape.constant is None else max(shape.constant.reshape(-1)[1:2].tolist(), default=-1)
     columns = lengths.op("Range", 0, width if width >= 0 else _longest(lengths), 1)
     is_there = columns < lengths.expand_dims(1)
     places = (starts + 1).expand_dims(1) + columns
     filler = default.op("BroadcastTo", default, [1, *(values.shape or ())[1:]])
-    return filler.concat([values], 0).gather(is_there.where(places, 0))
+    return filler.concat([values], 0).gather(is_there.where(places, 0))  # type: ignore[no-any-return]
 
 
 def _has_one_ragged_dimension(op: Operation) -> str | None:

@@ -178,7 +178,7 @@ def in_top_k(predictions: Tensor, targets: Tensor, *count: Tensor, k: int = 0) -
 def nth_element(x: Tensor, n: Tensor, *, reverse: bool = False) -> Tensor:
     """Sorts as far as needed: the last of the `n + 1` largest, or smallest."""
     rows = x if reverse else -x
-    found = rows.op("TopKV2", rows, n + 1, results=2, sorted=True)[0].gather(n, -1)
+    found: Tensor = rows.op("TopKV2", rows, n + 1, results=2, sorted=True)[0].gather(n, -1)
     return found if reverse else -found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from tfconvert.ops.shape_functions import Shapes
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.dims import dim_of_element, merge, with_rank
 from tfconvert.schema.ir.operation import Operation
+
+T = TypeVar("T", bound=Tensor)
 
 
 def _rank(operands: Operands, shape: int) -> int:
@@ -98,7 +101,12 @@ def _reorder(call: Call) -> Results:
     return indices[order], values[order]
 
 
-def linear_indices(indices: Tensor, shape: Tensor, axes: Sequence[int]) -> Tensor:
+def _axes(shape: Tensor) -> Sequence[int]:
+    """Returns the dimensions of a sparse tensor, whose number must be known."""
+    return range((shape.shape or ())[0])
+
+
+def linear_indices(indices: T, shape: T, axes: Sequence[int]) -> T:
     """Returns each element's indices along some dimensions as one number; the last dimension varies fastest."""
     first, *others = axes
     number = indices.gather(first, 1)
@@ -127,7 +135,7 @@ def fill_empty_rows(indices: Tensor, values: Tensor, shape: Tensor, default: Ten
 
 def reorder(indices: Tensor, values: Tensor, shape: Tensor) -> Sequence[Tensor]:
     """Sorts by the elements' linear indices."""
-    order = _stable_order(linear_indices(indices, shape, range(indices.size(1))))
+    order = _stable_order(linear_indices(indices, shape, _axes(shape)))
     return indices.gather(order), values.gather(order)
 
 
@@ -140,9 +148,9 @@ def reshape(indices: Tensor, old: Tensor, new: Tensor) -> Sequence[Tensor]:
         shape = new.equal(-1).where(total.op("FloorDiv", total, (-others).maximum(1)), new)
     # The indices of an empty dimension don't matter, but nothing may be divided by its size.
     sizes = shape.maximum(1)
-    number = linear_indices(indices, old, range(old.size(0)))
+    number = linear_indices(indices, old, _axes(old))
     places: list[Tensor] = []
-    for axis in reversed(range(1, new.size(0))):
+    for axis in reversed(_axes(new)[1:]):
         size = sizes.gather(axis)
         places.insert(0, number % size)
         number = number.op("FloorDiv", number, size)

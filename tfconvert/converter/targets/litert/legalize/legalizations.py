@@ -44,7 +44,6 @@ _MODULES = (
     ),
     LazyModule("einsum", "Einsum", "einsum"),
     LazyModule("cross_entropy", "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", "losses"),
-    LazyModule("roll", "Roll", "rolling"),
     LazyModule(
         "scatter",
         "SegmentSum TensorScatterMax TensorScatterMin TensorScatterUpdate UnsortedSegmentMax UnsortedSegmentMin "
@@ -53,10 +52,7 @@ _MODULES = (
     ),
     LazyModule("partition", "DynamicStitch ParallelDynamicStitch", "partitions"),
     LazyModule(
-        "diagonals",
-        "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
-        "MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3",
-        "diagonals",
+        "diagonals", "MatrixDiag MatrixDiagV2 MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3", "diagonals"
     ),
     LazyModule("sparse", "SparseReshape SparseToDense", "sparse tensors"),
     LazyModule("strided_update", "TensorStridedSliceUpdate", "strided update"),
@@ -72,7 +68,6 @@ _MODULES = (
         "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4",
         "fake quantization",
     ),
-    LazyModule("legacy", "Reverse", "older ops"),
     LazyModule("ranking", "Unique", "sets"),
 )
 

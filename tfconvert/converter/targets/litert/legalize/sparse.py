@@ -99,8 +99,8 @@ def _merge(op: Operation, runs: _Runs, rewriter: Rewriter) -> None:
         rewriter.replace([indices, old])
         return
     emit = LiteRTBuilder(rewriter)
-    tensors = [EmittedTensor(emit, each) for each in (indices, old)]
-    places = [linear_indices(*tensors, run).value for run in runs]
+    table, sizes = (EmittedTensor(emit, each) for each in (indices, old))
+    places = [linear_indices(table, sizes, run).value for run in runs]
     rewriter.replace([emit.tf("Pack", places, op.results[0].type, {"axis": 1, "N": len(places)}), new])
 
 

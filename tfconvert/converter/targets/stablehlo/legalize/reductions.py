@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.converter.targets.stablehlo.legalize.constraints import require_index_vectors, require_indices
-from tfconvert.converter.targets.stablehlo.legalize.elementwise import conjugated
 from tfconvert.converter.targets.stablehlo.legalize.entry import Rewrite, axes_of, axis_of, ints
 from tfconvert.converter.targets.stablehlo.legalize.gathering import gather_at, scatter
 from tfconvert.converter.targets.stablehlo.legalize.scans import first
@@ -142,17 +141,6 @@ def _mean(op: Operation, emit: StableHLOBuilder) -> Value:
     return _finish(emit, emit.convert(mean, element), op, axes)
 
 
-def _euclidean_norm(op: Operation, emit: StableHLOBuilder) -> Value:
-    """Emits the root of the sum of squares; TensorFlow computes that of integers in doubles, and cuts it off."""
-    value = op.operands[0]
-    element = types.element_of(value.type)
-    axes = axes_of(op, 1, len(emit.dims(value)))
-    total = emit.reduce("add", emit.binary("multiply", value, conjugated(emit, value)), axes, 0)
-    if types.numpy_dtype(element).kind in "iu":
-        total = emit.convert(total, types.F64)
-    return _finish(emit, emit.convert(emit.unary("sqrt", total), element), op, axes)
-
-
 def _arg(direction: str) -> Rewrite:
     def lower(op: Operation, emit: StableHLOBuilder) -> Value:
         value = op.operands[0]
@@ -200,7 +188,6 @@ REDUCTIONS: Mapping[str, Rewrite] = {
     "Any": _reduction("or", 0),
     "ArgMax": _arg("GT"),
     "ArgMin": _arg("LT"),
-    "EuclideanNorm": _euclidean_norm,
     "Max": _max,
     "Mean": _mean,
     "Min": _min,
