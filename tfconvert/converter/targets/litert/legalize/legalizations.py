@@ -43,7 +43,6 @@ _MODULES = (
         "image",
     ),
     LazyModule("einsum", "Einsum", "einsum"),
-    LazyModule("cross_entropy", "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", "losses"),
     LazyModule(
         "scatter",
         "SegmentSum TensorScatterMax TensorScatterMin TensorScatterUpdate UnsortedSegmentMax UnsortedSegmentMin "
@@ -59,9 +58,7 @@ _MODULES = (
     LazyModule("signal", "IRFFT IRFFT2D RFFT RFFT2D", "signal"),
     LazyModule("random", "Multinomial RandomStandardNormal RandomUniform", "random"),
     LazyModule("binning", "Bincount Bucketize DenseBincount", "counting"),
-    LazyModule(
-        "resampling", "CropAndResize ExtractImagePatches ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"
-    ),
+    LazyModule("resampling", "CropAndResize ResizeArea ResizeBicubic ScaleAndTranslate", "resampling"),
     LazyModule(
         "fake_quant",
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
