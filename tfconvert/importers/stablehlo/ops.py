@@ -146,6 +146,8 @@ class OpReader:
             raise malformed("the artifact is not one module")
         if not self._is_kept:
             self._locations.decode()
+        # These methods are a circle of references, which would keep the artifact in memory for a while.
+        self._special, self._builders = {}, []
         return ops[0]
 
     def _op(self, cursor: Cursor, scope: _Scope, add: Callable[[Operation], object]) -> None:
