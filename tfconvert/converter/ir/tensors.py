@@ -53,6 +53,8 @@ class EmittedTensor(Tensor):
         values = [
             each.value if isinstance(each, EmittedTensor) else self.builder.scalar(each, element) for each in operands
         ]
+        if all(tensor_data.constant_of(value) is not None for value in values):
+            return self.op(name, *map(self._of, values))  # type: ignore[no-any-return]
         shape, *others = map(self._note, values)
         for other in others:
             shape = dims.broadcast(shape, other)
