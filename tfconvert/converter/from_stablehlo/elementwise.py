@@ -275,12 +275,12 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
     if idioms.number(y) == 1:
         return x
     if _kind(x) == "f":
-        mean = mean_of(raised, x, y)
-        return x / y if mean is None else mean
+        found = mean_of(raised, x, y)
+        return found if found is not None else idioms.divide(x, y) or x / y
     if _is_natural(raised, x) and _is_natural(raised, y):
-        found: EmittedTensor = x.op("FloorDiv", x, y)
-        raised.name_size("FloorDiv", found, (x, y))
-        return found
+        quotient: EmittedTensor = x.op("FloorDiv", x, y)
+        raised.name_size("FloorDiv", quotient, (x, y))
+        return quotient
     return x.op("TruncateDiv", x, y)  # type: ignore[no-any-return]
 
 
@@ -478,6 +478,9 @@ def _part(index: int) -> Compute:
 
 def _abs(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
+        owner = x.value.owner
+        if not isinstance(owner, Operation) or owner.name != "tf.Complex":
+            return x.op("ComplexAbs", x, Tout=_real_dtype(x))  # type: ignore[no-any-return]
         real, imaginary = parts(x)
         return (real * real + imaginary * imaginary).sqrt()
     return x if x.dtype.kind == "u" else abs(x)
