@@ -322,7 +322,7 @@ class _Scatter:
                 self.name == "settle" or self._is_unique or is_unique(ids), "it may apply its body to an element again"
             )
             hit = ids.op("UnsortedSegmentMax", ids.op("OnesLike", ids), ids, count)
-            hit = hit.op("Reshape", hit, [-1, *[1] * (rows.rank - 1)])
+            hit = hit.reshape([-1, *[1] * (rows.rank - 1)])
             return (hit > 0).where(self.combine(rows, rows), rows)
         need(self.name == _SET, "LiteRT has no such combination of several updates")
         return _replaced(rows, ids, updates, count)
