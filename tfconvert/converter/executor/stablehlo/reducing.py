@@ -104,10 +104,10 @@ class RegionBody:
 
     def _captured(self, value: Value) -> Array:
         """Returns the value of a constant from outside of the body."""
-        constant = tensor_data.constant_of(value)
-        if constant is None:
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
             raise bad(self._op, "the body uses a value from outside", "no-reference-kernel")
-        return tensor_data.to_array(constant)
+        return tensor_data.to_array(owner.properties["value"])
 
     def _run(self, inputs: Results) -> Results:
         values: dict[Value, Array] = dict(zip(self._block.args, inputs, strict=True))
