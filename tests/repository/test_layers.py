@@ -90,6 +90,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.cli.verify",
     "tfconvert.conversion",
     "tfconvert.converter.process.guard",
+    "tfconvert.converter.from_stablehlo.control_flow",
     "tfconvert.converter.pipeline.pass_result",
     "tfconvert.converter.rewrite.lazy_table",
     "tfconvert.converter.targets.litert.tflite_file",
