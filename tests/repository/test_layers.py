@@ -37,7 +37,7 @@ SUBPACKAGES = {
     "tfconvert.converter": (
         ("ir", "process"),
         ("composites", "control_flow", "executor", "functionalize", "resource_ops", "rewrite"),
-        ("cutting", "shapes"),
+        ("cutting", "from_stablehlo", "shapes"),
         ("lookup_tables", "pipeline", "recurrence", "tensor_lists"),
         ("passes",),
         ("targets",),
@@ -46,8 +46,8 @@ SUBPACKAGES = {
     ),
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
-        ("containment", "temporary_model"),
-        ("checkpoint", "mlir", "tflite"),
+        ("containment", "pinned_shapes", "temporary_model"),
+        ("checkpoint", "mlir", "stablehlo", "tflite"),
         ("graph",),
         ("graph_def", "saved_model"),
         ("keras", "meta_graph"),

@@ -63,7 +63,7 @@ MODULES: Mapping[str, str] = {
     "matmul": (
         "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cholesky Cross Einsum MatMul MatrixDeterminant "
         "MatrixExponential MatrixInverse MatrixLogarithm MatrixSolve MatrixSquareRoot MatrixTriangularSolve Qr "
-        "SparseMatMul Svd"
+        "SparseMatMul Svd TridiagonalMatMul"
     ),
     "normalization": (
         "BatchNormWithGlobalNormalization FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 LRN LogSoftmax Softmax "
@@ -134,6 +134,6 @@ DECOMPOSED = (
     "SparseMatMul SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "
     "SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
     "SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul SqrtGrad Tan TanhGrad TensorScatterAdd "
-    "TensorScatterSub TopK TruncateDiv TruncateMod UniqueV2 UniqueWithCounts UniqueWithCountsV2 UnravelIndex "
-    "UpperBound Xdivy Xlog1py Xlogy"
+    "TensorScatterSub TopK TridiagonalMatMul TruncateDiv TruncateMod UniqueV2 UniqueWithCounts UniqueWithCountsV2 "
+    "UnravelIndex UpperBound Xdivy Xlog1py Xlogy"
 )

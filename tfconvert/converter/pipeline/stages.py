@@ -34,6 +34,23 @@ CONTROL_FLOW = (*_V1, *FUNCTIONAL, *_LISTS, *_ARRAYS, *_STACKS, "tfl.if", "tfl.w
 # Ops that only occur in MLIR text.
 _FOREIGN = ("arith.", "tfl.yield", "tfl.NumericVerify", "stablehlo.constant", "mhlo.", "vhlo.", "quantfork.", "tensor.")
 
+_STABLEHLO = ("stablehlo.", "chlo.")
+
+# TensorFlow's ops of XLA, which old versions of JAX write.
+_XLA = (
+    "tf.XlaConv",
+    "tf.XlaDot",
+    "tf.XlaGather",
+    "tf.XlaKeyValueSort",
+    "tf.XlaOptimizationBarrier",
+    "tf.XlaPad",
+    "tf.XlaReduce",
+    "tf.XlaScatter",
+    "tf.XlaSelectAndScatter",
+    "tf.XlaSort",
+    "tf.XlaVariadic",
+)
+
 # Ops that write a variable, or read a part of one.
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
 
@@ -54,6 +71,12 @@ TO_FUNCTIONS: Sequence[Stage] = (
         "names of nodes include calls; ops that are cut off need not be converted",
         ((CUT,),),
         keeps_results=False,
+    ),
+    Stage(
+        "expand-xla-call-modules",
+        "the cut has left out what need not be read; from here on programs of StableHLO are functions like others",
+        (("tf.XlaCallModule",),),
+        forbids=("tf.XlaCallModule",),
     ),
 )
 """From dataflow graphs to functions; marked ones are kept."""
@@ -81,6 +104,15 @@ STANDARD: Sequence[Stage] = (
     Stage("freeze-variables", "weights are constants from here on"),
     Stage("forward-variables", "variables that are still read are written, maybe just before", (_RESOURCE_OPS,)),
     Stage("canonicalize", "no identity is between a constant and its use"),
+    Stage("shape-inference", "sizes of StableHLO are those of TensorFlow's ops before it", ((*_STABLEHLO, *_XLA),)),
+    Stage("xla-to-stablehlo", "they are raised by the same rows", (_XLA,)),
+    Stage(
+        "stablehlo-to-tf",
+        "calls are inlined and weights are constants; from here on there is one dialect for every pass",
+        (_STABLEHLO,),
+        ("target=name",),
+    ),
+    Stage("regions-to-functional", "StableHLO's conditionals and loops have regions", (_STABLEHLO,), forbids=_REGIONS),
     Stage("mark-stateless", "without asserts, most control flow has no effects", (FUNCTIONAL,)),
     Stage("shape-inference", "legalization requires shapes and constant operands"),
     Stage("simplify-control-flow", "constants decide branches; loops should forward only live values", (FUNCTIONAL,)),

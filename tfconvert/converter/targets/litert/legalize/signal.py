@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, ints
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.converter.targets.litert.legalize.entry import BuiltinRow, Entry, Lowering, ints
+from tfconvert.converter.targets.litert.legalize.litert_builder import LiteRTBuilder
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 def _is_power_of_two(op: Operation) -> Failure | None:
@@ -17,4 +21,30 @@ def _is_power_of_two(op: Operation) -> Failure | None:
     return None
 
 
-ENTRIES: tuple[Entry, ...] = (BuiltinRow("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=_is_power_of_two),)
+def _rank_is_known(op: Operation) -> Failure | None:
+    shapes = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
+    return Failure("the rank is not known") if shapes[0] is None or shapes[1] is None else None
+
+
+def _complex(op: Operation, emit: LiteRTBuilder) -> Value:
+    """Makes complex numbers by the one kernel that does: the transform of `x, -y, 0, 0` has `x + iy` as its second."""
+    shape = types.shape_of(op.results[0].type) or ()
+    real, imaginary = op.operands
+    zeros = emit.binary("Mul", real, 0.0)
+    part = types.tensor(types.F32, (*shape, 1, 4))
+    rows = emit.tf(
+        "Pack", (real, emit.unary("Neg", imaginary), zeros, zeros), types.tensor(types.F32, (*shape, 4)), {"axis": -1}
+    )
+    rows = emit.tf("ExpandDims", (rows, emit.constant(np.array(-2, np.int32))), part)
+    element = types.element_of(op.results[0].type)
+    found = emit.tfl("rfft2d", (rows, emit.ints((1, 4))), types.tensor(element, (*shape, 1, 3)))
+    rank = len(shape)
+    bounds = (emit.ints([0] * (rank + 1) + [1]), emit.ints([0] * rank + [1, 2]), emit.ints([1] * (rank + 2)))
+    masks = {"begin_mask": (1 << rank) - 1, "end_mask": (1 << rank) - 1, "shrink_axis_mask": 3 << rank}
+    return emit.tf("StridedSlice", (found, *bounds), op.results[0].type, masks)
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Lowering("Complex", "Pack rfft2d StridedSlice", _complex, "f32", _rank_is_known),
+    BuiltinRow("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=_is_power_of_two),
+)
