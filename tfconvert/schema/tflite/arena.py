@@ -138,10 +138,7 @@ def schedule_of(subgraph: Table, is_constant: Callable[[Table], bool]) -> Schedu
     steps = [
         Step(
             _indices(get(each, "inputs"), sizes),
-            [
-                *_indices(get(each, "outputs"), sizes),
-                *_indices(get(each, "intermediates"), sizes),
-            ],
+            [*_indices(get(each, "outputs"), sizes), *_indices(get(each, "intermediates"), sizes)],
         )
         for each in get(subgraph, "operators") or ()
     ]
