@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tfconvert.cli.options import CONTEXT, ShapeOption, show
+from tfconvert.cli.options import CONTEXT, SHAPE, show
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ Examples:
 @click.option(
     "--input-shape",
     "shapes",
-    type=ShapeOption(),
+    type=SHAPE,
     multiple=True,
     help="The shape of an input; repeatable. Default: the file's, 1 where a size is open.",
 )

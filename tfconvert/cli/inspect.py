@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.cli.failure import Documented
-from tfconvert.cli.options import CONTEXT, MemoryOption, options_of, show, to_source, utf8
+from tfconvert.cli.options import CONTEXT, MEMORY, options_of, show, to_source, utf8
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
@@ -34,7 +34,7 @@ Examples:
 @options_of(LiteRT, "allow_custom_ops", "recurrent")
 @click.option(
     "--memory",
-    type=MemoryOption(),
+    type=MEMORY,
     multiple=True,
     is_flag=False,
     flag_value="",

@@ -12,7 +12,7 @@ import click
 
 from tfconvert.cli.completion import complete_model
 from tfconvert.cli.failure import DEBUG, INTERRUPTED, Documented, Door, show_failure
-from tfconvert.cli.options import CONTEXT, StatsOption, setting_options, show, to_settings
+from tfconvert.cli.options import CONTEXT, STATS, setting_options, show, to_settings
 from tfconvert.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
 from tfconvert.cli.progress import Progress, with_progress
 from tfconvert.cli.server_options import SERVER_SETTINGS, ServerAddress, server_options, to_server
@@ -117,7 +117,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @setting_options
 @click.option(
     "--input-stats",
-    type=StatsOption(),
+    type=STATS,
     multiple=True,
     help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
 )
