@@ -201,12 +201,9 @@ class IslandOp(_BodyOp):
     ) -> Self:
         last = region.blocks[0].last_op if len(region.blocks) == 1 else None
         kinds: list[Attribute] = [value.type for value in last.operands] if isinstance(last, YieldOp) else []
+        kinds.append(CONTROL)
         return cls.create(
-            operands=controls,
-            result_types=[*kinds, CONTROL],
-            attributes=attributes,
-            regions=(region,),
-            location=location,
+            operands=controls, result_types=kinds, attributes=attributes, regions=(region,), location=location
         )
 
     @classmethod
