@@ -150,15 +150,15 @@ def token() -> None:
     show_default=True,
     help="admin: all jobs, and tokens; user: own jobs; reader: look at own jobs.",
 )
-@click.option("--most-active", metavar="N", type=click.IntRange(min=1), help="Jobs that may wait or run.")
+@click.option("--max-active", metavar="N", type=click.IntRange(min=1), help="Jobs that may wait or run.")
 @click.option("--per-minute", metavar="N", type=click.IntRange(min=1), help="Requests in a minute.")
 @_place_options
 @click.pass_context
 def create(
-    context: click.Context, /, name: str, role: str, most_active: int | None, per_minute: int | None, **place: Any
+    context: click.Context, /, name: str, role: str, max_active: int | None, per_minute: int | None, **place: Any
 ) -> None:
     """Create a token and print it; it is stored nowhere, and shown only now."""
-    made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), most_active, per_minute))
+    made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), max_active, per_minute))
     say(made, sys.stdout)
 
 

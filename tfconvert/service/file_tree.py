@@ -118,7 +118,7 @@ class ArchiveLimits(NamedTuple):
     @staticmethod
     def of(config: ServiceConfig) -> ArchiveLimits:
         """Returns the limits of a server."""
-        return ArchiveLimits(config.most_unpacked, config.most_entries, config.most_ratio, config.seconds)
+        return ArchiveLimits(config.max_unpacked, config.max_entries, config.max_ratio, config.seconds)
 
 
 class FileTree:

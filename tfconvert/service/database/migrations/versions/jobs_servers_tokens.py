@@ -93,7 +93,7 @@ def _create_tokens() -> None:
             "hash", sa.String(64), nullable=False, unique=True, comment="SHA-256: the token itself is kept nowhere."
         ),
         sa.Column("role", sa.String(16), nullable=False),
-        sa.Column("most_active", sa.Integer, comment="NULL for what the server is set to, like the next."),
+        sa.Column("max_active", sa.Integer, comment="NULL for what the server is set to, like the next."),
         sa.Column("per_minute", sa.Integer),
         sa.Column("created", sa.Double, nullable=False),
         sa.Column("revoked", sa.Double),
