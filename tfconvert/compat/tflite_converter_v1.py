@@ -15,8 +15,7 @@ from tfconvert.compat.attributes import V1_ROWS
 from tfconvert.compat.converter import Converter
 from tfconvert.compat.enumerators import Optimize
 from tfconvert.compat.errors import as_of_the_class
-from tfconvert.compat.row import Values, refusal
-from tfconvert.compat.settable import set_plainly
+from tfconvert.compat.row import Values, refusal, set_plainly
 from tfconvert.converter.ir.interface import entry_functions, interface_of
 from tfconvert.converter.pipeline.runner import opened
 from tfconvert.importers.graph_def import read_graph_def
