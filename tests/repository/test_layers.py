@@ -37,7 +37,7 @@ SUBPACKAGES = {
     "tfconvert.converter": (
         ("ir", "process"),
         ("composites", "control_flow", "executor", "functionalize", "resource_ops", "rewrite"),
-        ("cutting", "shapes"),
+        ("cutting", "from_stablehlo", "shapes"),
         ("lookup_tables", "pipeline", "recurrence", "tensor_lists"),
         ("passes",),
         ("targets",),

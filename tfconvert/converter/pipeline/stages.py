@@ -34,6 +34,8 @@ CONTROL_FLOW = (*_V1, *FUNCTIONAL, *_LISTS, *_ARRAYS, *_STACKS, "tfl.if", "tfl.w
 # Ops that only occur in MLIR text.
 _FOREIGN = ("arith.", "tfl.yield", "tfl.NumericVerify", "stablehlo.constant", "mhlo.", "vhlo.", "quantfork.", "tensor.")
 
+_STABLEHLO = ("stablehlo.", "chlo.")
+
 # Ops that write a variable, or read a part of one.
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
 
@@ -81,6 +83,14 @@ STANDARD: Sequence[Stage] = (
     Stage("freeze-variables", "weights are constants from here on"),
     Stage("forward-variables", "variables that are still read are written, maybe just before", (_RESOURCE_OPS,)),
     Stage("canonicalize", "no identity is between a constant and its use"),
+    Stage("shape-inference", "sizes of StableHLO are those of TensorFlow's ops before it", (_STABLEHLO,)),
+    Stage(
+        "stablehlo-to-tf",
+        "calls are inlined and weights are constants; from here on there is one dialect for every pass",
+        (_STABLEHLO,),
+        ("target=name",),
+    ),
+    Stage("regions-to-functional", "StableHLO's conditionals and loops have regions", (_STABLEHLO,), forbids=_REGIONS),
     Stage("mark-stateless", "without asserts, most control flow has no effects", (FUNCTIONAL,)),
     Stage("shape-inference", "legalization requires shapes and constant operands"),
     Stage("simplify-control-flow", "constants decide branches; loops should forward only live values", (FUNCTIONAL,)),

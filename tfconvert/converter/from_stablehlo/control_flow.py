@@ -1,0 +1,121 @@
+"""Conditionals and loops: their regions become those of `tf` ops, and are raised after them.
+
+Loops keep the shapes of what they carry: JAX has one symbol for a size before, in and after a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
+from tfconvert.converter.ir.tensors import EmittedTensor
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builder import OpBuilder
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+HANDLED = frozenset({"case", "if", "while"})
+"""The ops with regions that run as they are, without a prefix."""
+
+Raised = tuple[Sequence[EmittedTensor], Sequence[Block]]
+
+
+def raised(view: RaisedOp) -> Raised:
+    """Returns the results of the op that replaces one of `HANDLED`, and its blocks, which are to be raised."""
+    name = view.op.name.removeprefix("stablehlo.")
+    if name == "while":
+        return _while(view)
+    return _if(view) if name == "if" else _case(view)
+
+
+def _while(view: RaisedOp) -> Raised:
+    carried = view.operands
+    regions = _taken(view.op)
+    for region in regions:
+        for argument, operand in zip(region.block.args, carried, strict=True):
+            view.note(argument, view.sizes(operand))
+    made = _insert(view, "WhileRegion", [each.value for each in carried], regions, {"parallel_iterations": 10})
+    for result, operand in zip(made.results, carried, strict=True):
+        view.note(result, view.sizes(operand))
+    return [view.tensor(result) for result in made.results], [region.block for region in regions]
+
+
+def _if(view: RaisedOp) -> Raised:
+    (condition,) = view.operands
+    return _conditional(view, "IfRegion", condition.value, _taken(view.op))
+
+
+def _case(view: RaisedOp) -> Raised:
+    """Raises a choice of a branch by its number; the last one is that of all other numbers, as for TensorFlow's op."""
+    (index,) = view.operands
+    regions = _taken(view.op)
+    owner = index.value.owner
+    if len(regions) == 2 and isinstance(owner, Operation) and owner.name == "tf.Cast" and _is_flag(owner.operands[0]):
+        return _conditional(view, "IfRegion", owner.operands[0], regions[::-1])
+    return _conditional(view, "CaseRegion", index.value, regions)
+
+
+def _is_flag(value: Value) -> bool:
+    return types.element_of(value.type) is types.I1
+
+
+def _conditional(view: RaisedOp, name: str, condition: Value, regions: Sequence[Region]) -> Raised:
+    made = _insert(view, name, [condition], regions, {})
+    return [view.tensor(result) for result in made.results], [region.block for region in regions]
+
+
+def chosen_region(view: RaisedOp) -> Region | None:
+    """Returns the region of a conditional that always runs, `None` if that isn't known or it is no conditional."""
+    name = view.op.name.removeprefix("stablehlo.")
+    if name not in ("case", "if"):
+        return None
+    regions = view.op.regions
+    known = view.known(view.operands[0])
+    if known is None:
+        return regions[0] if len(regions) == 1 else None
+    number = int(known.item())
+    if name == "if":
+        return regions[0 if number else 1]
+    return regions[number if 0 <= number < len(regions) else -1]
+
+
+def inline(op: Operation, region: Region) -> None:
+    """Replaces a conditional by the ops of one of its regions."""
+    block = region.block
+    last = block.last_op
+    assert last is not None
+    for result, value in zip(op.results, tuple(last.operands), strict=True):
+        result.replace_all_uses_with(value)
+    last.erase()
+    for inner in tuple(block.ops):
+        OpBuilder(op).insert(block.detach_op(inner))
+    op.erase()
+
+
+def _taken(op: Operation) -> Sequence[Region]:
+    """Returns an op's regions, taken out of it, with terminators of `tf`."""
+    regions = op.regions
+    op.regions = ()
+    for region in regions:
+        region.parent = None
+        last = region.block.last_op
+        assert last is not None
+        OpBuilder(last).insert(tf.build("Yield", operands=last.operands[:], location=last.location))
+        last.erase()
+    return regions
+
+
+def _insert(
+    view: RaisedOp, name: str, operands: Sequence[Value], regions: Sequence[Region], properties: dict[str, int]
+) -> Operation:
+    op = view.op
+    made = tf.build(
+        name,
+        operands=operands,
+        result_types=op.result_types,
+        properties={"is_stateless": True, **properties},
+        regions=regions,
+        location=op.location,
+    )
+    return OpBuilder(op).insert(made)

@@ -1,0 +1,128 @@
+"""Replaces the StableHLO ops of a module by `tf` ops, in program order, so that what is known of sizes stays known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from tfconvert.converter.from_stablehlo import control_flow, rows
+from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
+from tfconvert.converter.ir.tasks import Task, drive
+from tfconvert.converter.ir.tensors import EmittedTensor
+from tfconvert.converter.rewrite.pattern import Declined, Failure, attempt
+from tfconvert.ops.operands import Known
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import tensor_data, tf_effects, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.operation import Operation
+
+PREFIXES = ("stablehlo.", "chlo.")
+
+
+# How many further places of one kind of op a message names.
+_NAMED = 3
+
+
+def unsupported(left: Mapping[Operation, str]) -> ConversionError:
+    """Returns the error about ops that stay.
+
+    Args:
+        left: The ops, with why each one stays.
+    """
+    groups: dict[tuple[str, str], list[Operation]] = {}
+    for op, reason in left.items():
+        groups.setdefault((op.name, reason), []).append(op)
+    return ConversionError([_diagnostic(name, reason, ops) for (name, reason), ops in groups.items()])
+
+
+def _diagnostic(name: str, reason: str, ops: Sequence[Operation]) -> Diagnostic:
+    first, *others = (place_of(op.location) for op in ops)
+    also = "".join(f", {place}" for place in others[:_NAMED])
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    message = f"{name} can't be converted: {reason}" + (f"; also at {also[2:]}{more}" if others else "")
+    return Diagnostic("unsupported-op", message, name, first.node, str(first))
+
+
+class Raising:
+    """The work on one module.
+
+    Attributes:
+        applied: How often an op of each name was replaced.
+        left: The ops that stay, with the reason.
+    """
+
+    __slots__ = ("_known", "applied", "left")
+
+    def __init__(self) -> None:
+        self._known = Known()
+        self.applied: Counter[str] = Counter()
+        self.left: dict[Operation, str] = {}
+
+    def run(self, functions: Iterable[FuncOp]) -> None:
+        """Raises the ops of functions' bodies."""
+        for function in functions:
+            drive(self._raise_block(function.body.block))
+            _erase_dead(function.body)
+
+    def _raise_block(self, block: Block) -> Task[None]:
+        for argument in block.args:
+            if argument not in self._known.shapes:
+                self._known.note(argument, types.shape_of(argument.type))
+        op = block.first_op
+        while op is not None:
+            if not op.name.startswith(PREFIXES):
+                self._note(op)
+                op = op.next_op
+                continue
+            before = op.prev_op
+            region = control_flow.chosen_region(RaisedOp(op, self._known))
+            if region is not None:
+                control_flow.inline(op, region)
+                op = block.first_op if before is None else before.next_op
+                continue
+            following = op.next_op
+            for inner in self._replace(op):
+                yield self._raise_block(inner)
+            op = following
+
+    def _note(self, op: Operation) -> None:
+        """Notes the results of an op that stays."""
+        for result in op.results:
+            self._known.note(result, types.shape_of(result.type))
+            constant = tensor_data.constant_of(result)
+            if constant is not None:
+                self._known.constants[result] = constant
+
+    def _replace(self, op: Operation) -> Sequence[Block]:
+        """Replaces an op, or notes why it stays; returns the blocks of new regions."""
+        raised = attempt(self._raised, op)
+        if isinstance(raised, Failure):
+            self.left[op] = raised.reason
+            self._note(op)
+            return ()
+        found, blocks = raised
+        for old, new in zip(op.results, found, strict=True):
+            old.replace_all_uses_with(new.value)
+        self.applied[op.name] += 1
+        op.erase()
+        return blocks
+
+    def _raised(self, op: Operation) -> tuple[Sequence[EmittedTensor], Sequence[Block]]:
+        view = RaisedOp(op, self._known)
+        name = op.name.partition(".")[2]
+        if name in control_flow.HANDLED:
+            return control_flow.raised(view)
+        row = rows.ROWS.get(name)
+        if row is None:
+            raise Declined("TensorFlow has no such op, and no others that compute the same are known yet")
+        found = row(view)
+        return (found,) if isinstance(found, EmittedTensor) else found, ()
+
+
+def _erase_dead(region: Region) -> None:
+    """Erases what nothing uses: repeated tensors, operands of ops that were replaced by other forms."""
+    for op in reversed(list(region.walk())):
+        if op.results and all(result.is_unused for result in op.results) and tf_effects.is_pure(op):
+            op.erase()
