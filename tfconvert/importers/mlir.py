@@ -16,7 +16,7 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tf_saved_model import AssetOp
-from tfconvert.schema.files import read_file
+from tfconvert.schema.files import read_input
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
@@ -72,12 +72,10 @@ def read_mlir(path: Path) -> str:
     """Returns the text of a file.
 
     Raises:
-        ConversionError: It can't be read (`unreadable-file`) or is not UTF-8 (`malformed-mlir`).
+        ConversionError: It is not UTF-8 (`malformed-mlir`).
     """
     try:
-        return read_file(path).decode("utf-8")
-    except OSError as problem:
-        raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
+        return read_input(path).decode("utf-8")
     except UnicodeDecodeError as problem:
         raise error(
             "malformed-mlir",

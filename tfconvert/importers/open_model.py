@@ -76,23 +76,22 @@ def files_of(
     return model_files(Path(model), asset_root, follow_links=follow_links)
 
 
-def import_model(model: object, selection: Selection, *, functional: bool) -> ModuleOp:
+def import_model(model: object, selection: Selection) -> ModuleOp:
     """Returns the module of a model in a file, a folder or a message in memory.
 
     Args:
         model: A SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
             GraphDef message.
         selection: The part to import.
-        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
     """
     check_fields(selection, cls=Selection)
     if not isinstance(model, str | os.PathLike):
-        return _import_message(model, selection, functional=functional)
+        return _import_message(model, selection)
     _refuse(selection, ("checkpoint",), "is for messages in memory; a model's folder has its own checkpoint")
-    return _import_path(Path(model), selection, functional=functional)
+    return _import_path(Path(model), selection)
 
 
-def _import_message(message: object, selection: Selection, *, functional: bool) -> ModuleOp:
+def _import_message(message: object, selection: Selection) -> ModuleOp:
     from tfconvert.importers.graph.protos import own_message
     from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -101,15 +100,15 @@ def _import_message(message: object, selection: Selection, *, functional: bool) 
         from tfconvert.importers.graph_def import import_graph
 
         _refuse(selection, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef only has nodes")
-        return import_graph(model, selection, functional=functional)
+        return import_graph(model, selection)
     from tfconvert.importers.saved_model import Files, import_message
 
     checkpoint = None if selection.checkpoint is None else Path(selection.checkpoint)
     files = Files(None, checkpoint)
-    return import_message(model, files, selection, functional=functional)
+    return import_message(model, files, selection)
 
 
-def _import_path(path: Path, selection: Selection, *, functional: bool) -> ModuleOp:
+def _import_path(path: Path, selection: Selection) -> ModuleOp:
     from tfconvert.importers.saved_model import import_saved_model, is_saved_model
 
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
@@ -117,11 +116,11 @@ def _import_path(path: Path, selection: Selection, *, functional: bool) -> Modul
     if path.suffix != ".mlir":
         _refuse(selection, ("asset_root",), "is the folder of files named by MLIR text; models have their own")
     if is_saved_model(path):
-        return import_saved_model(path, selection, functional=functional)
+        return import_saved_model(path, selection)
     if path.suffix in (".pb", ".pbtxt", ".prototxt") and not is_missing(path):
         from tfconvert.importers.graph_def import import_graph_def
 
-        return import_graph_def(path, selection, functional=functional)
+        return import_graph_def(path, selection)
     if path.suffix in IR_FILES:
         _refuse(
             selection,
@@ -134,7 +133,7 @@ def _import_path(path: Path, selection: Selection, *, functional: bool) -> Modul
     meta_graph = find_meta_graph(path, follow_links=selection.follow_links)
     if meta_graph is not None:
         _refuse(selection, ("tags",), "chooses a graph of a SavedModel; a MetaGraph is a single one")
-        return import_meta_graph(meta_graph, selection, functional=functional)
+        return import_meta_graph(meta_graph, selection)
     if is_folder(path) or is_missing(path):
         return import_saved_model(path, selection)
     try:

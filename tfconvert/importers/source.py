@@ -114,10 +114,5 @@ class Source(Selection):
             self.temporary.remove()
 
     def open(self, *, functional: bool = False) -> ModuleOp:
-        """Returns the imported module, a new one at each call.
-
-        Args:
-            functional: Whether graphs that need no executor, for they are without V1 control flow, are imported as
-                plain ops: what the pass `executor-to-functional` makes of them.
-        """
-        return open_model.import_model(self.model, self, functional=functional)
+        """Returns the imported module, a new one at each call; see `Selection.is_functional`."""
+        return open_model.import_model(self.model, replace(self, is_functional=functional))

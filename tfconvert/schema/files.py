@@ -89,6 +89,18 @@ def read_file(path: AnyPath, limit: int = LARGEST) -> bytes:
     return read_all(open_file(path), limit)
 
 
+def read_input(path: AnyPath) -> bytes:
+    """Returns the bytes of a file that the user names.
+
+    Raises:
+        ConversionError: It can't be read (`unreadable-file`).
+    """
+    try:
+        return read_file(path)
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {os.fspath(path)}: {problem.strerror}") from None
+
+
 def read_all(descriptor: int, limit: int = LARGEST) -> bytes:
     """Returns the current bytes of an open file and closes it.
 
