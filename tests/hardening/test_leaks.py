@@ -106,7 +106,7 @@ _ALLOWED = {
     ("service.database.connection", "mark.read_text"): "the service's own mark in its data folder",
     ("service.events", "os.open"): "the service's own file of a job's events",
     ("service.leases", "boot_id.read_text"): "what the system tells of its start",
-    ("cli.server_options", "Path(file).read_text"): _NAMED_BY_THE_USER,
+    ("cli.output_options", "Path(file).read_text"): _NAMED_BY_THE_USER,
     ("client.packing", "file.open"): "a file of the model, as `Source.files` names them",
     ("client.packing", "member.path.open"): "a file of the model, as `Source.files` names them",
     ("client.settings", "Path(labels).read_text"): _NAMED_BY_THE_USER,

@@ -36,7 +36,7 @@ def tell_more(code: str) -> None:
     say(f"tfconvert explain {code} tells more", sys.stderr)
 
 
-class Door:
+class ErrorGuard:
     """A context from which an unexpected exception comes out as a message and an exit status.
 
     Args:
@@ -49,7 +49,7 @@ class Door:
         self._debug = debug
 
     def __enter__(self) -> None:
-        """Does nothing."""
+        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
@@ -65,8 +65,8 @@ class Door:
             sys.exit(1 if is_full(problem) or isinstance(problem, MemoryError | RecursionError) else BUG)
 
 
-class Documented:
-    """A context within which something unexpected is printed as a JSON document, too, before it reaches the door.
+class JsonErrors:
+    """A context that also prints something unexpected as a JSON document, before it reaches the guard.
 
     Args:
         as_json: Whether documents are wanted.
@@ -80,7 +80,7 @@ class Documented:
         self._stream = stream
 
     def __enter__(self) -> None:
-        """Does nothing."""
+        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.cli.failure import Documented
-from tfconvert.cli.options import CONTEXT, MEMORY, options_of, show, to_source, utf8
+from tfconvert.cli.failure import JsonErrors
+from tfconvert.cli.options import CONTEXT, MEMORY, json_option, options_of, show, to_source, utf8
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.settings.options import Options
 from tfconvert.settings.selection import Selection
@@ -41,7 +41,7 @@ Examples:
     help="Tell instead what running the model takes, for inputs of these shapes (repeatable), or as formulas "
     "of open sizes: memory, operations, products and convolutions.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.option("-v", "--verbose", is_flag=True, help="List all ops.")
 def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
     """Tell what is in MODEL, whether it will convert, and what that will give.
@@ -57,7 +57,7 @@ def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, 
     from tfconvert.tools.inspection import to_text
 
     try:
-        with Documented(as_json, sys.stdout):
+        with JsonErrors(as_json, sys.stdout):
             source, options = to_source(model, {**settings, "target": StableHLO.name if memory else None})
             if memory:
                 _memory(source, options, dict(memory), as_json=as_json, verbose=verbose)

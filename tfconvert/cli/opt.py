@@ -1,4 +1,4 @@
-"""The verb `opt`: prints a model as MLIR, before and after passes."""
+"""The command `opt`: prints a model as MLIR, before and after passes."""
 
 from __future__ import annotations
 

@@ -174,30 +174,36 @@ _OTHERS: Mapping[Any, tuple[Function, ...]] = {
 }
 
 
-def setting_options(function: Function) -> Function:
-    """Adds the flags of all settings."""
-    for cls in reversed(_CLASSES):
-        for option in reversed(_OTHERS.get(cls, ())):
+def adding(*options: Function) -> Function:
+    """Returns a decorator that adds options, in the order in which help shows them."""
+
+    def add(function: Function) -> Function:
+        for option in reversed(options):
             function = option(function)
-        function = options_of(cls)(function)
-    return function
+        return function
+
+    return add
 
 
-def options_of(cls: Any, *names: str) -> Callable[[Function], Function]:
-    """Returns a decorator that adds the flags of settings, in the order in which help shows them.
+def json_option(text: str = "Print JSON.") -> Function:
+    """Returns the decorator that adds `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def options_of(cls: Any, *names: str) -> Function:
+    """Returns a decorator that adds the flags of settings.
 
     Args:
         cls: Their class.
         names: Those of its settings; all by default.
     """
     rows = [row for row in settings_of(cls).values() if row.flag and (not names or row.name in names)]
+    return adding(*(_option(row, _GROUPS.get(cls, "")) for row in rows))
 
-    def add(function: Function) -> Function:
-        for row in reversed(rows):
-            function = _option(row, _GROUPS.get(cls, ""))(function)
-        return function
 
-    return add
+def setting_options(function: Function) -> Function:
+    """Adds the flags of all settings."""
+    return adding(*(adding(options_of(cls), *_OTHERS.get(cls, ())) for cls in _CLASSES))(function)  # type: ignore[no-any-return]
 
 
 def _option(row: Setting, group: str) -> Function:

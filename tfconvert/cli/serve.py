@@ -1,4 +1,4 @@
-"""The verb `serve`: runs the conversion service, and keeps its tokens."""
+"""The command `serve`: runs the conversion service, and keeps its tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.cli.failure import show_failure
-from tfconvert.cli.options import CONTEXT
+from tfconvert.cli.options import CONTEXT, adding, json_option
 from tfconvert.cli.streams import say
 from tfconvert.schema.diagnostics import ConversionError, error
 
@@ -31,7 +31,7 @@ Examples:
 _ROLES = ("admin", "user", "reader")
 
 # The options that say which server it is.
-_PLACE = (
+_place_options = adding(
     click.option(
         "--config",
         "path",
@@ -48,14 +48,6 @@ _PLACE = (
     ),
     click.option("--database", metavar="URL", help="A database for several servers. Default: a file in the folder."),
 )
-
-Function = Callable[..., Any]
-
-
-def _place_options(function: Function) -> Function:
-    for option in reversed(_PLACE):
-        function = option(function)
-    return function
 
 
 @click.group("serve", context_settings=CONTEXT, epilog=_EXAMPLES, invoke_without_command=True)
@@ -163,7 +155,7 @@ def create(
 
 
 @token.command("list", context_settings=CONTEXT)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @_place_options
 @click.pass_context
 def list_tokens(context: click.Context, /, as_json: bool, **place: Any) -> None:

@@ -1,4 +1,4 @@
-"""The verb `verify`: compares a .tflite file, whoever made it, with the model that it was made of."""
+"""The command `verify`: compares a .tflite file, whoever made it, with the model that it was made of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.cli.options import CONTEXT, options_of, show, to_source
+from tfconvert.cli.options import CONTEXT, json_option, options_of, show, to_source
 from tfconvert.schema.diagnostics import ConversionError, printable
 from tfconvert.schema.limits import limited
 from tfconvert.settings.options import Options
@@ -47,7 +47,7 @@ Examples:
 @click.option(
     "--compare-layers", is_flag=True, help="Find the first operator whose result differs; quantized: list the layers."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@json_option("Print the outcome as JSON.")
 @options_of(Selection)
 @options_of(Options, "limits")
 def verify(file: str, model: str, data: tuple[str, ...], compare_layers: bool, as_json: bool, **settings: Any) -> None:

@@ -278,7 +278,7 @@ def signature_entries(
         entry = _labelled(entry, order, selection)
         meaning = _meaning(entry, nodes, library)
         same = by_meaning.setdefault(meaning, entry)
-        ends = (*entry.inputs, *entry.outputs)
+        ends: Sequence[GraphInput | GraphOutput] = (*entry.inputs, *entry.outputs)
         tensors.setdefault(same.symbol, {}).update({each.tensor: each.name for each in ends})
         if same is entry:
             continue
