@@ -107,7 +107,6 @@ def report_of(output: str) -> str:
     return f"{output.removesuffix('.tflite')}.report.json"
 
 
-ENGINES = ("local", "ray")
 
 
 def cores() -> int:
