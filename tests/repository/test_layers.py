@@ -47,7 +47,7 @@ SUBPACKAGES = {
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
         ("containment", "temporary_model"),
-        ("checkpoint", "mlir", "tflite"),
+        ("checkpoint", "mlir", "stablehlo", "tflite"),
         ("graph",),
         ("graph_def", "saved_model"),
         ("keras", "meta_graph"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 from typing import Any
 
@@ -37,23 +37,24 @@ class Known:
         self.constants: dict[Value, tensor_data.Constant] = {}
         self.partials: dict[Value, Partial] = {}
         self._arrays: dict[Value, tensor_data.Array] = {}
-        self._symbols: dict[tuple[Value, int], int] = {}
+        self._symbols: dict[Hashable, int] = {}
         self._numbers = count()
 
     def note(self, value: Value, shape: Shape | None) -> None:
         """Notes a value's shape; dimensions that are unknown become symbols of their own, the same ones each time."""
         if shape is not None and -1 in shape:
-            shape = tuple([self._symbol(value, axis) if dim == -1 else dim for axis, dim in enumerate(shape)])
+            shape = tuple([self.symbol_of((value, axis)) if dim == -1 else dim for axis, dim in enumerate(shape)])
         self.shapes[value] = shape
 
     def fresh(self) -> int:
         """Returns the symbol of another dimension."""
         return symbol(next(self._numbers))
 
-    def _symbol(self, value: Value, axis: int) -> int:
-        found = self._symbols.get((value, axis))
+    def symbol_of(self, key: Hashable) -> int:
+        """Returns the symbol of a dimension that a key stands for, the same one each time."""
+        found = self._symbols.get(key)
         if found is None:
-            found = self._symbols[value, axis] = self.fresh()
+            found = self._symbols[key] = self.fresh()
         return found
 
     def forget(self, value: Value) -> None:

@@ -1,49 +1,419 @@
-"""Elementwise ops: arithmetic, comparisons, conversions."""
+"""Elementwise ops: arithmetic, comparisons, bits, conversions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
 
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.schema.dialects import dims
+
+Compute = Callable[..., EmittedTensor]
 
 
-def _op(name: str) -> Callable[[RaisedOp], EmittedTensor]:
-    """Returns the row of an op that TensorFlow has, too."""
-    return lambda raised: _applied(raised, name)
+def _op(name: str, **by_kind: str) -> Callable[[RaisedOp], EmittedTensor]:
+    """Returns the row of an op that TensorFlow has, too.
+
+    Args:
+        name: The op.
+        by_kind: Other ops for element types of a kind: `b` booleans, `i` integers, `c` complex numbers.
+    """
+    return lambda raised: raised.elementwise(partial(_apply, raised, name, by_kind), *raised.operands)
 
 
-def _applied(raised: RaisedOp, name: str) -> EmittedTensor:
-    first, *others = raised.unrepeated(raised.operands)
-    found: EmittedTensor = first.op(name, first, *others)
+def _apply(raised: RaisedOp, name: str, by_kind: dict[str, str], *operands: EmittedTensor) -> EmittedTensor:
+    first = operands[0]
+    name = by_kind.get(_kind(first), name)
+    found: EmittedTensor = first.op(name, *operands)
+    if name in _OF_SIZES and not found.rank and first.dtype.kind in "iu":
+        raised.name_size(name, found, operands)
     return found
+
+
+# Ops that make sizes of sizes, which are never negative.
+_OF_SIZES = frozenset({"AddV2", "FloorDiv", "FloorMod", "Maximum", "Minimum", "Mul"})
+
+
+def _kind(tensor: EmittedTensor) -> str:
+    """Returns `b` for booleans, `i` for integers, `c` for complex numbers, `f` for floats."""
+    kind = tensor.dtype.kind
+    return "i" if kind == "u" or tensor.dtype.name in ("int4", "uint4") else kind if kind in "bic" else "f"
+
+
+def _logical(name: str, of_integers: str, neutral: bool) -> Callable[[RaisedOp], EmittedTensor]:
+    """Returns the row of a conjunction or a disjunction, which one operand may decide."""
+
+    def row(raised: RaisedOp) -> EmittedTensor:
+        for operand, other in zip(raised.operands, raised.operands[::-1], strict=True):
+            known = raised.known(operand)
+            if known is not None and known.dtype.kind == "b" and known.size and (known == known.flat[0]).all():
+                return other if known.flat[0] == neutral else operand
+        return _op(of_integers, b=name)(raised)
+
+    return row
+
+
+def _formula(compute: Compute) -> Callable[[RaisedOp], EmittedTensor]:
+    """Returns the row of an op with a formula."""
+    return lambda raised: raised.elementwise(compute, *raised.operands)
 
 
 _COMPARISONS = {"EQ": "Equal", "GE": "GreaterEqual", "GT": "Greater", "LE": "LessEqual", "LT": "Less", "NE": "NotEqual"}
 
 
 def _compare(raised: RaisedOp) -> EmittedTensor:
-    return _applied(raised, _COMPARISONS[raised.text("comparison_direction")])
+    direction = raised.text("comparison_direction")
+    decided = _compare_sizes(raised, direction)
+    if decided is not None:
+        return raised.constant(decided)
+    name = _COMPARISONS[direction]
+    kind = _kind(raised.operands[0])
+    if kind == "b" and direction not in ("EQ", "NE"):
+        return raised.elementwise(partial(_compare_booleans, direction), *raised.operands)
+    if kind == "c":
+        return raised.elementwise(partial(_compare_complex, direction), *raised.operands)
+    if raised.text("compare_type") == "TOTALORDER" and kind == "f":
+        return raised.elementwise(lambda x, y: x.op(name, _total_order(x), _total_order(y)), *raised.operands)
+    return raised.elementwise(lambda x, y: x.op(name, x, y), *raised.operands)
+
+
+def _compare_sizes(raised: RaisedOp, direction: str) -> bool | None:
+    """Returns the result for two sizes that is the same for all that they can be, `None` for others."""
+    x, y = raised.operands
+    if x.rank or not (raised.is_size(x) or raised.is_size(y)):
+        return None
+    (one,), (other,) = raised.elements(x), raised.elements(y)
+    if one == other != dims.UNKNOWN:
+        return direction in ("EQ", "GE", "LE")
+    if raised.is_size(y):
+        one, other = other, one
+        direction = direction.translate(str.maketrans("GL", "LG"))
+    if other < 0 and other > dims.UNKNOWN:
+        return direction in ("NE", "GE", "GT")
+    return direction == "GE" if other == 0 and direction in ("GE", "LT") else None
+
+
+def _compare_booleans(direction: str, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    if direction in ("GT", "GE"):
+        x, y = y, x
+    return ~x & y if direction in ("LT", "GT") else ~x | y
+
+
+def _compare_complex(direction: str, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    (a, b), (c, d) = parts(x), parts(y)
+    return a.equal(c) & b.equal(d) if direction == "EQ" else a.not_equal(c) | b.not_equal(d)
+
+
+def _total_order(x: EmittedTensor) -> EmittedTensor:
+    """Returns integers in the order of floats, with -0 before 0 and NaN at the ends."""
+    need(x.dtype == np.float32, "only floats of 32 bits have a total order")
+    bits = x.op("Bitcast", x, type=np.dtype(np.int32))
+    return (bits < 0).where(bits.op("BitwiseXor", bits, np.int32(0x7FFFFFFF)), bits)  # type: ignore[no-any-return]
+
+
+def _select(raised: RaisedOp) -> EmittedTensor:
+    condition, x, y = raised.operands
+    known = raised.known(condition)
+    if known is not None and known.size and (known.all() or not known.any()):
+        return x if known.all() else y
+    if x.dtype.kind == "c":
+        (a, b), (c, d) = parts(x), parts(y)
+        return _complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
+    return raised.elementwise(_chosen, condition, x, y)
+
+
+def _chosen(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    return x.op("SelectV2", condition, x, y)  # type: ignore[no-any-return]
+
+
+def _clamp(raised: RaisedOp) -> EmittedTensor:
+    return raised.elementwise(lambda low, x, high: x.maximum(low).minimum(high), *raised.operands)
 
 
 def _convert(raised: RaisedOp) -> EmittedTensor:
-    return raised.operands[0].cast(raised.dtype())
+    dtype = raised.dtype()
+    return raised.elementwise(lambda x: _converted(x, dtype), *raised.operands)
+
+
+def _converted(x: EmittedTensor, dtype: np.dtype[Any]) -> EmittedTensor:
+    if dtype.kind == "c" and x.dtype.kind != "c":
+        real = x.cast(np.float32 if dtype == np.complex64 else np.float64)
+        return _complex_of(real, real * 0)
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        return parts(x)[0].cast(dtype)
+    return x.not_equal(0) if dtype.kind == "b" and x.dtype.kind != "b" else x.cast(dtype)
+
+
+def _bitcast(raised: RaisedOp) -> EmittedTensor:
+    (x,) = raised.operands
+    dtype = raised.dtype()
+    need("b" not in (x.dtype.kind, dtype.kind), "TensorFlow keeps booleans in other bits")
+    return x if x.dtype == dtype else x.op("Bitcast", x, type=dtype)
+
+
+def _divide(raised: RaisedOp) -> EmittedTensor:
+    return raised.elementwise(partial(_quotient, raised), *raised.operands)
+
+
+def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    if x.dtype.kind == "c":
+        (a, b), (c, d) = parts(x), parts(y)
+        size = c * c + d * d
+        return _complex_of((a * c + b * d) / size, (b * c - a * d) / size)
+    if _kind(x) == "f":
+        return x / y
+    if _is_natural(raised, x) and _is_natural(raised, y):
+        found: EmittedTensor = x.op("FloorDiv", x, y)
+        raised.name_size("FloorDiv", found, (x, y))
+        return found
+    return x.op("TruncateDiv", x, y)  # type: ignore[no-any-return]
+
+
+def _remainder(raised: RaisedOp) -> EmittedTensor:
+    return raised.elementwise(partial(_rest, raised), *raised.operands)
+
+
+def _rest(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    if _is_natural(raised, x) and _is_natural(raised, y):
+        found: EmittedTensor = x % y
+        raised.name_size("FloorMod", found, (x, y))
+        return found
+    return x.op("TruncateMod", x, y)  # type: ignore[no-any-return]
+
+
+def _is_natural(raised: RaisedOp, x: EmittedTensor) -> bool:
+    """Returns whether integers are known to be at least 0: unsigned ones, sizes, constants."""
+    if x.dtype.kind == "u":
+        return True
+    known = raised.known(x)
+    return (known is not None and bool((known >= 0).all())) or raised.is_size(x)
+
+
+def _sign(raised: RaisedOp) -> EmittedTensor:
+    (x,) = raised.operands
+    if _kind(x) == "i" and not x.rank and raised.is_dimension(x):
+        return raised.constant(1)
+    return raised.elementwise(lambda x: x.minimum(1) if x.dtype.kind == "u" else x.sign(), x)
+
+
+def _cbrt(x: EmittedTensor) -> EmittedTensor:
+    return abs(x).power(1 / 3) * x.sign()
+
+
+def _round_away(x: EmittedTensor) -> EmittedTensor:
+    """Rounds halves away from zero: the number below one half makes the next whole number of halves alone."""
+    info = np.finfo(np.float64 if x.dtype == np.float64 else np.float32)
+    return (abs(x) + float(0.5 - info.epsneg / 2)).floor() * x.sign()
+
+
+def _shift_left(raised: RaisedOp) -> EmittedTensor:
+    return raised.elementwise(partial(_shifted, raised, "LeftShift"), *raised.operands)
+
+
+def _shift_right_logical(raised: RaisedOp) -> EmittedTensor:
+    dtype = raised.dtype()
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+
+    def compute(x: EmittedTensor, count: EmittedTensor) -> EmittedTensor:
+        if dtype.kind == "u":
+            return _shifted(raised, "RightShift", x, count)
+        bits, counts = (each.op("Bitcast", each, type=unsigned) for each in (x, count))
+        shifted = _shifted(raised, "RightShift", bits, counts)
+        return shifted.op("Bitcast", shifted, type=dtype)  # type: ignore[no-any-return]
+
+    return raised.elementwise(compute, *raised.operands)
+
+
+def _shifted(raised: RaisedOp, name: str, x: EmittedTensor, count: EmittedTensor) -> EmittedTensor:
+    """Shifts by less than all bits, else returns 0."""
+    shifted: EmittedTensor = x.op(name, x, count)
+    width = 8 * x.dtype.itemsize
+    known = raised.known(count)
+    if known is not None and ((known >= 0) & (known < width)).all():
+        return shifted
+    fits = count < width if count.dtype.kind == "u" else (count < width) & (count >= 0)
+    return fits.where(shifted, 0)
+
+
+def _shift_right_arithmetic(raised: RaisedOp) -> EmittedTensor:
+    dtype = raised.dtype()
+    signed = np.dtype(f"i{dtype.itemsize}")
+
+    def compute(x: EmittedTensor, count: EmittedTensor) -> EmittedTensor:
+        if dtype.kind == "u":
+            shifted = compute(x.op("Bitcast", x, type=signed), count.op("Bitcast", count, type=signed))
+            return shifted.op("Bitcast", shifted, type=dtype)  # type: ignore[no-any-return]
+        known = raised.known(count)
+        last = 8 * dtype.itemsize - 1
+        if known is None or not ((known >= 0) & (known <= last)).all():
+            count = ((count < 0) | (count > last)).where(last, count)
+        return x.op("RightShift", x, count)  # type: ignore[no-any-return]
+
+    return raised.elementwise(compute, *raised.operands)
+
+
+def _popcnt(x: EmittedTensor) -> EmittedTensor:
+    """Looks the bits of each byte up."""
+    table = np.array([number.bit_count() for number in range(256)], np.int32)
+    if x.dtype.itemsize == 1:
+        octets = x if x.dtype.kind == "u" else x.op("Bitcast", x, type=np.dtype(np.uint8))
+        return x.op("GatherV2", table, octets.cast(np.int32), 0).cast(x.dtype)  # type: ignore[no-any-return]
+    octets = x.op("Bitcast", x, type=np.dtype(np.uint8))
+    return x.op("GatherV2", table, octets.cast(np.int32), 0).sum([-1]).cast(x.dtype)  # type: ignore[no-any-return]
+
+
+def _count_leading_zeros(x: EmittedTensor) -> EmittedTensor:
+    """Counts the powers of 2 that are larger, of negative numbers none."""
+    dtype, width = x.dtype, 8 * x.dtype.itemsize
+    if dtype.kind == "u":
+        x = x.op("Bitcast", x, type=np.dtype(f"i{dtype.itemsize}"))
+    powers = np.left_shift(1, np.arange(width - 1), dtype=x.dtype)
+    larger = x.op("Less", x.expand_dims(-1), powers).cast(np.int32).sum([-1]) + 1
+    return (larger * (x >= 0).cast(np.int32)).cast(dtype)  # type: ignore[no-any-return]
+
+
+def _reduce_precision(raised: RaisedOp) -> EmittedTensor:
+    exponent, mantissa = raised.integer("exponent_bits"), raised.integer("mantissa_bits")
+    return raised.elementwise(lambda x: _rounded(x, exponent, mantissa), *raised.operands)
+
+
+def _rounded(x: EmittedTensor, exponent: int, mantissa: int) -> EmittedTensor:
+    """Returns floats with fewer bits; those that are too small for a normal number become 0."""
+    own = np.finfo(x.dtype) if x.dtype.kind == "f" else None
+    if (own is not None and exponent >= own.nexp and mantissa >= own.nmant) or (
+        x.dtype.name == "bfloat16" and exponent >= 8 and mantissa >= 7
+    ):
+        return x
+    need(x.dtype == np.float32, "only floats of 32 bits are rounded to fewer")
+    found = x
+    if mantissa < 23:
+        less = 23 - mantissa
+        bits = x.op("Bitcast", x, type=np.dtype(np.int32))
+        odd = bits.op("RightShift", bits, np.int32(less)) % 2
+        bits = bits + odd + (2 ** (less - 1) - 1)
+        bits = bits - bits % 2**less
+        found = x.equal(x).where(bits.op("Bitcast", bits, type=np.dtype(np.float32)), x)
+    if exponent < 8:
+        bias = 2 ** (exponent - 1) - 1
+        found = (abs(found) >= 2.0 ** (bias + 1)).where(x.sign() * np.inf, found)
+        found = (abs(found) < 2.0 ** (1 - bias)).where(x * 0, found)
+    return found
+
+
+def parts(x: EmittedTensor) -> tuple[EmittedTensor, EmittedTensor]:
+    """Returns the real and the imaginary part of complex numbers."""
+    return x.op("Real", x, Tout=_real_dtype(x)), x.op("Imag", x, Tout=_real_dtype(x))
+
+
+def _real_dtype(x: EmittedTensor) -> np.dtype[Any]:
+    return np.dtype(np.float64 if x.dtype == np.complex128 else np.float32)
+
+
+def _complex_of(real: EmittedTensor, imaginary: EmittedTensor) -> EmittedTensor:
+    dtype = np.dtype(np.complex128 if real.dtype == np.float64 else np.complex64)
+    return real.op("Complex", real, imaginary, Tout=dtype)  # type: ignore[no-any-return]
+
+
+def _part(index: int) -> Compute:
+    def compute(x: EmittedTensor) -> EmittedTensor:
+        if x.dtype.kind == "c":
+            return parts(x)[index]
+        return x * 0 if index else x
+
+    return compute
+
+
+def _abs(x: EmittedTensor) -> EmittedTensor:
+    if x.dtype.kind == "c":
+        return x.op("ComplexAbs", x, Tout=_real_dtype(x))  # type: ignore[no-any-return]
+    return x if x.dtype.kind == "u" else abs(x)
+
+
+def _negate(x: EmittedTensor) -> EmittedTensor:
+    return 0 - x if x.dtype.kind == "u" else -x
+
+
+def _is_infinite(x: EmittedTensor) -> EmittedTensor:
+    return x.op("IsInf", x)  # type: ignore[no-any-return]
 
 
 _SAME = {
-    "abs": "Abs",
-    "add": "AddV2",
-    "divide": "RealDiv",
+    "acos": "Acos",
+    "acosh": "Acosh",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atan2": "Atan2",
+    "atanh": "Atanh",
+    "bessel_i1e": "BesselI1e",
+    "ceil": "Ceil",
+    "cosh": "Cosh",
+    "cosine": "Cos",
+    "digamma": "Digamma",
+    "erf": "Erf",
+    "erf_inv": "Erfinv",
+    "erfc": "Erfc",
     "exponential": "Exp",
+    "exponential_minus_one": "Expm1",
+    "floor": "Floor",
+    "is_finite": "IsFinite",
+    "lgamma": "Lgamma",
+    "log": "Log",
+    "log_plus_one": "Log1p",
     "logistic": "Sigmoid",
-    "maximum": "Maximum",
-    "minimum": "Minimum",
-    "multiply": "Mul",
-    "negate": "Neg",
+    "next_after": "NextAfter",
+    "polygamma": "Polygamma",
+    "power": "Pow",
+    "round_nearest_even": "Round",
     "rsqrt": "Rsqrt",
-    "select": "SelectV2",
+    "sine": "Sin",
+    "sinh": "Sinh",
+    "sqrt": "Sqrt",
+    "square": "Square",
     "subtract": "Sub",
+    "tan": "Tan",
     "tanh": "Tanh",
+    "zeta": "Zeta",
 }
 
-ROWS: Rows = {**{name: _op(same) for name, same in _SAME.items()}, "compare": _compare, "convert": _convert}
+ROWS: Rows = {
+    **{name: _op(same) for name, same in _SAME.items()},
+    "abs": _formula(_abs),
+    "add": _op("AddV2", b="LogicalOr"),
+    "and": _logical("LogicalAnd", "BitwiseAnd", neutral=True),
+    "bitcast_convert": _bitcast,
+    "cbrt": _formula(_cbrt),
+    "clamp": _clamp,
+    "compare": _compare,
+    "complex": _formula(_complex_of),
+    "conj": _formula(lambda x: x.conj()),
+    "convert": _convert,
+    "count_leading_zeros": _formula(_count_leading_zeros),
+    "divide": _divide,
+    "imag": _formula(_part(1)),
+    "is_inf": _formula(_is_infinite),
+    "is_neg_inf": _formula(lambda x: x.equal(-np.inf)),
+    "is_pos_inf": _formula(lambda x: x.equal(np.inf)),
+    "maximum": _op("Maximum", b="LogicalOr"),
+    "minimum": _op("Minimum", b="LogicalAnd"),
+    "multiply": _op("Mul", b="LogicalAnd"),
+    "negate": _formula(_negate),
+    "not": _op("Invert", b="LogicalNot"),
+    "or": _logical("LogicalOr", "BitwiseOr", neutral=False),
+    "popcnt": _formula(_popcnt),
+    "real": _formula(_part(0)),
+    "reduce_precision": _reduce_precision,
+    "remainder": _remainder,
+    "round_nearest_afz": _formula(_round_away),
+    "select": _select,
+    "shift_left": _shift_left,
+    "shift_right_arithmetic": _shift_right_arithmetic,
+    "shift_right_logical": _shift_right_logical,
+    "sign": _sign,
+    "xor": _op("BitwiseXor", b="NotEqual"),
+}

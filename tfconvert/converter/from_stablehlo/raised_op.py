@@ -10,14 +10,15 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.ir.tf_builder import TFBuilder
-from tfconvert.converter.rewrite.pattern import Declined
-from tfconvert.ops.operands import Known
+from tfconvert.converter.rewrite.pattern import Declined, need
+from tfconvert.ops.operands import MAX_PARTIAL, Known
 from tfconvert.schema.dialects import dims, tensor_data, types
 from tfconvert.schema.dialects.stablehlo import EnumeratorAttr
 from tfconvert.schema.dialects.types import Shape
-from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import DenseArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, SymbolRefAttr
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 
 BROADCAST = "tf.BroadcastTo"
 
@@ -51,27 +52,45 @@ class RaisedOp:
         """Returns a constant whose value may be a handle."""
         return self.tensor(self._builder.constant(value))
 
-    def reshaped(self, tensor: EmittedTensor, sizes: Sequence[int]) -> EmittedTensor:
+    def reshaped(
+        self, tensor: EmittedTensor, sizes: Sequence[int], shape: EmittedTensor | None = None
+    ) -> EmittedTensor:
         """Returns a tensor in another shape, as `sizes` returns shapes.
 
         Args:
             tensor: The tensor.
-            sizes: The shape; dimensions that only running tells are those of the tensor, at most one is another.
+            sizes: The shape; without `shape`, dimensions that only running tells are those of the tensor, at most one
+                is another.
+            shape: The same, a vector of integers.
         """
-        own = self.sizes(tensor)
-        if own == tuple(sizes):
+        own, sizes = self.sizes(tensor), tuple(sizes)
+        if own == sizes:
             return tensor
-        dynamic = [size for size in sizes if size < 0]
-        if len(dynamic) <= 1:
-            return tensor.reshape([max(size, -1) for size in sizes])
-        shape = tensor.op("Shape", tensor)
-        parts = [
-            self.constant(size if size not in own else -1, "int32")
-            if size >= 0 or size not in own
-            else self.tensor(self._builder.pick(shape.value, own.index(size)))
-            for size in sizes
-        ]
-        return tensor.op("Reshape", tensor, tensor.op("Pack", *parts))  # type: ignore[no-any-return]
+        found = self._reshaped(tensor, own, sizes, shape)
+        self._known.note(found.value, sizes)
+        return found
+
+    def _reshaped(self, tensor: EmittedTensor, own: Shape, sizes: Shape, shape: EmittedTensor | None) -> EmittedTensor:
+        target = dims.constant_target(sizes)
+        if target is not None:
+            return tensor.reshape(target)
+        inserted, removed = _ones_between(own, sizes), _ones_between(sizes, own)
+        if inserted is not None:
+            for axis in inserted:
+                tensor = tensor.expand_dims(axis)
+            return tensor
+        if removed is not None:
+            return tensor.op("Squeeze", tensor, squeeze_dims=removed)  # type: ignore[no-any-return]
+        if shape is None:
+            of = tensor.op("Shape", tensor)
+            parts = [
+                self.constant(size if size not in own else -1, "int32")
+                if size >= 0 or size not in own
+                else self.tensor(self._builder.pick(of.value, own.index(size)))
+                for size in sizes
+            ]
+            shape = tensor.op("Pack", *parts)
+        return tensor.op("Reshape", tensor, shape)  # type: ignore[no-any-return]
 
     def dtype(self, result: int = 0) -> np.dtype[Any]:
         """Returns the dtype of a result."""
@@ -98,23 +117,121 @@ class RaisedOp:
         """Notes the shape of a value, as `sizes` returns it."""
         self._known.note(value, shape)
 
+    def specialize(self, tensor: EmittedTensor, result: int) -> None:
+        """Notes what the type of one of the op's results tells of the shape of what replaces it."""
+        declared = types.shape_of(self.op.results[result].type)
+        own = tensor.shape
+        if declared is None or (
+            own is not None and all(one >= 0 or other < 0 for one, other in zip(own, declared, strict=True))
+        ):
+            return
+        if isinstance(tensor.value, OpResult):
+            tensor.value.type = types.most_specific(tensor.value.type, self.op.results[result].type)
+            self.note(tensor.value, declared if own is None else tuple(map(max, self.sizes(tensor), declared)))
+
     def known(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
-        """Returns the elements of a small constant, `None` for other tensors."""
-        return constant_array(tensor.value)
+        """Returns the elements of a small constant, also of one that is repeated, `None` for other tensors."""
+        repeated = _repetition(tensor)
+        if repeated is None:
+            return constant_array(tensor.value)
+        shape, elements = types.shape_of(tensor.value.type), constant_array(repeated.operands[0])
+        if elements is None or shape is None or -1 in shape:
+            return None
+        return np.broadcast_to(elements, shape)
+
+    def elements(self, vector: EmittedTensor) -> tuple[int, ...]:
+        """Returns the elements of a vector of sizes or positions as far as they are known.
+
+        Those that only running tells are symbols, as in `sizes`, or `dims.UNKNOWN`.
+        """
+        found = self._known.partial(vector.value)
+        if found is not None:
+            return found
+        (length,) = self.sizes(vector)
+        need(length >= 0, "the number of dimensions isn't known")
+        return (dims.UNKNOWN,) * length
+
+    def target(self, shape: EmittedTensor, result: int = 0) -> Shape:
+        """Returns a result's shape, as `sizes` does, which a vector holds."""
+        found = map(dims.dim_of_element, self.elements(shape))
+        return tuple([size if known < 0 else known for size, known in zip(found, self.declared(result), strict=True)])
+
+    def note_elements(self, tensor: EmittedTensor, elements: Sequence[int]) -> EmittedTensor:
+        """Notes the elements of an integer scalar or vector, symbols among them; returns it."""
+        self._known.partials[tensor.value] = tuple(elements)
+        return tensor
+
+    def size(self, tensor: EmittedTensor, axis: int) -> EmittedTensor:
+        """Returns a dimension as an `i32`."""
+        size = self.sizes(tensor)[axis]
+        if size >= 0:
+            return self.constant(size, "int32")
+        shape = tensor.op("Shape", tensor)
+        picked = self.tensor(self._builder.pick(shape.value, axis))
+        self.note(picked.value, ())
+        return self.note_elements(picked, [size])
+
+    def is_size(self, scalar: EmittedTensor) -> bool:
+        """Returns whether an integer is a size that only running tells, so is not negative."""
+        partial = self._known.partials.get(scalar.value)
+        return partial is not None and len(partial) == 1 and partial[0] < dims.UNKNOWN
+
+    def is_dimension(self, scalar: EmittedTensor) -> bool:
+        """Returns whether an integer is a dimension of a tensor, which JAX requires to be at least 1."""
+        owner = scalar.value.owner
+        is_picked = isinstance(owner, Operation) and owner.name == "tf.StridedSlice"
+        return is_picked and self.is_size(scalar) and _defines(owner.operands[0], "tf.Shape")
+
+    def equate(self, one: int, other: int) -> None:
+        """Notes that two sizes, a symbol among them, are the same from here on."""
+        old, new = min(one, other), max(one, other)
+        for value, shape in self._known.shapes.items():
+            if shape is not None and old in shape:
+                self._known.shapes[value] = tuple([new if size == old else size for size in shape])
+        for value, partial in self._known.partials.items():
+            if old in partial:
+                self._known.partials[value] = tuple([new if size == old else size for size in partial])
+
+    def name_size(self, name: str, found: EmittedTensor, operands: Sequence[EmittedTensor]) -> None:
+        """Notes that a size computed from others is the same wherever it is computed.
+
+        Args:
+            name: The op that computed it from sizes, which are never negative, to one that isn't either.
+            found: Its result.
+            operands: Its operands.
+        """
+        terms = [self._known.partial(operand.value) for operand in operands]
+        if self._known.partial(found.value) not in (None, (dims.UNKNOWN,)):
+            return
+        sizes = [term[0] for term in terms if term is not None and len(term) == 1 and _is_size(term[0])]
+        if len(sizes) == len(terms):
+            key = sorted(sizes) if name in _COMMUTATIVE else sizes
+            self._known.partials[found.value] = (self._known.symbol_of((name, *key)),)
+
+    def _property(self, name: str) -> Attribute | None:
+        """Returns a property; of a composite or a custom call, also an attribute that it has for another op."""
+        op = self.op
+        for found in (op.properties.get(name), op.attributes.get(name)):
+            if found is not None:
+                return found
+        for holder in (op.properties.get("composite_attributes"), *map(op.attributes.get, _HOLDERS)):
+            if isinstance(holder, DictionaryAttr) and name in holder.data:
+                return holder.data[name]
+        return None
 
     def ints(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
         """Returns a property that is a list of integers or booleans."""
-        value = self.op.properties.get(name)
+        value = self._property(name)
         return tuple(int(each) for each in value.values) if isinstance(value, DenseArrayAttr) else tuple(default)
 
     def integer(self, name: str, default: int = 0) -> int:
         """Returns a property that is an integer or a boolean."""
-        value = self.op.properties.get(name)
+        value = self._property(name)
         return int(value.value) if isinstance(value, IntegerAttr) else default
 
     def text(self, name: str) -> str:
         """Returns a property that is a string, an enumerator or a symbol; empty if it is absent."""
-        value = self.op.properties.get(name)
+        value = self._property(name)
         if isinstance(value, SymbolRefAttr):
             return value.root
         return value.data if isinstance(value, StringAttr) else value.value if isinstance(value, EnumeratorAttr) else ""
@@ -134,8 +251,12 @@ class RaisedOp:
             shape: The shape, a vector of integers.
             sizes: The same, as `sizes` returns it.
         """
-        if self.sizes(tensor) == sizes:
+        own = self.sizes(tensor)
+        if own == sizes:
             return tensor
+        if tensor.dtype.kind in "iu" and len(sizes) == 1 and 0 <= sizes[0] <= MAX_PARTIAL:
+            # Sizes and positions are followed element by element.
+            return tensor.reshape(sizes) if sizes == (1,) else tensor.op("BroadcastTo", tensor, shape)  # type: ignore[no-any-return]
         # It isn't folded: what is repeated is rarely needed as a whole.
         element = types.element_of(tensor.value.type)
         kind = types.tensor(element, dims.without_symbols(sizes))
@@ -148,27 +269,106 @@ class RaisedOp:
 
         Args:
             compute: Applies the op.
-            operands: Its operands, all of which have the result's shape.
+            operands: Its operands, which have the result's shape, or are scalars.
         """
-        return compute(*self.unrepeated(operands))
+        whole = self._whole(operands)
+        found = list(map(self._unrepeated, operands))
+        repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
+        result = compute(*found)
+        if not repeated or any(
+            old is new and self.sizes(old) and len(self.sizes(old)) == len(whole)
+            for old, new in zip(operands, found, strict=True)
+        ):
+            self._known.note(result.value, whole)
+        elif self._joined(found) != whole:
+            return self.broadcast(result, self._shape_of_repeated(repeated), whole)
+        return result
 
     def unrepeated(self, operands: Sequence[EmittedTensor]) -> Sequence[EmittedTensor]:
         """Returns operands of an op that broadcasts, with as few of them repeated as give the same shape."""
         whole = self._joined(operands)
         found = list(operands)
         for index, operand in enumerate(operands):
-            owner = operand.value.owner
-            if isinstance(owner, Operation) and owner.name == BROADCAST:
-                found[index] = self.tensor(owner.operands[0])
-                if self._joined(found) != whole:
-                    found[index] = operand
+            found[index] = self._unrepeated(operand)
+            if self._joined(found) != whole:
+                found[index] = operand
         return found
+
+    def _unrepeated(self, operand: EmittedTensor) -> EmittedTensor:
+        """Returns what is repeated: of a constant of equal elements, one of them."""
+        owner = _repetition(operand)
+        if owner is not None:
+            return self.tensor(owner.operands[0])
+        constant = tensor_data.constant_of(operand.value)
+        if constant is None or not constant.shape:
+            return operand
+        element = _only_element(constant)
+        if element is None:
+            return operand
+        return self.tensor(self._builder.constant(np.asarray(element), constant.type.element_type))
+
+    def _shape_of_repeated(self, repeated: Sequence[EmittedTensor]) -> EmittedTensor:
+        owners = [owner for each in repeated if (owner := _repetition(each)) is not None]
+        if owners:
+            return self.tensor(owners[0].operands[1])
+        return self.constant(self.sizes(repeated[0]), "int32")
 
     def _joined(self, operands: Sequence[EmittedTensor]) -> Shape | None:
         shape: Shape | None = ()
         for operand in operands:
             shape = dims.broadcast(shape, self.sizes(operand))
         return shape
+
+    def _whole(self, operands: Sequence[EmittedTensor]) -> Shape:
+        """Returns the shape of operands that have the same, as far as one of them tells; some may be scalars."""
+        shapes = [shape for operand in operands if (shape := self.sizes(operand))]
+        return tuple(map(max, *shapes)) if len(shapes) > 1 else shapes[0] if shapes else ()
+
+
+# Attributes of custom calls that hold those of the op that they stand for.
+_HOLDERS = ("mhlo.attributes", "mhlo.backend_config", "stablehlo.attributes")
+
+# Ops on two sizes that may be swapped.
+_COMMUTATIVE = frozenset({"AddV2", "Maximum", "Minimum", "Mul"})
+
+
+def _is_size(element: int) -> bool:
+    """Returns whether an element of a vector of sizes is a number or a symbol that isn't negative."""
+    return element >= 0 or element < dims.UNKNOWN
+
+
+def _defines(value: Value, name: str) -> bool:
+    owner = value.owner
+    return isinstance(owner, Operation) and owner.name == name
+
+
+def _repetition(tensor: EmittedTensor) -> Operation | None:
+    owner = tensor.value.owner
+    return owner if isinstance(owner, Operation) and owner.name == BROADCAST else None
+
+
+def _only_element(constant: tensor_data.Constant) -> np.ndarray[Any, np.dtype[Any]] | None:
+    """Returns the element that all of a constant's are; large constants are not read."""
+    if isinstance(constant, tensor_data.TensorData) and isinstance(constant.source, tensor_data.SplatSource):
+        return np.asarray(constant.source.array(constant.dtype, ()))
+    if not tensor_data.is_small(constant):
+        return None
+    flat = tensor_data.to_array(constant).reshape(-1).view()
+    words = flat.view(np.uint8).reshape(flat.size, -1) if flat.dtype.kind != "O" and flat.size else None
+    return flat[0] if words is not None and (words == words[0]).all() else None
+
+
+def _ones_between(own: Shape, sizes: Shape) -> list[int] | None:
+    """Returns where dimensions of size 1 make one shape of another, `None` if that is more than these."""
+    rest, ones = list(own), []
+    for axis, size in enumerate(sizes):
+        if rest and rest[0] == size:
+            rest.pop(0)
+        elif size == 1:
+            ones.append(axis)
+        else:
+            return None
+    return None if rest else ones
 
 
 Rows = dict[str, Callable[[RaisedOp], Any]]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from tfconvert.converter.from_stablehlo import control_flow, rows
+from tfconvert.converter.control_flow.calls import inline_call
+from tfconvert.converter.from_stablehlo import composites, control_flow, rows
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp
 from tfconvert.converter.ir.tasks import Task, drive
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -53,18 +54,24 @@ class Raising:
         left: The ops that stay, with the reason.
     """
 
-    __slots__ = ("_known", "applied", "left")
+    __slots__ = ("_functions", "_known", "applied", "left")
 
     def __init__(self) -> None:
+        self._functions: Mapping[str, FuncOp] = {}
         self._known = Known()
         self.applied: Counter[str] = Counter()
         self.left: dict[Operation, str] = {}
 
-    def run(self, functions: Iterable[FuncOp]) -> None:
-        """Raises the ops of functions' bodies."""
-        for function in functions:
-            drive(self._raise_block(function.body.block))
-            _erase_dead(function.body)
+    def run(self, functions: Mapping[str, FuncOp]) -> None:
+        """Raises the ops of functions' bodies, but for those that only say what another op computes."""
+        self._functions = functions
+        described = {
+            name for function in functions.values() for op in function.body.walk() for name in composites.references(op)
+        }
+        for name, function in functions.items():
+            if name not in described:
+                drive(self._raise_block(function.body.block))
+                _erase_dead(function.body)
 
     def _raise_block(self, block: Block) -> Task[None]:
         for argument in block.args:
@@ -77,15 +84,24 @@ class Raising:
                 op = op.next_op
                 continue
             before = op.prev_op
-            region = control_flow.chosen_region(RaisedOp(op, self._known))
-            if region is not None:
-                control_flow.inline(op, region)
+            if self._inlined(op):
                 op = block.first_op if before is None else before.next_op
                 continue
             following = op.next_op
             for inner in self._replace(op):
                 yield self._raise_block(inner)
             op = following
+
+    def _inlined(self, op: Operation) -> bool:
+        """Puts the ops in its place that an op stands for, where it has no form of its own."""
+        callee = self._functions.get(composites.decomposition(op))
+        if callee is not None and composites.row_name(op) not in rows.ROWS:
+            inline_call(op, callee, is_last=False, note_call=True)
+            return True
+        region = control_flow.chosen_region(RaisedOp(op, self._known))
+        if region is not None:
+            control_flow.inline(op, region)
+        return region is not None
 
     def _note(self, op: Operation) -> None:
         """Notes the results of an op that stays."""
@@ -111,14 +127,18 @@ class Raising:
 
     def _raised(self, op: Operation) -> tuple[Sequence[EmittedTensor], Sequence[Block]]:
         view = RaisedOp(op, self._known)
-        name = op.name.partition(".")[2]
+        name = composites.row_name(op)
         if name in control_flow.HANDLED:
             return control_flow.raised(view)
         row = rows.ROWS.get(name)
         if row is None:
-            raise Declined("TensorFlow has no such op, and no others that compute the same are known yet")
+            what = f"there is no {name[1:]!r} in TensorFlow" if name.startswith("@") else "TensorFlow has no such op"
+            raise Declined(f"{what}, and no ops that compute the same are known yet")
         found = row(view)
-        return (found,) if isinstance(found, EmittedTensor) else found, ()
+        results = (found,) if isinstance(found, EmittedTensor) else tuple(found)
+        for index, result in enumerate(results):
+            view.specialize(result, index)
+        return results, ()
 
 
 def _erase_dead(region: Region) -> None:

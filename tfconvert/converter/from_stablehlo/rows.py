@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo import elementwise, shaping
+from tfconvert.converter.from_stablehlo import composites, convolutions, elementwise, indexing, products, shaping
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
-ROWS: Rows = {**elementwise.ROWS, **shaping.ROWS}
+ROWS: Rows = {
+    **composites.ROWS,
+    **convolutions.ROWS,
+    **elementwise.ROWS,
+    **indexing.ROWS,
+    **products.ROWS,
+    **shaping.ROWS,
+}
 """StableHLO or CHLO op, without its prefix -> its row."""

@@ -1,10 +1,16 @@
-"""Constants, and ops that move elements: broadcasts, reshapes, transposes."""
+"""Constants, sizes, and ops that move elements: broadcasts, reshapes, transposes, slices, padding."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.converter.rewrite.pattern import Declined, need
+from tfconvert.schema.dialects import dims, tensor_data
+from tfconvert.schema.dialects.types import Shape
 
 
 def _constant(raised: RaisedOp) -> EmittedTensor:
@@ -13,11 +19,37 @@ def _constant(raised: RaisedOp) -> EmittedTensor:
     return raised.constant_of(value)
 
 
+def _operand(raised: RaisedOp) -> EmittedTensor:
+    return raised.operands[0]
+
+
+def _operands(raised: RaisedOp) -> Sequence[EmittedTensor]:
+    return raised.operands
+
+
+def _get_dimension_size(raised: RaisedOp) -> EmittedTensor:
+    return raised.size(raised.operands[0], raised.integer("dimension"))
+
+
+def _set_dimension_size(raised: RaisedOp) -> EmittedTensor:
+    raise Declined("the bounded dimensions that it sets are a form of XLA's own")
+
+
 def _broadcast_in_dim(raised: RaisedOp) -> EmittedTensor:
     shape = raised.declared()
-    (operand,) = raised.operands
-    aligned = _aligned(raised, operand, len(shape))
+    aligned = _aligned(raised, raised.operands[0], len(shape))
     return raised.broadcast(aligned, raised.constant(shape, "int32"), shape)
+
+
+def _dynamic_broadcast_in_dim(raised: RaisedOp) -> EmittedTensor:
+    operand, shape = raised.operands
+    sizes = raised.target(shape)
+    return raised.broadcast(_aligned(raised, operand, len(sizes)), shape.cast("int32"), sizes)
+
+
+def _broadcast(raised: RaisedOp) -> EmittedTensor:
+    shape = raised.declared()
+    return raised.broadcast(raised.operands[0], raised.constant(shape, "int32"), shape)
 
 
 def _aligned(raised: RaisedOp, operand: EmittedTensor, rank: int) -> EmittedTensor:
@@ -36,4 +68,226 @@ def _aligned(raised: RaisedOp, operand: EmittedTensor, rank: int) -> EmittedTens
     return raised.reshaped(operand, target)
 
 
-ROWS: Rows = {"broadcast_in_dim": _broadcast_in_dim, "constant": _constant}
+def _reshape(raised: RaisedOp) -> EmittedTensor:
+    return raised.reshaped(raised.operands[0], raised.declared())
+
+
+def _dynamic_reshape(raised: RaisedOp) -> EmittedTensor:
+    operand, shape = raised.operands
+    return raised.reshaped(operand, raised.target(shape), shape.cast("int32"))
+
+
+def _transpose(raised: RaisedOp) -> EmittedTensor:
+    (operand,) = raised.operands
+    order = raised.ints("permutation")
+    return operand if order == tuple(range(len(order))) else operand.op("Transpose", operand, order)
+
+
+def _reverse(raised: RaisedOp) -> EmittedTensor:
+    (operand,) = raised.operands
+    axes = [axis for axis in raised.ints("dimensions") if raised.sizes(operand)[axis] != 1]
+    return operand.op("ReverseV2", operand, axes) if axes else operand
+
+
+def _concatenate(raised: RaisedOp) -> EmittedTensor:
+    axis = raised.integer("dimension")
+    parts = [each for each in raised.operands if raised.sizes(each)[axis] != 0] or raised.operands[:1]
+    return parts[0] if len(parts) == 1 else parts[0].concat(parts[1:], axis)
+
+
+def _slice(raised: RaisedOp) -> EmittedTensor:
+    starts, limits, strides = (raised.ints(name) for name in ("start_indices", "limit_indices", "strides"))
+    return sliced(raised, raised.operands[0], starts, limits, strides)
+
+
+def sliced(
+    raised: RaisedOp,
+    operand: EmittedTensor,
+    starts: Sequence[int],
+    limits: Sequence[int],
+    strides: Sequence[int] = (),
+    vectors: Sequence[EmittedTensor] = (),
+) -> EmittedTensor:
+    """Returns a slice; limits may be sizes as `RaisedOp.sizes` returns them, where they are those of the operand.
+
+    Args:
+        raised: The op.
+        operand: What is sliced.
+        starts: The first position in each dimension.
+        limits: The positions to stop before.
+        strides: The steps, 1 by default.
+        vectors: Starts and limits, where not all of them are known.
+    """
+    sizes = raised.sizes(operand)
+    strides = strides or [1] * len(sizes)
+    whole = [
+        start == 0 and limit == size and stride == 1
+        for start, limit, size, stride in zip(starts, limits, sizes, strides, strict=True)
+    ]
+    if all(whole):
+        return operand
+    if set(strides) == {1} and min(*starts, *limits) > dims.UNKNOWN:
+        lengths = [
+            -1 if is_whole and size < 0 else limit - start
+            for start, limit, size, is_whole in zip(starts, limits, sizes, whole, strict=True)
+        ]
+        return operand.op("Slice", operand, list(starts), lengths)  # type: ignore[no-any-return]
+    mask = sum(1 << axis for axis, is_whole in enumerate(whole) if is_whole)
+    bounds = [
+        list(known)
+        if all(each > dims.UNKNOWN or is_whole for each, is_whole in zip(known, whole, strict=True))
+        else vector
+        for known, vector in zip((starts, limits), vectors or (None, None), strict=True)
+    ]
+    for bound in bounds:
+        if isinstance(bound, list):
+            bound[:] = [0 if is_whole else each for each, is_whole in zip(bound, whole, strict=True)]
+    return operand.op("StridedSlice", operand, *bounds, list(strides), begin_mask=mask, end_mask=mask)  # type: ignore[no-any-return]
+
+
+def _real_dynamic_slice(raised: RaisedOp) -> EmittedTensor:
+    operand, *vectors = raised.operands
+    starts, limits, strides = map(raised.elements, vectors)
+    need(min(strides, default=1) > 0, "its strides are computed")
+    begin, end, _ = (vector.cast("int32") for vector in vectors)
+    found = sliced(raised, operand, starts, limits, strides, (begin, end))
+    lengths = [
+        limit if start == 0 and stride == 1 else -1
+        for start, limit, stride in zip(starts, limits, strides, strict=True)
+    ]
+    return _noted(raised, found, lengths)
+
+
+def _noted(raised: RaisedOp, found: EmittedTensor, sizes: Sequence[int]) -> EmittedTensor:
+    """Notes sizes of a result that its op doesn't tell; those of which nothing is known are -1."""
+    merged = [
+        size if size >= 0 or one in (-1, dims.UNKNOWN) else one
+        for size, one in zip(raised.sizes(found), sizes, strict=True)
+    ]
+    raised.note(found.value, tuple(merged))
+    return found
+
+
+def _pad(raised: RaisedOp) -> EmittedTensor:
+    operand, value = raised.operands
+    low, high, interior = map(raised.ints, ("edge_padding_low", "edge_padding_high", "interior_padding"))
+    return padded(raised, operand, value, low, high, interior)
+
+
+def padded(
+    raised: RaisedOp,
+    operand: EmittedTensor,
+    value: EmittedTensor,
+    low: Sequence[int],
+    high: Sequence[int],
+    interior: Sequence[int] = (),
+) -> EmittedTensor:
+    """Returns an operand with more elements around and between its own; negative numbers take elements away.
+
+    Args:
+        raised: The op.
+        operand: What is padded.
+        value: The elements, a scalar.
+        low: How many come before, in each dimension.
+        high: How many come behind.
+        interior: How many come between two.
+    """
+    high = list(high)
+    for axis, count in enumerate(interior):
+        if count and raised.sizes(operand)[axis] != 1:
+            operand = _spread(raised, operand, value, axis, count)
+            high[axis] -= count
+    more = [(max(one, 0), max(other, 0)) for one, other in zip(low, high, strict=True)]
+    if any(map(any, more)):
+        zero = raised.known(value)
+        if zero is not None and not zero.any() and not np.signbit(np.real(zero)).any():
+            operand = operand.op("Pad", operand, np.array(more, np.int32))
+        else:
+            operand = operand.op("PadV2", operand, np.array(more, np.int32), value)
+    less = [(max(-one, 0), max(-other, 0)) for one, other in zip(low, high, strict=True)]
+    return _cropped(raised, operand, less) if any(map(any, less)) else operand
+
+
+def _cropped(raised: RaisedOp, operand: EmittedTensor, less: Sequence[tuple[int, int]]) -> EmittedTensor:
+    """Returns an operand without its first and last elements in each dimension."""
+    begin, end = ([pair[side] for pair in less] for side in (0, 1))
+    masks = [sum(1 << axis for axis, count in enumerate(side) if not count) for side in (begin, end)]
+    sizes = raised.sizes(operand)
+    if all(size >= 0 or not first + last for size, first, last in zip(sizes, begin, end, strict=True)):
+        lengths = [-1 if size < 0 else size - sum(pair) for size, pair in zip(sizes, less, strict=True)]
+        return operand.op("Slice", operand, begin, lengths)  # type: ignore[no-any-return]
+    ends, strides = [-count for count in end], [1] * len(end)
+    return operand.op("StridedSlice", operand, begin, ends, strides, begin_mask=masks[0], end_mask=masks[1])  # type: ignore[no-any-return]
+
+
+def _spread(raised: RaisedOp, operand: EmittedTensor, value: EmittedTensor, axis: int, count: int) -> EmittedTensor:
+    """Returns an operand with elements behind each of its own along an axis."""
+    sizes = list(raised.sizes(operand))
+    rows = [*sizes[:axis], sizes[axis], 1, *sizes[axis + 1 :]]
+    split = raised.reshaped(operand, rows)
+    pads = np.zeros((len(rows), 2), np.int32)
+    pads[axis + 1, 1] = count
+    wide = operand.op("PadV2", split, pads, value)
+    return raised.reshaped(wide, [*sizes[:axis], dims.multiply(sizes[axis], count + 1), *sizes[axis + 1 :]])
+
+
+def _dynamic_pad(raised: RaisedOp) -> EmittedTensor:
+    operand, value, *vectors = raised.operands
+    low, high, interior = map(raised.elements, vectors)
+    if min(*low, *high, *interior, 0) > dims.UNKNOWN:
+        return padded(raised, operand, value, low, high, interior)
+    need(not any(interior), "how many elements come between others is computed")
+    ends = [vector.cast("int32") for vector in vectors[:2]]
+    more = [each if _is_positive(known) else each.maximum(0) for each, known in zip(ends, (low, high), strict=True)]
+    found = operand.op("PadV2", operand, operand.op("Pack", *more, axis=1), value)
+    if not _is_positive(low) or not _is_positive(high):
+        first, last = ((-each).maximum(0) for each in ends)
+        found = operand.op("Slice", found, first, operand.op("Shape", found) - first - last)
+    return found  # type: ignore[no-any-return]
+
+
+def _is_positive(elements: Sequence[int]) -> bool:
+    """Returns whether no element of a vector is negative; sizes aren't."""
+    return all(each >= 0 or each < dims.UNKNOWN for each in elements)
+
+
+def _iota(raised: RaisedOp) -> EmittedTensor:
+    shape = raised.declared()
+    axis = raised.integer("iota_dimension")
+    numbers = raised.constant(np.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1)))
+    return raised.broadcast(numbers, raised.constant(shape, "int32"), shape)
+
+
+def _dynamic_iota(raised: RaisedOp) -> EmittedTensor:
+    (shape,) = raised.operands
+    shape = shape.cast("int32")
+    sizes: Shape = raised.target(shape)
+    axis = raised.integer("iota_dimension")
+    count = raised.constant(sizes[axis], "int32") if sizes[axis] >= 0 else shape.op("Gather", shape, axis)
+    numbers = shape.op("Range", 0, count, 1)
+    raised.note(numbers.value, (sizes[axis],))
+    numbers = raised.reshaped(numbers.cast(raised.dtype()), [sizes[axis]] + [1] * (len(sizes) - axis - 1))
+    return raised.broadcast(numbers, shape, sizes)
+
+
+ROWS: Rows = {
+    "annotate_device_placement": _operand,
+    "broadcast": _broadcast,
+    "broadcast_in_dim": _broadcast_in_dim,
+    "concatenate": _concatenate,
+    "constant": _constant,
+    "dynamic_broadcast_in_dim": _dynamic_broadcast_in_dim,
+    "dynamic_iota": _dynamic_iota,
+    "dynamic_pad": _dynamic_pad,
+    "dynamic_reshape": _dynamic_reshape,
+    "get_dimension_size": _get_dimension_size,
+    "iota": _iota,
+    "optimization_barrier": _operands,
+    "pad": _pad,
+    "real_dynamic_slice": _real_dynamic_slice,
+    "reshape": _reshape,
+    "reverse": _reverse,
+    "set_dimension_size": _set_dimension_size,
+    "slice": _slice,
+    "transpose": _transpose,
+}

@@ -27,8 +27,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tfconvert.converter.from_stablehlo.raising import Raising, unsupported
+from tfconvert.converter.ir.symbol_table import erase_unreferenced, names_outside
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.schema.dialects.func import defined_functions
+from tfconvert.schema.dialects.func import defined_functions, functions_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -49,7 +50,8 @@ class StablehloToTf:
             ConversionError: Ops have no form, and the target doesn't have them either (`unsupported-op`).
         """
         raising = Raising()
-        raising.run(defined_functions(module).values())
+        raising.run(defined_functions(module))
         if raising.left and self.target == "litert":
             raise unsupported(raising.left)
+        erase_unreferenced(functions_of(module), names_outside(module))
         return PassResult(raising.applied)

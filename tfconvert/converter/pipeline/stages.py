@@ -36,6 +36,21 @@ _FOREIGN = ("arith.", "tfl.yield", "tfl.NumericVerify", "stablehlo.constant", "m
 
 _STABLEHLO = ("stablehlo.", "chlo.")
 
+# TensorFlow's ops of XLA, which old versions of JAX write.
+_XLA = (
+    "tf.XlaConv",
+    "tf.XlaDot",
+    "tf.XlaGather",
+    "tf.XlaKeyValueSort",
+    "tf.XlaOptimizationBarrier",
+    "tf.XlaPad",
+    "tf.XlaReduce",
+    "tf.XlaScatter",
+    "tf.XlaSelectAndScatter",
+    "tf.XlaSort",
+    "tf.XlaVariadic",
+)
+
 # Ops that write a variable, or read a part of one.
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
 
@@ -83,7 +98,8 @@ STANDARD: Sequence[Stage] = (
     Stage("freeze-variables", "weights are constants from here on"),
     Stage("forward-variables", "variables that are still read are written, maybe just before", (_RESOURCE_OPS,)),
     Stage("canonicalize", "no identity is between a constant and its use"),
-    Stage("shape-inference", "sizes of StableHLO are those of TensorFlow's ops before it", (_STABLEHLO,)),
+    Stage("shape-inference", "sizes of StableHLO are those of TensorFlow's ops before it", ((*_STABLEHLO, *_XLA),)),
+    Stage("xla-to-stablehlo", "they are raised by the same rows", (_XLA,)),
     Stage(
         "stablehlo-to-tf",
         "calls are inlined and weights are constants; from here on there is one dialect for every pass",

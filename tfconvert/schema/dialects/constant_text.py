@@ -19,7 +19,7 @@ from tfconvert.schema.dialects.tensor_data import DenseResourceAttr
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.attribute_parser import UntypedAttr
 from tfconvert.schema.ir.errors import VerifyError
-from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness, TensorType
+from tfconvert.schema.ir.types import ComplexType, IndexType, IntegerType, Signedness, TensorType
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 if TYPE_CHECKING:
@@ -215,6 +215,8 @@ def _converted(items: list[Any], element: Attribute, dtype: np.dtype[Any]) -> te
         return np.array(parts, part).view(dtype)
     if dtype == np.bool_:
         return np.array([_integer(item, 0, 1) != 0 for item in items], dtype)
+    if isinstance(element, IndexType):
+        element = types.I64
     if isinstance(element, IntegerType):
         width, unsigned = element.width, element.signedness == Signedness.UNSIGNED
         # Signless numbers may be written signed or unsigned.

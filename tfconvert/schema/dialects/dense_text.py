@@ -15,7 +15,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import decimal_text, quoted
-from tfconvert.schema.ir.types import ComplexType, IntegerType
+from tfconvert.schema.ir.types import ComplexType, FloatType, IndexType, IntegerType
 
 LITERAL = 100
 """Maximum number of elements that are written one by one, unless all are equal."""
@@ -30,7 +30,9 @@ _FLOAT_DIGITS = {4: 9, 8: 17}
 def can_write(element: Attribute) -> bool:
     """Returns whether constants of an element type have a `dense` form; handles and quantised types have none."""
     row = types.from_mlir(element)
-    return row is not None and row.name[0] != "q" and row.name not in ("resource", "variant")
+    if row is None:
+        return isinstance(element, IndexType)
+    return row.name[0] != "q" and row.name not in ("resource", "variant")
 
 
 def literal(value: Array, element: Attribute) -> Iterator[str]:
@@ -82,8 +84,7 @@ def _writer(element: Attribute, dtype: np.dtype[Any]) -> Callable[[Any], str]:
         return lambda value: f"({_float(value.real)},{_float(value.imag)})"
     if dtype == np.bool_:
         return lambda value: "true" if value else "false"
-    row = types.from_mlir(element)
-    return _float if row is not None and "int" not in row.name else lambda value: str(int(value))
+    return _float if isinstance(element, FloatType) else lambda value: str(int(value))
 
 
 def _float(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.arith import ConstantOp
 from tfconvert.schema.dialects.tf_executor.base import compatible
-from tfconvert.schema.ir.attribute import Attribute, Type
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type
 from tfconvert.schema.ir.attribute_parser import PLAIN_TYPES
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
@@ -121,6 +121,32 @@ def _shapes_agree(one: Attribute, other: Attribute) -> bool:
     if not all(isinstance(each, TensorType | UnrankedTensorType) for each in (one, other)):
         return False
     return compatible(*(types.tensor(types.F32, types.shape_of(each)) for each in (one, other)))
+
+
+class OpaqueAttr(Attribute):
+    """`#sdy.sharding<...>`: an attribute of a dialect that nothing here reads, kept as its text.
+
+    Attributes:
+        name: The name with its dialect.
+        text: What follows the name: nothing, or angle brackets and their contents.
+    """
+
+    __slots__ = ("name", "text")
+
+    name: str
+    text: str
+
+    @classmethod
+    def get(cls, name: str, text: str) -> OpaqueAttr:
+        return cls.intern(name, text)
+
+    @classmethod
+    def syntax(cls, name: str) -> Syntax:
+        """Returns the parser of the attributes of a full name."""
+        return lambda parser: cls.get(name, parser.parse_optional_balanced())
+
+    def print(self, printer: AttributePrinter) -> None:
+        printer.write(f"#{self.name}{self.text}")
 
 
 def _tensor_type(parser: AttributeParser) -> Type:

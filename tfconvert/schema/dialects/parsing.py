@@ -13,7 +13,7 @@ from tfconvert.schema.dialects import (
     foreign,
     memref,
     quant,
-    stablehlo,
+    stablehlo_spelling,
     tf,
     tfl,
     tfl_spelling,
@@ -22,6 +22,7 @@ from tfconvert.schema.dialects import (
 )
 from tfconvert.schema.dialects.arith import ARITH
 from tfconvert.schema.dialects.constant_text import TensorProtoAttr, parse_dense, parse_dense_resource
+from tfconvert.schema.dialects.foreign import OpaqueAttr
 from tfconvert.schema.dialects.func import FUNC
 from tfconvert.schema.dialects.tensor_data import DenseResourceAttr
 from tfconvert.schema.dialects.tf_attributes import FunctionAttr, PlaceholderAttr, ShapeAttr
@@ -69,12 +70,13 @@ DIALECTS = DialectRegistry(
         tf.TF,
         TFL,
         quant.QUANT,
-        *stablehlo.DIALECTS,
+        *stablehlo_spelling.DIALECTS,
         *foreign.DIALECTS,
         *upstream.DIALECTS,
         *memref.DIALECTS,
     ),
     {"affine_map": parse_affine_map, "dense": parse_dense, "dense_resource": parse_dense_resource},
+    OpaqueAttr.syntax,
 )
 """The registry of all of them."""
 

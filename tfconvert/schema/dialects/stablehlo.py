@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tfconvert.schema.dialects import op_table, tensor_data
+from tfconvert.schema.dialects import op_table, stablehlo_types, tensor_data
 from tfconvert.schema.dialects.foreign import StableHLOConstantOp
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.dialect import Dialect
@@ -29,6 +29,7 @@ ENUMERATORS: Mapping[str, tuple[str, ...]] = {
     "comparison_type": ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"),
     "fft_type": ("FFT", "IFFT", "RFFT", "IRFFT"),
     "precision": ("DEFAULT", "HIGH", "HIGHEST"),
+    "result_accuracy_mode": ("DEFAULT", "HIGHEST", "TOLERANCE"),
     "rng_algorithm": ("DEFAULT", "THREE_FRY", "PHILOX"),
     "rng_distribution": ("UNIFORM", "NORMAL"),
     "transpose": ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"),
@@ -37,7 +38,7 @@ ENUMERATORS: Mapping[str, tuple[str, ...]] = {
 
 
 class EnumeratorAttr(Attribute):
-    """`#stablehlo<comparison_direction EQ>`: one of `ENUMERATORS`."""
+    """`#stablehlo<comparison_direction EQ>`: one of `ENUMERATORS`; a mode has the form `#stablehlo.x<HIGHEST>`."""
 
     __slots__ = ("kind", "value")
 
@@ -56,11 +57,19 @@ class EnumeratorAttr(Attribute):
         return cls.intern(kind, value)
 
     def print(self, printer: AttributePrinter) -> None:
-        printer.write(f"#stablehlo<{self.kind} {self.value}>")
+        if self.kind == "result_accuracy_mode":
+            printer.write(f"#stablehlo.{self.kind}<{self.value}>")
+        else:
+            printer.write(f"#stablehlo<{self.kind} {self.value}>")
 
 
 def _enumerator(kind: str) -> Syntax:
     return lambda parser: EnumeratorAttr.get(kind, parser.parse_identifier(f" of a {kind}"))
+
+
+def _mode(parser: AttributeParser) -> EnumeratorAttr:
+    with parser.in_angle_brackets():
+        return EnumeratorAttr.get("result_accuracy_mode", parser.parse_identifier(" of a mode"))
 
 
 class DimensionNumbersAttr(Attribute):
@@ -119,7 +128,7 @@ class DimensionNumbersAttr(Attribute):
                 if name == cls.INDEX:
                     dims[name] = parser.parse_integer()
                 else:
-                    dims[name] = _dims(parser)
+                    dims[name] = parse_dims(parser)
                 if parser.parse_optional_punctuation(",") is None:
                     break
         return cls.get(**dims)
@@ -130,7 +139,8 @@ def _list(dims: Sequence[int] | int) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def _dims(parser: AttributeParser) -> list[int]:
+def parse_dims(parser: AttributeParser) -> list[int]:
+    """Parses `[0, 1]`."""
     return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
 
 
@@ -222,11 +232,16 @@ class ConvAttr(Attribute):
     @classmethod
     def parse_parameters(cls, parser: AttributeParser) -> ConvAttr:
         with parser.in_angle_brackets():
-            lhs = _layout(parser)
-            parser.parse_keyword("x", " between the layouts of the input and the kernel")
-            rhs = _layout(parser)
-            parser.parse_punctuation("->", " before the layout of the result")
-            return cls.get(lhs, rhs, _layout(parser))
+            return cls.parse_layouts(parser)
+
+    @classmethod
+    def parse_layouts(cls, parser: AttributeParser) -> ConvAttr:
+        """Parses what stands between the angle brackets."""
+        lhs = _layout(parser)
+        parser.parse_keyword("x", " between the layouts of the input and the kernel")
+        rhs = _layout(parser)
+        parser.parse_punctuation("->", " before the layout of the result")
+        return cls.get(lhs, rhs, _layout(parser))
 
 
 def _layout(parser: AttributeParser) -> list[str]:
@@ -246,7 +261,9 @@ SYNTAX: Mapping[str, Syntax] = {
     "dot": DotAttr.parse_parameters,
     "gather": GatherAttr.parse_parameters,
     "scatter": ScatterAttr.parse_parameters,
-    **{kind: _enumerator(kind) for kind in ENUMERATORS},
+    **{kind: _enumerator(kind) for kind in ENUMERATORS if kind != "result_accuracy_mode"},
+    "result_accuracy_mode": _mode,
+    **stablehlo_types.ATTRIBUTES,
 }
 """The parsers of their parameters."""
 
@@ -268,8 +285,13 @@ def _enumerator_of(kind: str) -> op_table.Check:
     return lambda value: isinstance(value, EnumeratorAttr) and value.kind == kind
 
 
+def _is_channel(value: Attribute) -> bool:
+    return isinstance(value, stablehlo_types.StructAttr) and value.kind == "channel_handle"
+
+
 CHECKS: Mapping[str, op_table.Check] = {
     **op_table.CHECKS,
+    "channel_handle": _is_channel,
     **{kind: op_table.instance_of(cls) for kind, cls in KINDS.items()},
     **{
         kind: _enumerator_of(kind)
@@ -324,7 +346,7 @@ def has_side_effects(op: Operation) -> bool:
 
 
 DIALECTS = (
-    Dialect("stablehlo", (StableHLOConstantOp,), open_ops=class_of, attributes=SYNTAX),
+    Dialect("stablehlo", (StableHLOConstantOp,), open_ops=class_of, attributes=SYNTAX, types=stablehlo_types.TYPES),
     *(Dialect(name, open_ops=class_of) for name in ("cf", "chlo", "ml_program")),
 )
 """The dialects of the ops in the table."""

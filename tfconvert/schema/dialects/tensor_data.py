@@ -17,7 +17,7 @@ import numpy as np
 
 from tfconvert.schema.dialects import boxes, dense_text, expressions, sources, types
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
-from tfconvert.schema.ir.types import FloatType, IntegerType, TensorType
+from tfconvert.schema.ir.types import FloatType, IndexType, IntegerType, TensorType
 from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.limits import budget
 
@@ -174,6 +174,10 @@ def is_small(constant: Constant) -> bool:
     return math.prod(constant.shape) * constant.dtype.itemsize <= MAX_READ_BYTES
 
 
+# Element types whose values are equal if their bytes are.
+_PLAIN = IntegerType | FloatType | IndexType
+
+
 def of_array(array: Array, element: Attribute | None = None) -> Constant:
     """Returns the attribute of a value in memory: dense where small, else a handle that keeps the array.
 
@@ -184,7 +188,11 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     element = element or types.from_dtype(array.dtype).mlir
     tensor_type = types.tensor(element, array.shape)
     assert isinstance(tensor_type, TensorType)
-    if array.nbytes <= SMALL and array.dtype.kind in "fiub" and isinstance(element, IntegerType | FloatType):
+    if (
+        array.nbytes <= SMALL
+        and array.dtype.kind in "fiub"
+        and isinstance(element, IntegerType | FloatType | IndexType)
+    ):
         return DenseElementsAttr.get(tensor_type, array.tobytes())
     if array.nbytes > MAX_READ_BYTES and expressions.is_splat(array):
         return TensorData.get(tensor_type, SplatSource(array[(slice(0, 1),) * array.ndim].reshape(())))

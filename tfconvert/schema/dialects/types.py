@@ -27,6 +27,7 @@ from tfconvert.schema.ir.types import (
     I64,
     ComplexType,
     FloatType,
+    IndexType,
     IntegerType,
     Signedness,
     TensorType,
@@ -317,9 +318,25 @@ def numpy_dtype(element: Attribute) -> np.dtype[np.generic]:
         KeyError: The element type has no numpy counterpart.
     """
     row = from_mlir(element)
-    if row is None:
+    return row.dtype if row is not None else _dtype_without_row(element)
+
+
+@cache
+def _dtype_without_row(element: Attribute) -> np.dtype[np.generic]:
+    """Returns the dtype of an element type that only StableHLO has."""
+    if isinstance(element, IndexType):
+        return np.dtype(np.int64)
+    name = ""
+    if isinstance(element, FloatType) and element.width <= 8:
+        # `f8E4M3FNUZ` is `float8_e4m3fnuz`.
+        name = f"float{element.width}_{element.keyword[2:].lower()}"
+    elif element is _unsigned(2):
+        name = "uint2"
+    if not name:
         raise KeyError(element)
-    return row.dtype
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name))
 
 
 AnyTensor = TensorType | UnrankedTensorType

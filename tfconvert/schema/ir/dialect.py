@@ -41,11 +41,18 @@ class DialectRegistry:
     Args:
         dialects: The dialects.
         keywords: The parsers of builtin attributes that begin with a keyword (`dense`), after that keyword.
+        unknown: Returns the parser of the attribute of a full name, whose dialect is not one of these.
     """
 
-    def __init__(self, dialects: Iterable[Dialect], keywords: Mapping[str, Syntax] | None = None) -> None:
+    def __init__(
+        self,
+        dialects: Iterable[Dialect],
+        keywords: Mapping[str, Syntax] | None = None,
+        unknown: Callable[[str], Syntax | None] = lambda name: None,
+    ) -> None:
         self.dialects = {dialect.name: dialect for dialect in dialects}
         self.keywords: Mapping[str, Syntax] = keywords or {}
+        self._unknown = unknown
         self._ops = {op.NAME: op for dialect in self.dialects.values() for op in dialect.ops}
 
     def op(self, name: str) -> type[Operation] | None:
@@ -69,10 +76,10 @@ class DialectRegistry:
         return dialect.assembly if dialect is not None else None
 
     def attribute(self, name: str) -> Syntax | None:
-        """Returns the parser of an attribute's parameters by its full name, `None` if no dialect has it."""
+        """Returns the parser of an attribute's parameters by its full name, `None` if there is none."""
         dialect, _, rest = name.partition(".")
         known = self.dialects.get(dialect)
-        return known.attributes.get(rest) if known is not None else None
+        return known.attributes.get(rest) if known is not None else self._unknown(name)
 
     def type(self, name: str) -> Syntax | None:
         """Returns the parser of a type's parameters by its full name, `None` if no dialect has it."""

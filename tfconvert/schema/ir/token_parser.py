@@ -116,6 +116,10 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return bytes.fromhex(digits.decode()) if digits is not None else _ESCAPED[letter]
 
 
+# Brackets, and other tokens that contain their characters.
+_BRACKET = re.compile(rf"{_STRING}|->|([<>()\[\]{{}}])")
+_CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
+
 T = TypeVar("T")
 
 MAX_DIGITS = 4300
@@ -430,6 +434,23 @@ class TokenParser:
         if self.token[0] != delimiter:
             self.raise_error(f"'{delimiter}' expected{context}")
         self.token = self._lex(self.token[2])
+
+    def parse_optional_balanced(self) -> str:
+        """Parses `<...>` without reading what is inside; returns it with the brackets, empty if it is not there."""
+        start = self.pos
+        if self.token[0] != "<":
+            return ""
+        expected: list[str] = []
+        for match in _BRACKET.finditer(self.text, start):
+            bracket = match[1]
+            if bracket in _CLOSING:
+                expected.append(_CLOSING[bracket])
+            elif bracket is not None and bracket != expected.pop():
+                break
+            if not expected:
+                self.resume_at(match.end())
+                return self.text[start : match.end()]
+        return self.raise_error("'<' has no '>' that closes it", start)
 
     @contextmanager
     def delimited(self, delimiter: Delimiter) -> Iterator[None]:

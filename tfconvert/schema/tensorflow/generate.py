@@ -1,4 +1,4 @@
-"""Generates `generated/tensorflow_pb2.py` and its stub from `tensorflow.proto`.
+"""Generates the modules in `generated/` and their stubs from the `.proto` files here.
 
 Run as `python -m tfconvert.schema.tensorflow.generate [--check]`. The compiler is an older `grpcio-tools` on purpose:
 its output runs on every protobuf from 5 on, where newer ones tie the generated code to their own version. Since
@@ -17,7 +17,8 @@ COMPILER = "grpcio-tools==1.62.3"
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-GENERATED = ("tensorflow_pb2.py", "tensorflow_pb2.pyi")
+SCHEMAS = ("tensorflow", "xla")
+GENERATED = tuple(f"{name}_pb2.{ending}" for name in SCHEMAS for ending in ("py", "pyi"))
 
 
 def _compiler() -> Path:
@@ -30,7 +31,7 @@ def _compiler() -> Path:
 
 
 def generate(target: Path) -> dict[str, bytes]:
-    """Compiles the schema.
+    """Compiles the schemas.
 
     Args:
         target: An empty folder for the compiler to write to.
@@ -46,7 +47,7 @@ def generate(target: Path) -> dict[str, bytes]:
         f"--proto_path={compiler / 'grpc_tools' / '_proto'}",
         f"--python_out={target}",
         f"--pyi_out={target}",
-        str(package / "tensorflow.proto"),
+        *(str(package / f"{name}.proto") for name in SCHEMAS),
     ]
     run = f"import sys; sys.path.insert(0, {str(compiler)!r}); from grpc_tools import _protoc_compiler as compiler; "
     run += f"sys.exit(compiler.run_main([b'protoc', *map(str.encode, {options!r})]))"

@@ -1,0 +1,318 @@
+"""Gathers and slices whose places are computed.
+
+StableHLO moves a slice that would be outside to where it is inside; TensorFlow's ops don't. The clamp is left out
+where the range of the indices is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfconvert.converter.from_stablehlo.places import (
+    WHOLE,
+    Number,
+    Places,
+    Window,
+    cut,
+    settled,
+    sliced,
+    together,
+    vector_of,
+)
+from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.ir.tensors import EmittedTensor
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.dims import UNKNOWN
+from tfconvert.schema.dialects.stablehlo import GatherAttr
+from tfconvert.schema.ir.operation import Operation
+
+
+def _dynamic_slice(raised: RaisedOp) -> EmittedTensor:
+    x, *starts = raised.operands
+    sizes = raised.ints("slice_sizes")
+    places = [Places(raised, x, axis, sizes[axis], start) for axis, start in enumerate(starts)]
+    return sliced(raised, x, places, sizes)
+
+
+def _dynamic_update_slice(raised: RaisedOp) -> EmittedTensor:
+    """LiteRT's op, and that of XLA, clamp by themselves."""
+    x, update, *starts = raised.operands
+    lengths = raised.sizes(update)
+    if lengths == raised.sizes(x):
+        return update
+    places = [Places(raised, x, axis, lengths[axis], start) for axis, start in enumerate(starts)]
+    begins: list[Number] = []
+    for each in places:
+        constant = each.constant
+        is_known = constant is not None
+        begins.append(0 if each.is_whole else int(constant) if is_known else each.index)  # type: ignore[arg-type]
+    return x.op("XlaDynamicUpdateSlice", x, update, vector_of(x, begins))  # type: ignore[no-any-return]
+
+
+def _gather(raised: RaisedOp) -> EmittedTensor:
+    sizes = raised.ints("slice_sizes")
+    return _Gather(raised, sizes, sizes).result()
+
+
+def _dynamic_gather(raised: RaisedOp) -> EmittedTensor:
+    x, vector = raised.operands[0], raised.operands[2]
+    shape = raised.sizes(x)
+    partial = vector.known.partial(vector.value) or (UNKNOWN,) * len(shape)
+    sizes = [
+        size if size > UNKNOWN or size == own else _element(vector, axis)
+        for axis, (size, own) in enumerate(zip(partial, shape, strict=True))
+    ]
+    return _Gather(raised, partial, sizes).result()
+
+
+def _element(vector: EmittedTensor, index: int) -> EmittedTensor:
+    """Returns an element of a vector of sizes: what it is joined from, if it is."""
+    owner = vector.value.owner
+    if isinstance(owner, Operation) and owner.name == "tf.ConcatV2":
+        parts = [EmittedTensor(vector.builder, operand, vector.known) for operand in owner.operands[:-1]]
+        if all(part.shape == (1,) for part in parts):
+            return parts[index].reshape(()).cast(np.int32)
+    found: EmittedTensor = vector.op("StridedSlice", vector, [index], [index + 1], [1], shrink_axis_mask=1)
+    return found.cast(np.int32)
+
+
+Label = tuple[str, int]
+"""A dimension: `("x", 1)` of what is gathered from, `("batch", 0)` of the indices."""
+
+
+class _Gather:
+    """A gather.
+
+    Attributes:
+        raised: The op.
+        x: What it gathers from.
+        lengths: The shape of the slices, with symbols.
+        sizes: The same, with scalars for dimensions that only running tells and aren't whole.
+        batch: The shape of the indices, without that of one index.
+        places: The starts of the slices by axis.
+    """
+
+    def __init__(self, raised: RaisedOp, lengths: Sequence[int], sizes: Sequence[Number]) -> None:
+        dims = raised.op.properties["dimension_numbers"]
+        assert isinstance(dims, GatherAttr)
+        self.raised = raised
+        self.x, self.starts = raised.operands[:2]
+        self.sizes = sizes
+        self.lengths = lengths
+        self.dims = dims
+        vector = dims.dims[-1]
+        assert isinstance(vector, int)
+        shape = raised.sizes(self.starts)
+        self.vector = vector
+        self.batch = shape[:vector] + shape[vector + 1 :]
+        self.batching = sorted(
+            zip(
+                (place - (vector < place) for place in dims.of("start_indices_batching_dims")),
+                dims.of("operand_batching_dims"),
+                strict=True,
+            )
+        )
+        axes = dims.of("start_index_map")
+        self.places = [self._place(axis, index) for axis, index in zip(axes, self._components(len(axes)), strict=True)]
+
+    def _place(self, axis: int, index: EmittedTensor) -> Places:
+        return Places(self.raised, self.x, axis, self.lengths[axis], index, self.sizes[axis])
+
+    def _components(self, count: int) -> list[EmittedTensor]:
+        """Returns the indices along each axis."""
+        starts, batch, raised = self.starts, self.batch, self.raised
+        if self.vector == len(raised.sizes(starts)):
+            return [starts]
+        owner = starts.value.owner
+        if isinstance(owner, Operation) and owner.name == "tf.ConcatV2" and len(owner.operands) == count + 1:
+            axis = starts.known.partial(owner.operands[-1])
+            if axis is not None and axis[0] in (self.vector, self.vector - len(batch) - 1):
+                return [settled(raised, raised.tensor(operand), batch) for operand in owner.operands[:-1]]
+        if count == 1:
+            return [settled(raised, starts, batch)]
+        constant = tensor_data.constant_of(starts.value)
+        if constant is not None:
+            array = np.moveaxis(tensor_data.to_array(constant), self.vector, 0)
+            return [raised.constant(each, array.dtype) for each in array]
+        return starts.op("Unpack", starts, results=count, num=count, axis=self.vector)  # type: ignore[no-any-return]
+
+    def result(self) -> EmittedTensor:
+        """Returns the result."""
+        if math.prod(self.batch) == 1 and not self.batching:
+            found = sliced(self.raised, self.x, self.places, self.sizes)
+            return self._placed(found, [("x", axis) for axis in range(len(self.sizes))])
+        places = self._after_slices()
+        if not places:
+            found = self.x
+            labels = [("x", axis) for axis in range(len(self.sizes))]
+            need(all(size == 1 for size in self.batch), "it repeats what doesn't depend on the indices")
+            return self._placed(found, labels)
+        if len(places) > 1:
+            return self._nd(sorted(places, key=lambda each: each.axis))
+        return self._along(places[0])
+
+    def _after_slices(self) -> list[Places]:
+        """Slices what is gathered from where the places are constant; returns the others."""
+        windows = [
+            WHOLE if size == own or axis in self.dims.of("operand_batching_dims") else Window(0, size)
+            for axis, (size, own) in enumerate(zip(self.sizes, self.raised.sizes(self.x), strict=True))
+        ]
+        left: list[Places] = []
+        for each in self.places:
+            if each.is_whole:
+                continue
+            constant = each.constant
+            if constant is not None and constant.size and constant.min() == constant.max():
+                windows[each.axis] = Window(int(constant.min()), self.sizes[each.axis])
+            else:
+                windows[each.axis] = WHOLE
+                left.append(each)
+        self.x = cut(self.x, windows)
+        return [self._place(each.axis, each.index) for each in left]
+
+    def _along(self, place: Places) -> EmittedTensor:
+        """Gathers along one axis."""
+        labels = [("x", axis) for axis in range(len(self.sizes))]
+        index, rows = place.clamped(), [("batch", each) for each in range(len(self.batch))]
+        if place.length != 1:
+            need(place.length >= 0, "the size of a slice is not known")
+            index = index.expand_dims(len(rows)) + self.raised.constant(np.arange(place.length), index.dtype)
+            rows = [*rows, ("x", place.axis)]
+        return self._gathered(self.x, labels, index, rows, ("x", place.axis))
+
+    def _gathered(
+        self, x: EmittedTensor, labels: list[Label], index: EmittedTensor, rows: list[Label], along: Label
+    ) -> EmittedTensor:
+        """Returns the result of a gather along one dimension.
+
+        Args:
+            x: What is gathered from.
+            labels: Its dimensions.
+            index: The indices.
+            rows: Their dimensions.
+            along: The dimension.
+        """
+        lead = [("x", own) for _, own in self.batching]
+        first = [("batch", row) for row, _ in self.batching]
+        x, labels = _ordered(x, labels, [*lead, *[each for each in labels if each not in lead]])
+        index, rows = _ordered(index, rows, [*first, *[each for each in rows if each not in first]])
+        at = labels.index(along)
+        step = None if lead else _step(index)
+        if step is not None:
+            found = _strided(x, at, *step)
+        elif x.dtype == np.uint32:
+            found = _signed(x).op("GatherV2", _signed(x), index, at, batch_dims=len(lead))
+            found = found.op("Bitcast", found, type=np.dtype(np.uint32))
+        else:
+            found = x.op("GatherV2", x, index, at, batch_dims=len(lead))
+        kept = [*first, *labels[len(lead) : at], *rows[len(lead) :], *labels[at + 1 :]]
+        return self._placed(found, kept)
+
+    def _nd(self, places: Sequence[Places]) -> EmittedTensor:
+        """Gathers along several axes."""
+        axes = [each.axis for each in places]
+        windows = [each for each in places if each.length != 1]
+        is_together = axes == list(range(axes[0], axes[0] + len(axes))) and not windows
+        is_constant = all(each.constant is not None for each in places)
+        if is_together and min(each.size for each in places) >= 0 and (self.batching or (axes[0] and is_constant)):
+            return self._flat(places)
+        need(not self.batching, "it gathers slices along several axes of rows")
+        labels = [("x", axis) for axis in range(len(self.sizes))]
+        lead = [("x", axis) for axis in axes]
+        x, labels = _ordered(self.x, labels, [*lead, *[each for each in labels if each not in lead]])
+        indices = together(places, len(self.batch))
+        if windows:
+            need(all(each.length >= 0 for each in windows), "the size of a slice is not known")
+            grid = np.stack(np.meshgrid(*[np.arange(each.length) for each in places], indexing="ij"), -1)
+            grid = grid.reshape(*[each.length for each in windows], len(places))
+            indices = self.raised.reshaped(indices, (*self.batch, *[1] * len(windows), len(places)))
+            indices = indices + self.raised.constant(grid, indices.dtype)
+        if x.dtype == np.uint32:
+            found = _signed(x).op("GatherNd", _signed(x), indices)
+            found = found.op("Bitcast", found, type=np.dtype(np.uint32))
+        else:
+            found = x.op("GatherNd", x, indices)
+        rows = [("batch", each) for each in range(len(self.batch))]
+        return self._placed(found, [*rows, *[("x", each.axis) for each in windows], *labels[len(lead) :]])
+
+    def _flat(self, places: Sequence[Places]) -> EmittedTensor:
+        """Gathers along neighbouring axes, whose elements are numbered one after another."""
+        axes, shape = [each.axis for each in places], list(self.raised.sizes(self.x))
+        shape[axes[0] : axes[-1] + 1] = [math.prod(each.size for each in places)]
+        labels = [("x", axis) for axis in range(len(self.sizes)) if axis not in axes[1:]]
+        index = places[0].clamped()
+        for each in places[1:]:
+            index = index * each.size + each.clamped().cast(index.dtype)
+        rows = [("batch", each) for each in range(len(self.batch))]
+        return self._gathered(self.raised.reshaped(self.x, shape), labels, index, rows, ("x", axes[0]))
+
+    def _placed(self, found: EmittedTensor, labels: Sequence[Label]) -> EmittedTensor:
+        """Returns the result, whose dimensions are in the order that the op says.
+
+        Args:
+            found: What was gathered.
+            labels: For each of its dimensions, whether it is one of the indices or of the tensor, and which one.
+        """
+        dims = self.dims
+        gone = (*dims.of("collapsed_slice_dims"), *dims.of("operand_batching_dims"))
+        kept = iter([axis for axis in range(len(self.sizes)) if axis not in gone])
+        rows = iter(range(len(self.batch)))
+        offsets = dims.of("offset_dims")
+        count = len(self.batch) + len(self.sizes) - len(gone)
+        order = [("x", next(kept)) if axis in offsets else ("batch", next(rows)) for axis in range(count)]
+        have = [label for label in order if label in labels]
+        own = self.raised.sizes(found)
+        dropped = [index for index, label in enumerate(labels) if label not in order]
+        if dropped:
+            own = tuple([size for index, size in enumerate(own) if index not in dropped])
+            found = self.raised.reshaped(found, own)
+            labels = [label for label in labels if label in order]
+        found = _transposed(found, [list(labels).index(label) for label in have])
+        sizes = iter(self.raised.sizes(found))
+        return self.raised.reshaped(found, [next(sizes) if label in have else 1 for label in order])
+
+
+def _transposed(x: EmittedTensor, order: Sequence[int]) -> EmittedTensor:
+    if list(order) == list(range(len(order))):
+        return x
+    return x.op("Transpose", x, list(order))  # type: ignore[no-any-return]
+
+
+def _ordered(x: EmittedTensor, labels: list[Label], order: list[Label]) -> tuple[EmittedTensor, list[Label]]:
+    return _transposed(x, [labels.index(label) for label in order]), order
+
+
+def _signed(x: EmittedTensor) -> EmittedTensor:
+    return x.op("Bitcast", x, type=np.dtype(np.int32))  # type: ignore[no-any-return]
+
+
+def _step(index: EmittedTensor) -> tuple[int, int, int] | None:
+    """Returns the first index, the step and the number of constant indices that are evenly spaced upwards."""
+    constant = tensor_data.constant_of(index.value)
+    if constant is None or len(index.shape or ()) != 1:
+        return None
+    array = tensor_data.to_array(constant)
+    if array.size < 2:
+        return None
+    step = int(array[1] - array[0])
+    return (int(array[0]), step, array.size) if step > 0 and np.all(np.diff(array) == step) else None
+
+
+def _strided(x: EmittedTensor, axis: int, first: int, step: int, count: int) -> EmittedTensor:
+    rank = len(x.shape or ())
+    begins, ends, steps = [0] * rank, [0] * rank, [1] * rank
+    begins[axis], ends[axis], steps[axis] = first, first + (count - 1) * step + 1, step
+    mask = ((1 << rank) - 1) & ~(1 << axis)
+    return x.op("StridedSlice", x, begins, ends, steps, begin_mask=mask, end_mask=mask)  # type: ignore[no-any-return]
+
+
+ROWS: Rows = {
+    "dynamic_gather": _dynamic_gather,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "gather": _gather,
+}

@@ -1,0 +1,1 @@
+"""StableHLO artifacts (VHLO in MLIR bytecode), read without MLIR."""

@@ -1,0 +1,134 @@
+"""The locations of an artifact's ops, which are decoded when somebody asks for their parts.
+
+JAX names an op after the function and the primitive, `jit(f)/jit(relu)/max`, and adds the lines of the calls that led
+to it. The result is that name with the innermost line. Locations don't fail: what is damaged in one is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tfconvert.importers.stablehlo.bytecode import Bytecode
+from tfconvert.importers.stablehlo.cursor import Cursor
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, Location, NameLoc
+
+# The codes of the builtin dialect.
+_STRING, _CALL_SITE, _FILE, _FUSED, _FUSED_WITH_METADATA, _NAME, _UNKNOWN, _RANGE = 2, 10, 11, 12, 13, 14, 15, 22
+
+# How many locations lead to a line.
+_MAX_STEPS = 100
+
+# The largest line or column that is believed.
+_MAX_LINE = (1 << 31) - 1
+
+
+class ArtifactLoc(NameLoc):
+    """The location of an op, decoded when its name or its line is read."""
+
+    __slots__ = ("_file", "_index", "_parts")
+
+    def __init__(self, file: Bytecode, index: int) -> None:
+        self._file = file
+        self._index = index
+        self._parts: tuple[str, Location] | None = None
+
+    def _decoded(self) -> tuple[str, Location]:
+        parts = self._parts
+        if parts is None:
+            parts = self._parts = _name_and_line(self._file, self._index)
+        return parts
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name, empty if there is none."""
+        return self._decoded()[0]
+
+    @property
+    def child(self) -> Location:  # type: ignore[override]
+        """The innermost line."""
+        return self._decoded()[1]
+
+    def print_inside(self, printer: Any) -> None:
+        if self.name:
+            super().print_inside(printer)
+        else:
+            self.child.print_inside(printer)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return NameLoc.get, self._decoded()
+
+
+class Locations:
+    """The locations of a file.
+
+    Args:
+        file: The file.
+    """
+
+    def __init__(self, file: Bytecode) -> None:
+        self._file = file
+        self._known: dict[int, Location] = {}
+
+    def at(self, index: int) -> Location:
+        """Returns the location of an index."""
+        found = self._known.get(index)
+        if found is None:
+            found = self._known[index] = self._new(index)
+        return found
+
+    def _new(self, index: int) -> Location:
+        file = self._file
+        entry = file.attributes[index] if index < len(file.attributes) else None
+        # The code of the unknown location is one byte, and all of it.
+        if entry is None or (entry.end - entry.start == 1 and file.data[entry.start] == 2 * _UNKNOWN + 1):
+            return UNKNOWN_LOC
+        return ArtifactLoc(self._file, index)
+
+
+def _name_and_line(file: Bytecode, index: int) -> tuple[str, Location]:
+    """Returns the outermost name of a location, and its innermost line."""
+    name = ""
+    try:
+        for _ in range(_MAX_STEPS):
+            code, cursor = _opened(file, index)
+            if code == _NAME:
+                name = name or _text(file, cursor.varint())
+                index = cursor.varint()
+            elif code == _CALL_SITE:
+                index = cursor.varint()
+            elif code in (_FUSED, _FUSED_WITH_METADATA):
+                if not cursor.count():
+                    break
+                index = cursor.varint()
+            elif code in (_FILE, _RANGE):
+                return name, _line(file, code, cursor)
+            else:
+                break
+    except ConversionError:
+        pass
+    return name, UNKNOWN_LOC
+
+
+def _opened(file: Bytecode, index: int) -> tuple[int, Cursor]:
+    """Returns the code and the contents of a builtin attribute; the code of the unknown location for others."""
+    entry = file.attributes[index] if index < len(file.attributes) else None
+    if entry is None or entry.dialect != "builtin" or not entry.is_custom:
+        return _UNKNOWN, Cursor(b"")
+    cursor = Cursor(file.data, entry.start, entry.end)
+    return cursor.varint(), cursor
+
+
+def _text(file: Bytecode, index: int) -> str:
+    """Returns the text of a string attribute."""
+    code, cursor = _opened(file, index)
+    return file.string(cursor.varint()) if code == _STRING else ""
+
+
+def _line(file: Bytecode, code: int, cursor: Cursor) -> Location:
+    """Returns the line of a file."""
+    filename = _text(file, cursor.varint())
+    numbers = cursor.varints() if code == _RANGE else [cursor.varint(), cursor.varint()]
+    line, column = [*numbers, 0, 0][:2]
+    return FileLineColLoc.get(filename, min(line, _MAX_LINE), min(column, _MAX_LINE))
