@@ -32,7 +32,7 @@ Examples:
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
-    help="How many runs to measure, after three that are not.",
+    help="The number of measured runs, after three that are not measured.",
 )
 @click.option(
     "--threads",
@@ -40,14 +40,14 @@ Examples:
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="How many threads LiteRT may use.",
+    help="The number of threads of LiteRT.",
 )
 @click.option(
     "--input-shape",
     "shapes",
     type=SHAPE,
     multiple=True,
-    help="The shape of an input; repeatable. Default: the file's, 1 where a size is open.",
+    help="The shape of an input; repeatable. Default: the file's, 1 where a size is dynamic.",
 )
 @click.option("--whole", is_flag=True, help="Measure the file as a whole only, not each operator.")
 @json_option("Print everything as JSON.")

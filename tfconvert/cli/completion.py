@@ -70,6 +70,6 @@ def complete_passes(context: click.Context, parameter: click.Parameter, incomple
 
 
 def _entries(prefix: str) -> Sequence[str]:
-    """Returns the files and folders here whose names begin with a text."""
+    """Returns the files and directories here whose names begin with a text."""
     found = (path for path in Path().iterdir() if path.name.startswith(prefix) and not path.name.startswith("."))
     return sorted(f"{path.name}/" if path.is_dir() else path.name for path in found)

@@ -32,7 +32,7 @@ Examples:
     "--data",
     metavar="PATH",
     multiple=True,
-    help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones.",
+    help="Inputs in files (.npz, .npy) or directories of them; repeatable. Default: random ones.",
 )
 @click.option("--latency", is_flag=True, help="Measure both in LiteRT, in turns.")
 @json_option("Print the differences as JSON.")

@@ -38,16 +38,16 @@ Examples:
     multiple=True,
     is_flag=False,
     flag_value="",
-    help="Tell instead what running the model takes, for inputs of these shapes (repeatable), or as formulas "
-    "of open sizes: memory, operations, products and convolutions.",
+    help="Print the memory, operations, products and convolutions of a run instead, for inputs of these shapes "
+    "(repeatable), or as formulas of dynamic sizes.",
 )
 @json_option()
 @click.option("-v", "--verbose", is_flag=True, help="List all ops.")
 def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
-    """Tell what is in MODEL, whether it will convert, and what that will give.
+    """Describe MODEL, whether it will convert, and the result.
 
-    MODEL is anything that can be converted, or a .tflite file. To find out, a conversion is run, but for reading and
-    writing the weights: the sizes and operators of the result are those that it will have.
+    MODEL is anything that can be converted, or a .tflite file. The command runs a conversion without reading and
+    writing the weights, so the sizes and operators of the result are exact.
 
     Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or can't be read, 2 if the command
     line is wrong.

@@ -177,8 +177,8 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow MODEL to a LiteRT file.
 
-    MODEL is a SavedModel folder, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras file
-    (.keras, .h5; needs the tensorflow extra) or MLIR text (.mlir).
+    MODEL is a SavedModel directory, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras
+    file (.keras, .h5; needs the tensorflow extra) or MLIR text (.mlir).
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 
@@ -215,7 +215,7 @@ def _split(model: str, file: str, data: Mapping[str, Any]) -> tuple[Source, Opti
     try:
         form = form_of(file, data)
     except ConversionError:
-        Source(model).check_output(file)  # A file that is read has an ending of no result, and that is worse.
+        Source(model).check_output(file)  # A file that is read has an extension of no result, and that is worse.
         raise
     selection, options = from_data({**data, **form.settings})
     return Source(model, **selection), options

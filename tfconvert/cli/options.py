@@ -150,7 +150,7 @@ _OTHERS: Mapping[Any, tuple[Function, ...]] = {
         click.option(
             "--target",
             type=click.Choice(SETTINGS["target"].schema["enum"]),
-            help=f"{SETTINGS['target'].text} Default: by the ending of -o, else litert.",
+            help=f"{SETTINGS['target'].text} Default: by the extension of -o, else litert.",
         ),
     ),
     LiteRT: (

@@ -24,7 +24,7 @@ output_options = adding(
         metavar="FILE",
         required=True,
         type=click.Path(),
-        help="The file to write; its ending chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
+        help="The file to write; its extension chooses the target: .tflite; .mlir, .mlirbc; .vmfb. "
         "-: standard output; .cc, .c, .h: a C array for microcontrollers.",
     ),
     click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
@@ -42,16 +42,13 @@ output_options = adding(
         help="Write the graphs before and after for Google's Model Explorer (JSON).",
     ),
     click.option(
-        "--cache-dir",
-        metavar="DIR",
-        type=click.Path(),
-        help="Keep results here by the contents of what they are made from.",
+        "--cache-dir", metavar="DIR", type=click.Path(), help="Cache results here by the contents of all inputs."
     ),
     click.option(
         "--write-through-links",
         "through_links",
         is_flag=True,
-        help="Write to what an output that is a link leads to. Default: replace the link.",
+        help="Write to the target of an output that is a link. Default: replace the link.",
     ),
 )
 
@@ -112,7 +109,7 @@ def _target(path: str) -> str:
 
 
 server_options = adding(
-    click.option("--server", metavar="URL", help="Convert on a server (tfconvert serve), to which the model is sent."),
+    click.option("--server", metavar="URL", help="Send the model to a server (tfconvert serve), which converts it."),
     click.option(
         "--token-file",
         metavar="FILE",
@@ -130,7 +127,7 @@ class ServerAddress(NamedTuple):
 
     Attributes:
         url: Where it is.
-        token: What it asks for, empty for nothing.
+        token: The token that it requires; empty for none.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""A conversion on a server, as the command has it done: the same settings, files, report and errors as here."""
+"""A conversion on a server, with the same settings, files, report and errors as on this machine."""
 
 from __future__ import annotations
 

@@ -231,11 +231,11 @@ class AsyncJob:
         """Writes the result and the files beside it; each is written atomically.
 
         Args:
-            path: Its path, whose ending must not be another target's; or a seekable file that is open for binary
+            path: Its path, whose extension must not be another target's; or a seekable file that is open for binary
                 writing.
 
         Raises:
-            ConversionError: There is no result, or it can't be written (`output-not-writable`); or the ending is
+            ConversionError: There is no result, or it can't be written (`output-not-writable`); or the extension is
                 another target's, or there are files beside the result, which need a path (`wrong-option`).
         """
         job = self.info if self.info.has_ended else await self._client._job("GET", _path(self.id))  # noqa: SLF001

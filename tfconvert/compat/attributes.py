@@ -141,7 +141,7 @@ SHARED_ROWS: Sequence[Row] = (
     Row(EXCLUDED, False, "maps", "the file gets no entry `CONVERSION_METADATA`; the one of the runtime stays"),
     _ignored("serialize_debug_metadata", False, _METADATA),
     _ignored("model_origin_framework", "UNSET", _METADATA),
-    _ignored("saved_model_dir", None, "`from_saved_model` takes the folder"),
+    _ignored("saved_model_dir", None, "`from_saved_model` takes the directory"),
     _ignored("unfold_batchmatmul", False, _CHOICE),
     _ignored("_experimental_disable_batchmatmul_unfold", False, _CHOICE),
     _ignored("_experimental_disable_fuse_mul_and_fc", False, _CHOICE),

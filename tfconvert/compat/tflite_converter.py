@@ -58,7 +58,7 @@ class TFLiteConverter(Converter):
         """Returns a converter of a SavedModel.
 
         Args:
-            saved_model_dir: Its folder.
+            saved_model_dir: Its directory.
             signature_keys: The signatures to convert, every one by default.
             tags: The tags of the graph to convert, `serve` by default.
 

@@ -152,7 +152,7 @@ class TFLiteConverter(Converter):
         """Returns a converter of one signature of a SavedModel.
 
         Args:
-            saved_model_dir: Its folder.
+            saved_model_dir: Its directory.
             input_arrays: The tensors to feed, those of the signature by default.
             input_shapes: Shapes by input: the tensor's name, or the signature's for it.
             output_arrays: The tensors to fetch, those of the signature by default.

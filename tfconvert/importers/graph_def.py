@@ -36,7 +36,7 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.settings.selection import WHOLE, Selection
 
 _WITH_DEFAULT = "PlaceholderWithDefault"
-_WANTED = "give a frozen graph (.pb, .pbtxt) or a SavedModel folder"
+_WANTED = "give a frozen graph (.pb, .pbtxt) or a SavedModel directory"
 
 
 def import_graph_def(path: str | os.PathLike[str], selection: Selection = WHOLE) -> ModuleOp:

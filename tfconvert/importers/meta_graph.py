@@ -25,7 +25,7 @@ from tfconvert.settings.selection import WHOLE, Selection
 
 _SUFFIX = ".meta"
 STATE = "checkpoint"
-"""The file in which TensorFlow records a folder's newest checkpoint."""
+"""The file in which TensorFlow records a directory's newest checkpoint."""
 
 # Maximum size of such a file, which has a line for each kept checkpoint.
 _MAX_STATE = 1 << 24
@@ -40,8 +40,8 @@ def find_meta_graph(path: Path, *, follow_links: bool = False) -> Path | None:
     """Returns the MetaGraph file that a path refers to, or `None`.
 
     Args:
-        path: The file, any other of a checkpoint's files, their common prefix, or a folder with a `checkpoint` file.
-        follow_links: Whether links may lead out of the folder.
+        path: The file, any other of a checkpoint's files, their common prefix, or a directory with a `checkpoint` file.
+        follow_links: Whether links may lead out of the directory.
     """
     if path.suffix == _SUFFIX:
         return path
@@ -65,14 +65,14 @@ def _in_folder(folder: Folder) -> Path | None:
     if found is None and not folder.holds(named):
         raise error(
             "outside-model",
-            f"{folder.path / STATE} names {str(named)!r}, which is not in the model's folder",
+            f"{folder.path / STATE} names {str(named)!r}, which is not in the model's directory",
             hint="give the .meta file, or copy the checkpoint's files into the directory",
         )
     return found if found is None else folder.check(found)
 
 
 def _named(folder: Folder) -> Path | None:
-    """Returns the prefix of a folder's newest checkpoint as the folder's `checkpoint` file names it."""
+    """Returns the prefix of a directory's newest checkpoint as the directory's `checkpoint` file names it."""
     try:
         lines = folder.read(folder.path / STATE, _MAX_STATE).decode("utf-8", "replace").splitlines()
     except OSError:
@@ -86,7 +86,7 @@ def _named(folder: Folder) -> Path | None:
 
 
 def _here(named: Path, folder: Folder) -> Path:
-    """Returns the prefix of a named checkpoint in the folder: the path may be from the machine that saved it."""
+    """Returns the prefix of a named checkpoint in the directory: the path may be from the machine that saved it."""
     there = folder.holds(named) and is_file(_index(named))
     return named if there else folder.path / named.name
 
@@ -99,8 +99,8 @@ def import_meta_graph(path: str | os.PathLike[str], selection: Selection = WHOLE
     """Returns the module of a MetaGraph and the checkpoint beside it.
 
     Args:
-        path: The `.meta` file, binary or text. The checkpoint has the same name with other endings, or is the one that
-            the folder's `checkpoint` file names.
+        path: The `.meta` file, binary or text. The checkpoint has the same name with other extensions, or is the one
+            that the directory's `checkpoint` file names.
         selection: The part to import: signatures are by default every one, if there are some and no tensors are named;
             inputs are by default the placeholders that the outputs reach, and outputs the only node that has no users
             and that an input reaches.
@@ -142,7 +142,7 @@ def checkpoint_of(file: Path, *, follow_links: bool = False) -> Path | None:
 
     Args:
         file: The MetaGraph.
-        follow_links: Whether links may lead out of its folder.
+        follow_links: Whether links may lead out of its directory.
     """
     own = file.with_suffix("")
     if is_file(_index(own)):

@@ -37,7 +37,7 @@ def import_mlir(
         text: MLIR in the project's dialects; top-level ops without a module get one.
         filename: The name of the text in errors.
         first_line: The number of the text's first line, if it is a part of a file.
-        asset_root: The folder below which the text may name files to be read; by default it may not name any.
+        asset_root: The directory below which the text may name files to be read; by default it may not name any.
 
     Raises:
         ConversionError: It is too long (`too-large-text`), can't be parsed (`malformed-mlir`), breaks a rule of a
@@ -64,7 +64,7 @@ def _check_asset(op: AssetOp, root: str | os.PathLike[str] | None) -> None:
             op,
             "bad-asset",
             f"the asset {name!r} is not read: {where}",
-            "name the folder of the text's assets with --asset-root, or asset_root in Python",
+            "name the directory of the text's assets with --asset-root, or asset_root in Python",
         )
 
 

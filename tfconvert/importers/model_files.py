@@ -25,8 +25,8 @@ def model_files(
 
     Args:
         path: A path as for `tfconvert.convert`.
-        asset_root: MLIR text: the folder below which it may name files.
-        follow_links: Whether links may lead out of the model's folder.
+        asset_root: MLIR text: the directory below which it may name files.
+        follow_links: Whether links may lead out of the model's directory.
     """
     if path.name in FILES:
         path = path.parent

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _KERAS = {"keras", "tf_keras"}
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
 IR_FILES = (".mlir", ".tflite")
-"""The endings of files whose contents are IR already."""
+"""The extensions of files whose contents are IR already."""
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
@@ -31,7 +31,7 @@ def save_if_needed(model: object) -> TemporaryModel | None:
     The names of its classes' modules determine its kind, so that no framework is imported to find out.
 
     Returns:
-        The SavedModel's folder, which exists as long as this object; `None` if the model can be imported as it is.
+        The SavedModel's directory, which exists as long as this object; `None` if the model can be imported as it is.
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
@@ -66,8 +66,8 @@ def files_of(
 
     Args:
         model: A model as for `import_model` or `save_if_needed`.
-        asset_root: MLIR text: the folder below which it may name files.
-        follow_links: Whether links may lead out of the model's folder.
+        asset_root: MLIR text: the directory below which it may name files.
+        follow_links: Whether links may lead out of the model's directory.
     """
     if not isinstance(model, str | os.PathLike):
         return []
@@ -77,17 +77,17 @@ def files_of(
 
 
 def import_model(model: object, selection: Selection) -> ModuleOp:
-    """Returns the module of a model in a file, a folder or a message in memory.
+    """Returns the module of a model in a file, a directory or a message in memory.
 
     Args:
-        model: A SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
+        model: A SavedModel directory, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
             GraphDef message.
         selection: The part to import.
     """
     check_fields(selection, cls=Selection)
     if not isinstance(model, str | os.PathLike):
         return _import_message(model, selection)
-    _refuse(selection, ("checkpoint",), "is for messages in memory; a model's folder has its own checkpoint")
+    _refuse(selection, ("checkpoint",), "is for messages in memory; a model's directory has its own checkpoint")
     return _import_path(Path(model), selection)
 
 
@@ -114,7 +114,7 @@ def _import_path(path: Path, selection: Selection) -> ModuleOp:
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent
     if path.suffix != ".mlir":
-        _refuse(selection, ("asset_root",), "is the folder of files named by MLIR text; models have their own")
+        _refuse(selection, ("asset_root",), "is the directory of files named by MLIR text; models have their own")
     if is_saved_model(path):
         return import_saved_model(path, selection)
     if path.suffix in (".pb", ".pbtxt", ".prototxt") and not is_missing(path):
@@ -142,7 +142,7 @@ def _import_path(path: Path, selection: Selection) -> ModuleOp:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
     raise error(
         "unknown-format",
-        f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), MLIR text or .tflite file",
+        f"{path} is not a SavedModel directory, GraphDef (.pb, .pbtxt), MetaGraph (.meta), MLIR text or .tflite file",
         hint="export the model with tf.saved_model.save or model.export",
     )
 

@@ -89,8 +89,8 @@ class Files(NamedTuple):
     """The files beside a SavedModel's message, if there are any.
 
     Attributes:
-        folder: The model's folder, where assets, debug info and Keras' own metadata may be.
-        checkpoint: The path of the variables' values, without the files' endings.
+        folder: The model's directory, where assets, debug info and Keras' own metadata may be.
+        checkpoint: The path of the variables' values, without the files' extensions.
     """
 
     folder: Folder | None
@@ -98,12 +98,12 @@ class Files(NamedTuple):
 
     @classmethod
     def of(cls, folder: Folder) -> Files:
-        """Returns the files in a SavedModel's folder."""
+        """Returns the files in a SavedModel's directory."""
         return cls(folder, folder.path / "variables" / "variables")
 
 
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is a folder that holds a SavedModel's graph."""
+    """Returns whether a path is a directory that holds a SavedModel's graph."""
     return any(is_file(Path(path) / name) for name in FILES)
 
 
@@ -111,7 +111,7 @@ def graphs_in(path: str | os.PathLike[str], *, follow_links: bool = False) -> tu
     """Returns the graphs in a SavedModel.
 
     Args:
-        path: The SavedModel's folder.
+        path: The SavedModel's directory.
         follow_links: Whether links may lead out of it.
     """
     return tuple(
@@ -130,9 +130,9 @@ def signatures_of(
     """Returns the signatures of a SavedModel's graph.
 
     Args:
-        path: The SavedModel's folder.
+        path: The SavedModel's directory.
         tags: The tags of the graph.
-        follow_links: Whether links may lead out of the folder.
+        follow_links: Whether links may lead out of the directory.
     """
     graph = _meta_graph(_read(Folder(Path(path), follow_links)), tags)
     return {
@@ -146,7 +146,7 @@ def import_saved_model(path: str | os.PathLike[str], selection: Selection = WHOL
     """Returns the module of a SavedModel: one public function a signature, equal signatures sharing one.
 
     Args:
-        path: The SavedModel's folder.
+        path: The SavedModel's directory.
         selection: The part to import: the tags are those of the MetaGraph, by default `serve`, or the only MetaGraph's;
             shapes are for every signature that has the input.
     """
@@ -223,7 +223,9 @@ def _read(folder: Folder) -> pb.SavedModel:
         data = folder.read(file)
     except FileNotFoundError:
         what = "is not a SavedModel: it holds no saved_model.pb" if is_folder(path) else "doesn't exist"
-        raise error("not-a-saved-model", f"{path} {what}", hint="give the folder that holds saved_model.pb") from None
+        raise error(
+            "not-a-saved-model", f"{path} {what}", hint="give the directory that holds saved_model.pb"
+        ) from None
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
     try:
@@ -289,7 +291,7 @@ def signature_entries(
     entries = list(by_meaning.values())
     if selection.inputs is not None or selection.outputs is not None:
         cuts = Cuts(selection.inputs, selection.outputs, input_shapes, selection.batch)
-        used |= {key for key in input_shapes if cut_name(key) in cuts.pinned}
+        used |= {key for key in input_shapes if cut_name(key) in cuts.fixed_shapes}
         entries = with_cuts(entries, nodes, tensors, cuts)
     if unknown := sorted(input_shapes.keys() - used):
         known = sorted({name for entry in entries for name in entry.input_names})

@@ -1,4 +1,4 @@
-"""A model to convert (a file, a folder or an object in memory), and the part of it to import."""
+"""A model to convert (a file, a directory or an object in memory), and the part of it to import."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Source(Selection):
     """A model, and the part of it to import.
 
     Attributes:
-        model: A SavedModel folder, a file (GraphDef, MetaGraph, MLIR text, `.tflite`, Keras), a SavedModel or GraphDef
-            message, TensorFlow's own or this package's, or a Keras model or TensorFlow functions (see `on_disk`).
+        model: A SavedModel directory, a file (GraphDef, MetaGraph, MLIR text, `.tflite`, Keras), a SavedModel or
+            GraphDef message, TensorFlow's own or this package's, or a Keras model or TensorFlow functions (see
+            `on_disk`).
         temporary: The model, if it is a temporary copy of another; `on_disk` sets it, unless the caller has one.
     """
 

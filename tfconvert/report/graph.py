@@ -107,7 +107,7 @@ class Function:
         name: Its symbol.
         keys: The signatures that are this function.
         nodes: Its inputs, its ops in their order, its outputs.
-        live_bytes: Bytes of the tensors that are needed at one time, at most; open dimensions count as 1.
+        live_bytes: Bytes of the tensors that are needed at one time, at most; dynamic dimensions count as 1.
     """
 
     name: str
@@ -271,7 +271,7 @@ def type_text(tensor_type: Attribute) -> str:
 
 
 def type_bytes(tensor_type: Attribute) -> int:
-    """Returns the bytes of a tensor; open dimensions count as 1; 0 for what has no size."""
+    """Returns the bytes of a tensor; dynamic dimensions count as 1; 0 for what has no size."""
     shape, element = types.shape_of(tensor_type), quant.storage_of(types.element_of(tensor_type))
     row = types.from_mlir(element)
     if shape is None or row is None or row.dtype.kind == "O":

@@ -40,7 +40,7 @@ def is_file(path: AnyPath) -> bool:
 
 
 def is_folder(path: AnyPath) -> bool:
-    """Returns whether a path leads to a folder; `False` if that can't be checked."""
+    """Returns whether a path leads to a directory; `False` if that can't be checked."""
     return _has_mode(path, stat.S_ISDIR)
 
 

@@ -140,7 +140,7 @@ def open_tokens(config: ServiceConfig) -> TokenStore:
     except OSError as problem:
         raise error(
             "storage-failed",
-            f"the folder {config.data} can't be used: {problem.strerror}",
+            f"the directory {config.data} can't be used: {problem.strerror}",
             hint="name another one with --data",
         ) from None
     return TokenStore(open_database(config, folders))

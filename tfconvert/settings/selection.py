@@ -100,7 +100,7 @@ class Selection:
     )
     checkpoint: str | os.PathLike[str] | None = setting(
         None,
-        "SavedModel messages: the path of the checkpoint of their variables, without its files' endings.",
+        "SavedModel messages: the path of the checkpoint of their variables, without its files' extensions.",
         has_flag=False,
         expected="a path",
         accepts=is_path,

@@ -51,8 +51,8 @@ def with_batch(name: str, tensor: types.AnyTensor, batch: int) -> types.AnyTenso
     shape = types.shape_of(tensor)
     if not shape:  # The report names those.
         return tensor
-    pinned = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])])
-    return types.tensor(types.element_of(tensor), pinned)
+    shape = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])])
+    return types.tensor(types.element_of(tensor), shape)
 
 
 def _batched(inputs: Sequence[GraphInput], batch: int) -> list[GraphInput]:

@@ -62,7 +62,7 @@ def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
                 raise error(
                     "too-large",
                     f"the {kind.DESCRIPTOR.name} can't be copied: {problem}",
-                    hint="save the model to a folder, and convert that",
+                    hint="save the model to a directory, and convert that",
                 ) from None
     raise error(
         "unknown-format",

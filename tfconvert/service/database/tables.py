@@ -24,7 +24,7 @@ INSTALLATION = Table(
     "installation",
     METADATA,
     Column("id", String(32), primary_key=True),
-    comment="One row: what a data folder and a database that belong together have in common.",
+    comment="One row: what a data directory and a database that belong together have in common.",
 )
 
 SERVERS = Table(

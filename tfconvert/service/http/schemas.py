@@ -116,7 +116,7 @@ class JobView(BaseModel):
     attempt: int = Field(description="How often it was begun.")
     problem: Findings | None = Field(description="Why it failed.")
     summary: dict[str, Any] = Field(
-        description="Size and operators of the result, endings of the files beside it; its "
+        description="Size and operators of the result, extensions of the files beside it; its "
         "fidelity, if that was measured."
     )
     is_cached: bool = Field(description="Whether the result is that of an equal job.")

@@ -154,7 +154,7 @@ class Service:
         except OSError as problem:
             raise error(
                 "storage-failed",
-                f"the folder {config.data} can't be used: {problem.strerror}",
+                f"the directory {config.data} can't be used: {problem.strerror}",
                 hint="name another one with --data",
             ) from None
         self.database = open_database(config, self.folders)

@@ -37,7 +37,7 @@ FORM: dict[str, Any] = {
                         "model": {
                             "type": "string",
                             "format": "binary",
-                            "description": "A SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef.",
+                            "description": "A SavedModel's directory as .zip, .tar or .tar.gz, or a GraphDef.",
                         },
                         "place": {
                             "type": "string",

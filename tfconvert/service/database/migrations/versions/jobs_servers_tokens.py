@@ -16,7 +16,7 @@ def upgrade() -> None:
     op.create_table(
         "installation",
         sa.Column("id", sa.String(32), primary_key=True),
-        comment="One row: what a data folder and a database that belong together have in common.",
+        comment="One row: what a data directory and a database that belong together have in common.",
     )
     _create_servers()
     _create_jobs()
