@@ -36,17 +36,17 @@ class Caller(NamedTuple):
         return None if self.role == Role.ADMIN else self.owner
 
 
-def the_service(request: Request) -> Service:
+def service_of(request: Request) -> Service:
     """Returns the parts of the server."""
     service = request.app.state.service
     assert isinstance(service, Service)
     return service
 
 
-The = Annotated[Service, Depends(the_service)]
+ServiceDep = Annotated[Service, Depends(service_of)]
 
 
-def _reader(request: Request, service: The) -> Caller:
+def _reader(request: Request, service: ServiceDep) -> Caller:
     """Returns the client.
 
     Raises:
