@@ -43,6 +43,9 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("BiasAdd", ("f32[2,3]", "f32[3]"), {"data_format": "NCHW"}),
     ("BiasAddV1", ("f32[2,5]", "f32[5]"), {}),
     ("Cross", ("f32[2,3]", "f32[2,3]"), {}),
+    *[("TridiagonalMatMul", (*(f"{dtype}[2,1,4]",) * 3, f"{dtype}[2,4,3]"), {}) for dtype in ("f32", "f64", "c64")],
+    ("TridiagonalMatMul", ("f32[1,1]",) * 4, {}),
+    ("TridiagonalMatMul", ([[1.0, 2.0, np.nan]], [[3.0, 4.0, 5.0]], [[np.inf, 6.0, 7.0]], "f32[3,2]"), {}),
 ]
 
 
@@ -80,6 +83,9 @@ SHAPES: list[ShapeCase] = [
     ("Svd", ["f32[2,3,4]"], {}),
     ("Svd", ["f32[2,?,4]"], {"full_matrices": True}),
     ("Svd", ["f32[2,3,4]"], {"compute_uv": False}),
+    ("TridiagonalMatMul", [*["f32[?,1,4]"] * 3, "f32[2,?,3]"], {}),
+    ("TridiagonalMatMul", ["f32[*]", "f32[2,1,4]", "f32[*]", "f32[*]"], {}),
+    ("TridiagonalMatMul", [*["f32[*]"] * 3, "f32[2,?,3]"], {}),
 ]
 
 
@@ -93,6 +99,8 @@ CONTRADICTIONS: list[ShapeCase] = [
     ("Einsum", [["f32[2,3]"]], {"equation": "a->a"}),
     ("Einsum", [["f32[2]"]], {"equation": "a...b->ab"}),
     ("MatMul", ["f32[2,3]", "f32[2,3]"], {}),
+    ("TridiagonalMatMul", [*["f32[1,4]"] * 3, "f32[5,3]"], {}),
+    ("TridiagonalMatMul", ["f32[4,4]", *["f32[1,4]"] * 2, "f32[4,3]"], {}),
 ]
 
 

@@ -35,7 +35,8 @@ def test_most_ops_have_a_shape_function() -> None:
 
 
 def test_the_index_is_current() -> None:
-    assert generate.INDEX.read_text(encoding="utf-8") == generate.index()
+    written = generate.INDEX.read_text(encoding="utf-8")
+    assert written == generate.index(), "run: python -m tfconvert.ops.generate"
 
 
 def test_declarations_are_found_by_name() -> None:

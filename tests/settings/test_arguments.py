@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -113,6 +113,14 @@ def test_no_value_of_a_field_raises_anything_else(graph: pb.GraphDef, cls: Any, 
         assert row.fits(value) or value is None
 
 
+def _check_refused(convert: Callable[[Any], Any], name: str, kind: str) -> None:
+    """Asserts that a conversion refuses a value of a wrong kind, and names the setting."""
+    with pytest.raises(ConversionError) as refused:
+        pytest.fail(f"{name} accepts {convert(VALUES[kind])}: if it should, add it to FITTING[{kind!r}]")
+    assert refused.value.code == "wrong-option"
+    assert name in refused.value.diagnostics[0].message
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -123,10 +131,7 @@ def test_no_value_of_a_field_raises_anything_else(graph: pb.GraphDef, cls: Any, 
     ],
 )
 def test_values_of_a_wrong_kind_are_refused_by_name(graph: pb.GraphDef, name: str, kind: str) -> None:
-    with pytest.raises(ConversionError) as refused:
-        tfconvert.convert(graph, **{name: VALUES[kind]})
-    assert refused.value.code == "wrong-option"
-    assert name in refused.value.diagnostics[0].message
+    _check_refused(lambda value: tfconvert.convert(graph, **{name: value}), name, kind)
 
 
 @pytest.mark.parametrize(
@@ -139,10 +144,7 @@ def test_values_of_a_wrong_kind_are_refused_by_name(graph: pb.GraphDef, name: st
     ],
 )
 def test_fields_of_a_wrong_kind_are_refused_by_name(graph: pb.GraphDef, cls: Any, name: str, kind: str) -> None:
-    with pytest.raises(ConversionError) as refused:
-        _converted(graph, cls, name, VALUES[kind])
-    assert refused.value.code == "wrong-option"
-    assert name in refused.value.diagnostics[0].message
+    _check_refused(lambda value: _converted(graph, cls, name, value), name, kind)
 
 
 def test_a_value_is_shown_and_what_is_expected(graph: pb.GraphDef) -> None:
@@ -222,6 +224,7 @@ def test_every_setting_has_a_row() -> None:
     found = {field.name for cls in (tfconvert.Source, Options) for field in fields(cls)}
     assert set(ROWS) == found - internal
     assert set(PARAMETERS) - {"target", "quantize"} <= set(ROWS)
+    assert set(settings_of(Options)) <= set(PARAMETERS), "a setting of Options is an argument of tfconvert.convert, too"
     assert len(PARAMETERS) <= 14
     for cls in CLASSES.values():
         assert list(map(str, _rows(cls))) == [field.name for field in fields(cls)]

@@ -63,7 +63,7 @@ MODULES: Mapping[str, str] = {
     "matmul": (
         "BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BiasAddV1 Cholesky Cross Einsum MatMul MatrixDeterminant "
         "MatrixExponential MatrixInverse MatrixLogarithm MatrixSolve MatrixSquareRoot MatrixTriangularSolve Qr "
-        "SparseMatMul Svd"
+        "SparseMatMul Svd TridiagonalMatMul"
     ),
     "normalization": (
         "BatchNormWithGlobalNormalization FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 LRN LogSoftmax Softmax "
@@ -126,5 +126,6 @@ DECOMPOSED = (
     "BatchToSpace BesselI0e BiasAddGrad ClipByValue Cosh Cross DivNoNan EluGrad Erf Erfc Erfinv Expm1 HSVToRGB Inv "
     "InvGrad IsFinite IsInf IsNan L2Loss LeakyReluGrad Log1p Mod MulNoNan RGBToHSV Reciprocal ReciprocalGrad "
     "Relu6Grad ReluGrad RsqrtGrad Selu SeluGrad SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad "
-    "SpaceToBatch SparseMatMul SqrtGrad Tan TanhGrad TopK TruncateDiv TruncateMod Xdivy Xlog1py Xlogy"
+    "SpaceToBatch SparseMatMul SqrtGrad Tan TanhGrad TopK TridiagonalMatMul TruncateDiv TruncateMod Xdivy Xlog1py "
+    "Xlogy"
 )

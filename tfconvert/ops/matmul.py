@@ -175,6 +175,17 @@ def _svd_shape(operands: Operands) -> Shapes:
     return ((*batch, less), (*batch, rows, less), (*batch, columns, less))
 
 
+def _tridiagonal_shape(operands: Operands) -> Shapes:
+    shape = with_rank_at_least(operands.shape(3), 2)
+    for index in range(3):
+        diagonal = with_rank_at_least(operands.shape(index), 2)
+        if diagonal is not None:
+            columns = -1 if shape is None else shape[-1]
+            merge_dim(diagonal[-2], 1)
+            shape = merge(shape, (*diagonal[:-2], diagonal[-1], columns))
+    return (shape,)
+
+
 def _sparse_product(call: Call) -> Results:
     """The operands may be halves; the result is not."""
     a, b = map(wide, call.inputs)
@@ -233,6 +244,31 @@ def sparse_mat_mul(a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose
     return a.op("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b)  # type: ignore[no-any-return]
 
 
+def tridiagonal_mat_mul(above: Tensor, main: Tensor, below: Tensor, x: Tensor) -> Tensor:
+    """Multiplies by matrices that are zero but for three diagonals, each given as a row of a matrix."""
+    rank = above.rank
+    order = [*range(rank - 2), rank - 1, rank - 2]
+
+    def rows(matrix: Tensor, first: int, end: int, end_mask: int) -> Tensor:
+        masks = {"ellipsis_mask": 0b001, "begin_mask": 0b100, "end_mask": end_mask}
+        return matrix.op("StridedSlice", matrix, [0, first, 0], [0, end, 0], [1, 1, 1], **masks)  # type: ignore[no-any-return]
+
+    def without_first(matrix: Tensor) -> Tensor:
+        return rows(matrix, 1, 0, 0b110)
+
+    def without_last(matrix: Tensor) -> Tensor:
+        return rows(matrix, 0, -1, 0b100)
+
+    def padded(matrix: Tensor, *paddings: int) -> Tensor:
+        return matrix.op("Pad", matrix, [[0, 0]] * (rank - 2) + [list(paddings), [0, 0]])  # type: ignore[no-any-return]
+
+    above, main, below = (each.op("Transpose", each, order) for each in (above, main, below))
+    # The last element above and the first one below are unused, and may be anything.
+    from_next = without_last(above) * without_first(x)
+    from_previous = without_first(below) * without_last(x)
+    return main * x + padded(from_next, 0, 1) + padded(from_previous, 1, 0)
+
+
 def _bias(view: View) -> None:
     """Refuses a bias that is not a vector with an element for each channel."""
     is_first = view.string("data_format") == "NCHW"
@@ -267,4 +303,9 @@ OPS = (
         decompose=(Decomposition(sparse_mat_mul, "f32 bf16", example=((4, 4),) * 2),),
     ),
     op("Svd", shape=_svd_shape),
+    op(
+        "TridiagonalMatMul",
+        shape=_tridiagonal_shape,
+        decompose=(Decomposition(tridiagonal_mat_mul, "float", rank_is_known, example=(*((2, 1, 4),) * 3, (2, 4, 3))),),
+    ),
 )

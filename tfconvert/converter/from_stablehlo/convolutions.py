@@ -11,7 +11,9 @@ from math import prod
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo.padding import amounts, is_computed_same
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.shaping import padded
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import Declined
 from tfconvert.schema.dialects.stablehlo import ConvAttr
@@ -32,6 +34,7 @@ class _Windows:
         gaps: The distance of the input's elements.
         rates: The distance of the kernel's.
         groups: The number of groups of channels.
+        is_same: Whether padding is that of `SAME` for dimensions that aren't known.
     """
 
     strides: tuple[int, ...]
@@ -39,6 +42,7 @@ class _Windows:
     gaps: tuple[int, ...]
     rates: tuple[int, ...]
     groups: int
+    is_same: bool
 
     @property
     def rank(self) -> int:
@@ -64,11 +68,18 @@ def _dynamic_convolution(raised: RaisedOp) -> EmittedTensor:
     if max(raised.ints("lhs_dilation"), default=1) > 1:
         raise Declined("its padding isn't known before it runs, and its input has gaps")
     layout = _dimensions(raised).lhs
-    rows = padding.cast(np.int32).split(0, x.rank - 2) if x.rank > 3 else [padding.cast(np.int32)]
-    none = raised.constant([[0, 0]], np.int32)
-    parts = [rows[int(letter)] if letter.isdigit() else none for letter in layout]
-    padded = x.op("Pad", x, parts[0].concat(parts[1:], 0))
-    return _convolved(raised, padded, kernel, [(0, 0)] * (x.rank - 2))
+    rank = x.rank - 2
+    pairs = amounts(raised, padding)
+    space = [raised.sizes(x)[layout.index(str(axis))] for axis in range(rank)]
+    strides, rates = (raised.ints(name, (1,) * rank) for name in ("window_strides", "rhs_dilation"))
+    of_kernel = [raised.sizes(kernel)[_dimensions(raised).rhs.index(str(axis))] for axis in range(rank)]
+    extents = [(length - 1) * rate + 1 for length, rate in zip(of_kernel, rates, strict=True)]
+    if all(is_computed_same(raised, *one) for one in zip(pairs, space, extents, strides, strict=True)):
+        return _convolved(raised, x, kernel, None)
+    none = raised.constant(0, np.int32), raised.constant(0, np.int32)
+    rows = [x.op("Pack", *(pairs[int(letter)] if letter.isdigit() else none)) for letter in layout]
+    padded_x = x.op("Pad", x, x.op("Pack", *rows))
+    return _convolved(raised, padded_x, kernel, [(0, 0)] * rank)
 
 
 def _dimensions(raised: RaisedOp) -> ConvAttr:
@@ -78,18 +89,20 @@ def _dimensions(raised: RaisedOp) -> ConvAttr:
 
 
 def _convolved(
-    raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, padding: Sequence[Sequence[int]]
+    raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, padding: Sequence[Sequence[int]] | None
 ) -> EmittedTensor:
+    """Returns a convolution; padding of `None` is that of `SAME`, for all sizes."""
     rank = x.rank - 2
     if rank not in (1, 2, 3):
         raise Declined(f"it has {rank} spatial dimensions")
     ones = (1,) * rank
     windows = _Windows(
         raised.ints("window_strides", ones),
-        tuple((low, high) for low, high in padding),
+        ((0, 0),) * rank if padding is None else tuple((low, high) for low, high in padding),
         raised.ints("lhs_dilation", ones),
         raised.ints("rhs_dilation", ones),
         raised.integer("feature_group_count", 1),
+        padding is None,
     )
     dims = _dimensions(raised)
     spatial = [str(number) for number in range(rank)]
@@ -142,8 +155,12 @@ def _batches_as_groups(raised: RaisedOp, x: EmittedTensor, count: int) -> Emitte
 def _of_rank(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows: _Windows) -> EmittedTensor:
     if windows.rank > 1:
         return _with_gaps(raised, x, kernel, windows)
-    flat = _Windows(
-        (1, *windows.strides), ((0, 0), *windows.pads), (1, *windows.gaps), (1, *windows.rates), windows.groups
+    flat = replace(
+        windows,
+        strides=(1, *windows.strides),
+        pads=((0, 0), *windows.pads),
+        gaps=(1, *windows.gaps),
+        rates=(1, *windows.rates),
     )
     found = _with_gaps(raised, x.expand_dims(1), kernel.expand_dims(0), flat)
     return found.op("Squeeze", found, squeeze_dims=[1])  # type: ignore[no-any-return]
@@ -154,35 +171,23 @@ def _with_gaps(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, window
         return _grouped(raised, x, kernel, windows)
     if windows.groups == max(windows.strides) == 1:
         return _transposed(raised, x, kernel, windows)
-    pads = tuple((low, high - gap + 1) for (low, high), gap in zip(windows.pads, windows.gaps, strict=True))
-    x = _spread(raised, x, (1, *windows.gaps))
-    return _grouped(raised, x, kernel, replace(windows, pads=pads, gaps=(1,) * windows.rank))
+    x = _padded(raised, x, ((0, 0),) * windows.rank, windows.gaps)
+    return _grouped(raised, x, kernel, replace(windows, gaps=(1,) * windows.rank))
 
 
-def _spread(raised: RaisedOp, x: EmittedTensor, gaps: Sequence[int]) -> EmittedTensor:
-    """Returns a tensor with zeros behind the elements of its first dimensions."""
-    for axis, gap in reversed(list(enumerate(gaps))):
-        if gap == 1:
-            continue
-        sizes = list(raised.sizes(x))
-        inner = prod(sizes[axis + 1 :])
-        if min(sizes[axis + 1 :]) < 0:
-            raise Declined("its input has gaps, and sizes that aren't known before it runs")
-        rows = x.reshape([-1, inner])
-        padded = rows.op("Pad", rows, [[0, 0], [0, (gap - 1) * inner]])
-        sizes[axis] = sizes[axis] * gap if sizes[axis] >= 0 else -1
-        if len([size for size in sizes if size < 0]) > 1:
-            shape = x.op("Shape", x)
-            shape = shape * raised.constant([gap if at == axis else 1 for at in range(len(sizes))], np.int32)
-            x = padded.op("Reshape", padded, shape)
-        else:
-            x = padded.reshape([max(size, -1) for size in sizes])
-    return x
+def _padded(raised: RaisedOp, x: EmittedTensor, pads: Pairs, gaps: Sequence[int] = ()) -> EmittedTensor:
+    """Returns an image with zeros around it, and between its elements; negative numbers are cut off."""
+    if not any(map(any, pads)) and max(gaps, default=1) == 1:
+        return x
+    low, high = ([0, *(pad[side] for pad in pads), 0] for side in (0, 1))
+    interior = [0, *(gap - 1 for gap in gaps), 0] if gaps else ()
+    return padded(raised, x, raised.constant(0, x.dtype), low, high, interior)
 
 
 def _grouped(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows: _Windows) -> EmittedTensor:
     """Returns a convolution over an input without gaps."""
-    x, windows = _cut(x, windows)
+    x = _padded(raised, x, tuple((min(low, 0), min(high, 0)) for low, high in windows.pads))
+    windows = replace(windows, pads=tuple((max(low, 0), max(high, 0)) for low, high in windows.pads))
     x, padding, explicit = _padding(raised, x, kernel, windows)
     options = {
         "strides": [1, *windows.strides, 1],
@@ -203,47 +208,20 @@ def _grouped(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows:
     return first.concat(others, x.rank - 1)  # type: ignore[no-any-return]
 
 
-def _cut(x: EmittedTensor, windows: _Windows) -> tuple[EmittedTensor, _Windows]:
-    """Cuts off what negative padding says."""
-    cuts = [(max(-low, 0), max(-high, 0)) for low, high in windows.pads]
-    kept = tuple((max(low, 0), max(high, 0)) for low, high in windows.pads)
-    return cropped(x, cuts), replace(windows, pads=kept)
-
-
-def cropped(x: EmittedTensor, cuts: Sequence[tuple[int, int]]) -> EmittedTensor:
-    """Returns a tensor without a number of elements before and after the rest of each spatial dimension."""
-    if not any(map(any, cuts)):
-        return x
-    ends = [0, *(-high for _, high in cuts), 0]
-    found: EmittedTensor = x.op(
-        "StridedSlice",
-        x,
-        [0, *(low for low, _ in cuts), 0],
-        ends,
-        [1] * x.rank,
-        begin_mask=0,
-        end_mask=sum(1 << axis for axis, end in enumerate(ends) if not end),
-        ellipsis_mask=0,
-        new_axis_mask=0,
-        shrink_axis_mask=0,
-    )
-    return found
-
-
 def _padding(
     raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windows: _Windows
 ) -> tuple[EmittedTensor, str, dict[str, list[int]]]:
     """Returns the input, the kind of padding, and the attribute of an explicit one."""
-    if not any(map(any, windows.pads)):
-        return x, "VALID", {}
+    if windows.is_same or not any(map(any, windows.pads)):
+        return x, "SAME" if windows.is_same else "VALID", {}
     space = raised.sizes(x)[1:-1]
     each = zip(space, windows.extents(kernel), windows.strides, windows.pads, strict=True)
     if all(is_same(*one) for one in each):
         return x, "SAME", {}
-    pads = ((0, 0), *windows.pads, (0, 0))
     if windows.rank == 2:
+        pads = ((0, 0), *windows.pads, (0, 0))
         return x, "EXPLICIT", {"explicit_paddings": [amount for pad in pads for amount in pad]}
-    return x.op("Pad", x, [list(pad) for pad in pads]), "VALID", {}
+    return _padded(raised, x, windows.pads), "VALID", {}
 
 
 def is_same(size: int, extent: int, stride: int, pads: tuple[int, int]) -> bool:
@@ -258,9 +236,8 @@ def _transposed(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windo
     """Returns a convolution over an input with gaps as the gradient of one with strides."""
     rank, gaps = windows.rank, windows.gaps
     if max(windows.rates) > 1:
-        kernel = _spread(raised, kernel, windows.rates)
-        kernel = cropped(kernel.expand_dims(0), [*((0, rate - 1) for rate in windows.rates), (0, 0)])
-        kernel = kernel.op("Squeeze", kernel, squeeze_dims=[0])
+        interior = [*(rate - 1 for rate in windows.rates), 0, 0]
+        kernel = padded(raised, kernel, raised.constant(0, kernel.dtype), [0] * (rank + 2), [0] * (rank + 2), interior)
     extents = raised.sizes(kernel)[:rank]
     filters = kernel.op("ReverseV2", kernel, list(range(rank)))
     filters = filters.op("Transpose", filters, [*range(rank), rank + 1, rank])
@@ -277,15 +254,11 @@ def _transposed(raised: RaisedOp, x: EmittedTensor, kernel: EmittedTensor, windo
     sizes = _grown(raised, x, gaps, grown)
     op, data_format = ("Conv2DBackpropInput", "NHWC") if rank == 2 else ("Conv3DBackpropInputV2", "NDHWC")
     if rank == 3:
-        batch = raised.sizes(x)[0]
-        outer = raised.constant(batch, np.int32) if batch >= 0 else _size(raised, x, 0)
-        sizes = [outer, *sizes, raised.constant(raised.sizes(filters)[-2], np.int32)]
+        sizes = [raised.size(x, 0), *sizes, raised.constant(raised.sizes(filters)[-2], np.int32)]
     vector = x.op("Pack", *sizes)
     options = {"strides": [1, *gaps, 1], "padding": padding, "data_format": data_format, "dilations": [1] * (rank + 2)}
     found = x.op(op, vector, filters, x, **options)
-    found = cropped(found, [(max(low, 0), max(high, 0)) for low, high in cuts])
-    added = [[0, 0], *([max(-low, 0), max(-high, 0)] for low, high in cuts), [0, 0]]
-    return found.op("Pad", found, added) if any(map(any, added)) else found
+    return _padded(raised, found, tuple((-low, -high) for low, high in cuts))
 
 
 def _is_gradient_of_same(cut: tuple[int, int], extent: int, stride: int) -> bool:
@@ -300,15 +273,9 @@ def _grown(raised: RaisedOp, x: EmittedTensor, factors: Sequence[int], added: Se
     """Returns the spatial dimensions, multiplied and with something added."""
     sizes = []
     for axis, (factor, more) in enumerate(zip(factors, added, strict=True), 1):
-        size = raised.sizes(x)[axis]
-        sizes.append(
-            raised.constant(size * factor + more, np.int32) if size >= 0 else _size(raised, x, axis) * factor + more
-        )
+        size = raised.size(x, axis)
+        sizes.append(size.op("AddV2", size.op("Mul", size, factor), more) if (factor, more) != (1, 0) else size)
     return sizes
-
-
-def _size(raised: RaisedOp, x: EmittedTensor, axis: int) -> EmittedTensor:
-    return raised.tensor(x.builder.pick(x.op("Shape", x).value, axis))
 
 
 ROWS: Rows = {"convolution": _convolution, "dynamic_conv": _dynamic_convolution}

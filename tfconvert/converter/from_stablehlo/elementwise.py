@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.from_stablehlo import idioms
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.reductions import mean_of
 from tfconvert.converter.ir.tensors import EmittedTensor
-from tfconvert.converter.rewrite.pattern import need
+from tfconvert.converter.rewrite.pattern import Declined, need
 from tfconvert.schema.dialects import dims
+from tfconvert.schema.ir.operation import Operation
 
 Compute = Callable[..., EmittedTensor]
 
@@ -28,12 +31,21 @@ def _op(name: str, **by_kind: str) -> Callable[[RaisedOp], EmittedTensor]:
 
 def _apply(raised: RaisedOp, name: str, by_kind: dict[str, str], *operands: EmittedTensor) -> EmittedTensor:
     first = operands[0]
+    if first.dtype.kind == "c" and name in _OF_COMPLEX:
+        return _complex_of(*_OF_COMPLEX[name](*(part for operand in operands for part in parts(operand))))
     name = by_kind.get(_kind(first), name)
-    found: EmittedTensor = first.op(name, *operands)
+    idiom = _IDIOMS.get(name)
+    found: EmittedTensor = (idiom and idiom(*operands)) or first.op(name, *operands)
     if name in _OF_SIZES and not found.rank and first.dtype.kind in "iu":
         raised.name_size(name, found, operands)
     return found
 
+
+_IDIOMS: dict[str, Callable[..., EmittedTensor | None]] = {
+    "AddV2": idioms.add,
+    "Expm1": idioms.expm1,
+    "Mul": idioms.multiply,
+}
 
 # Ops that make sizes of sizes, which are never negative.
 _OF_SIZES = frozenset({"AddV2", "FloorDiv", "FloorMod", "Maximum", "Minimum", "Mul"})
@@ -50,10 +62,61 @@ def _logical(name: str, of_integers: str, neutral: bool) -> Callable[[RaisedOp],
 
     def row(raised: RaisedOp) -> EmittedTensor:
         for operand, other in zip(raised.operands, raised.operands[::-1], strict=True):
-            known = raised.known(operand)
-            if known is not None and known.dtype.kind == "b" and known.size and (known == known.flat[0]).all():
-                return other if known.flat[0] == neutral else operand
-        return _op(of_integers, b=name)(raised)
+            known = raised.only_element(operand)
+            if known is not None and known.dtype.kind == "b":
+                return other if known == neutral else operand
+        if _kind(raised.operands[0]) == "b":
+            return _op(name)(raised)
+        return raised.elementwise(partial(_combine_bits, raised, of_integers), *raised.operands)
+
+    return row
+
+
+def _combine_bits(raised: RaisedOp, name: str, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
+    """Combines bits: the lowest ones are a remainder, those in different places are combined by an exclusive or."""
+    if name == "BitwiseOr" and _are_apart(raised, x, y):
+        return x.op("BitwiseXor", x, y)  # type: ignore[no-any-return]
+    if x.dtype.itemsize == 4:
+        one, other = (_bits_as(each, np.int32) for each in (x, y))
+        for bits, mask in ((one, raised.known(other)), (other, raised.known(one))):
+            if name == "BitwiseAnd" and mask is not None and mask.size == 1 and _is_low_mask(int(mask.item())):
+                return _bits_as(bits % (int(mask.item()) + 1), x.dtype)
+        return _bits_as(x.op(name, one, other), x.dtype)
+    return x.op(name, x, y)  # type: ignore[no-any-return]
+
+
+def _is_low_mask(mask: int) -> bool:
+    """Returns whether a number has ones in its lowest bits only."""
+    return 0 < mask < 1 << 30 and not mask & (mask + 1)
+
+
+def _are_apart(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> bool:
+    """Returns whether bits were shifted to the left, others to the right by what remains of the width."""
+    for left, right in ((x, y), (y, x)):
+        factor, places = _constant_operand(raised, left, "tf.Mul"), _constant_operand(raised, right, "tf.RightShift")
+        if factor is not None and places is not None and x.dtype.kind == "u":
+            return factor == 1 << (8 * x.dtype.itemsize - places)
+    return False
+
+
+def _constant_operand(raised: RaisedOp, x: EmittedTensor, name: str) -> int | None:
+    """Returns the second operand of the op that computes a tensor, if it is that op, and the operand is a number."""
+    owner = x.value.owner
+    if not isinstance(owner, Operation) or owner.name != name:
+        return None
+    known = raised.known(raised.tensor(owner.operands[1]))
+    return int(known.item()) if known is not None and known.size == 1 else None
+
+
+def _extreme(name: str, of_booleans: str, neutral: float) -> Callable[[RaisedOp], EmittedTensor]:
+    """Returns the row of a maximum or minimum, which an infinity leaves unchanged."""
+
+    def row(raised: RaisedOp) -> EmittedTensor:
+        for operand, other in zip(raised.operands, raised.operands[::-1], strict=True):
+            known = raised.known(raised.unrepeated([operand, other])[0])
+            if known is not None and known.dtype.kind == "f" and (known == neutral).all():
+                return other
+        return _op(name, b=of_booleans)(raised)
 
     return row
 
@@ -71,6 +134,12 @@ def _compare(raised: RaisedOp) -> EmittedTensor:
     decided = _compare_sizes(raised, direction)
     if decided is not None:
         return raised.constant(decided)
+    if (
+        raised.operands[0].dtype.kind == "u"
+        and direction in ("GE", "LT")
+        and raised.only_element(raised.operands[1]) == 0
+    ):
+        return raised.filled(direction == "GE", raised.operands[0])
     name = _COMPARISONS[direction]
     kind = _kind(raised.operands[0])
     if kind == "b" and direction not in ("EQ", "NE"):
@@ -93,9 +162,12 @@ def _compare_sizes(raised: RaisedOp, direction: str) -> bool | None:
     if raised.is_size(y):
         one, other = other, one
         direction = direction.translate(str.maketrans("GL", "LG"))
-    if other < 0 and other > dims.UNKNOWN:
+    if other <= dims.UNKNOWN:
+        return None
+    least = int(any(map(raised.is_dimension, raised.operands)))
+    if other < least:
         return direction in ("NE", "GE", "GT")
-    return direction == "GE" if other == 0 and direction in ("GE", "LT") else None
+    return direction == "GE" if other == least and direction in ("GE", "LT") else None
 
 
 def _compare_booleans(direction: str, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
@@ -112,15 +184,15 @@ def _compare_complex(direction: str, x: EmittedTensor, y: EmittedTensor) -> Emit
 def _total_order(x: EmittedTensor) -> EmittedTensor:
     """Returns integers in the order of floats, with -0 before 0 and NaN at the ends."""
     need(x.dtype == np.float32, "only floats of 32 bits have a total order")
-    bits = x.op("Bitcast", x, type=np.dtype(np.int32))
+    bits = _bits_as(x, np.int32)
     return (bits < 0).where(bits.op("BitwiseXor", bits, np.int32(0x7FFFFFFF)), bits)  # type: ignore[no-any-return]
 
 
 def _select(raised: RaisedOp) -> EmittedTensor:
     condition, x, y = raised.operands
-    known = raised.known(condition)
-    if known is not None and known.size and (known.all() or not known.any()):
-        return x if known.all() else y
+    known = raised.only_element(condition)
+    if known is not None:
+        return x if known else y
     if x.dtype.kind == "c":
         (a, b), (c, d) = parts(x), parts(y)
         return _complex_of(raised.elementwise(_chosen, condition, a, c), raised.elementwise(_chosen, condition, b, d))
@@ -128,7 +200,8 @@ def _select(raised: RaisedOp) -> EmittedTensor:
 
 
 def _chosen(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor:
-    return x.op("SelectV2", condition, x, y)  # type: ignore[no-any-return]
+    found: EmittedTensor = idioms.select(condition, x, y) or x.op("SelectV2", condition, x, y)
+    return found
 
 
 def _clamp(raised: RaisedOp) -> EmittedTensor:
@@ -153,7 +226,14 @@ def _bitcast(raised: RaisedOp) -> EmittedTensor:
     (x,) = raised.operands
     dtype = raised.dtype()
     need("b" not in (x.dtype.kind, dtype.kind), "TensorFlow keeps booleans in other bits")
-    return x if x.dtype == dtype else x.op("Bitcast", x, type=dtype)
+    if x.dtype.itemsize == dtype.itemsize:
+        return raised.elementwise(lambda x: _bits_as(x, dtype), x)
+    return _bits_as(x, dtype)
+
+
+def _bits_as(x: EmittedTensor, dtype: Any) -> EmittedTensor:
+    """Returns the bits of a tensor as elements of another type."""
+    return x if x.dtype == dtype else x.op("Bitcast", x, type=np.dtype(dtype))
 
 
 def _divide(raised: RaisedOp) -> EmittedTensor:
@@ -165,8 +245,11 @@ def _quotient(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTe
         (a, b), (c, d) = parts(x), parts(y)
         size = c * c + d * d
         return _complex_of((a * c + b * d) / size, (b * c - a * d) / size)
+    if idioms.number(y) == 1:
+        return x
     if _kind(x) == "f":
-        return x / y
+        mean = mean_of(raised, x, y)
+        return x / y if mean is None else mean
     if _is_natural(raised, x) and _is_natural(raised, y):
         found: EmittedTensor = x.op("FloorDiv", x, y)
         raised.name_size("FloorDiv", found, (x, y))
@@ -183,7 +266,8 @@ def _rest(raised: RaisedOp, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor
         found: EmittedTensor = x % y
         raised.name_size("FloorMod", found, (x, y))
         return found
-    return x.op("TruncateMod", x, y)  # type: ignore[no-any-return]
+    wide = np.int32 if _kind(x) == "i" and x.dtype.itemsize < 4 else x.dtype
+    return x.op("TruncateMod", x.cast(wide), y.cast(wide)).cast(x.dtype)  # type: ignore[no-any-return]
 
 
 def _is_natural(raised: RaisedOp, x: EmittedTensor) -> bool:
@@ -199,6 +283,16 @@ def _sign(raised: RaisedOp) -> EmittedTensor:
     if _kind(x) == "i" and not x.rank and raised.is_dimension(x):
         return raised.constant(1)
     return raised.elementwise(lambda x: x.minimum(1) if x.dtype.kind == "u" else x.sign(), x)
+
+
+def _atan2(raised: RaisedOp) -> EmittedTensor:
+    y, x = raised.operands
+    known = raised.known(x)
+    if known is not None and known.size and (known == 1).all():
+        return raised.elementwise(lambda y: y.op("Atan", y), y)
+    if x.dtype.kind == "c":
+        raise Declined("angles of complex numbers are no numbers of LiteRT")
+    return y.atan2(x)
 
 
 def _cbrt(x: EmittedTensor) -> EmittedTensor:
@@ -222,20 +316,21 @@ def _shift_right_logical(raised: RaisedOp) -> EmittedTensor:
     def compute(x: EmittedTensor, count: EmittedTensor) -> EmittedTensor:
         if dtype.kind == "u":
             return _shifted(raised, "RightShift", x, count)
-        bits, counts = (each.op("Bitcast", each, type=unsigned) for each in (x, count))
-        shifted = _shifted(raised, "RightShift", bits, counts)
-        return shifted.op("Bitcast", shifted, type=dtype)  # type: ignore[no-any-return]
+        shifted = _shifted(raised, "RightShift", _bits_as(x, unsigned), _bits_as(count, unsigned))
+        return _bits_as(shifted, dtype)
 
     return raised.elementwise(compute, *raised.operands)
 
 
 def _shifted(raised: RaisedOp, name: str, x: EmittedTensor, count: EmittedTensor) -> EmittedTensor:
     """Shifts by less than all bits, else returns 0."""
-    shifted: EmittedTensor = x.op(name, x, count)
     width = 8 * x.dtype.itemsize
     known = raised.known(count)
     if known is not None and ((known >= 0) & (known < width)).all():
-        return shifted
+        if name == "LeftShift" and width > 16:
+            return x * raised.constant(np.left_shift(np.ones((), x.dtype), known), x.dtype)
+        return x.op(name, x, count)  # type: ignore[no-any-return]
+    shifted: EmittedTensor = x.op(name, x, count)
     fits = count < width if count.dtype.kind == "u" else (count < width) & (count >= 0)
     return fits.where(shifted, 0)
 
@@ -245,14 +340,12 @@ def _shift_right_arithmetic(raised: RaisedOp) -> EmittedTensor:
     signed = np.dtype(f"i{dtype.itemsize}")
 
     def compute(x: EmittedTensor, count: EmittedTensor) -> EmittedTensor:
-        if dtype.kind == "u":
-            shifted = compute(x.op("Bitcast", x, type=signed), count.op("Bitcast", count, type=signed))
-            return shifted.op("Bitcast", shifted, type=dtype)  # type: ignore[no-any-return]
+        x, count = _bits_as(x, signed), _bits_as(count, signed)
         known = raised.known(count)
         last = 8 * dtype.itemsize - 1
         if known is None or not ((known >= 0) & (known <= last)).all():
             count = ((count < 0) | (count > last)).where(last, count)
-        return x.op("RightShift", x, count)  # type: ignore[no-any-return]
+        return _bits_as(x.op("RightShift", x, count), dtype)
 
     return raised.elementwise(compute, *raised.operands)
 
@@ -261,17 +354,15 @@ def _popcnt(x: EmittedTensor) -> EmittedTensor:
     """Looks the bits of each byte up."""
     table = np.array([number.bit_count() for number in range(256)], np.int32)
     if x.dtype.itemsize == 1:
-        octets = x if x.dtype.kind == "u" else x.op("Bitcast", x, type=np.dtype(np.uint8))
-        return x.op("GatherV2", table, octets.cast(np.int32), 0).cast(x.dtype)  # type: ignore[no-any-return]
-    octets = x.op("Bitcast", x, type=np.dtype(np.uint8))
+        return x.op("GatherV2", table, _bits_as(x, np.uint8).cast(np.int32), 0).cast(x.dtype)  # type: ignore[no-any-return]
+    octets = _bits_as(x, np.uint8)
     return x.op("GatherV2", table, octets.cast(np.int32), 0).sum([-1]).cast(x.dtype)  # type: ignore[no-any-return]
 
 
 def _count_leading_zeros(x: EmittedTensor) -> EmittedTensor:
     """Counts the powers of 2 that are larger, of negative numbers none."""
     dtype, width = x.dtype, 8 * x.dtype.itemsize
-    if dtype.kind == "u":
-        x = x.op("Bitcast", x, type=np.dtype(f"i{dtype.itemsize}"))
+    x = _bits_as(x, f"i{dtype.itemsize}")
     powers = np.left_shift(1, np.arange(width - 1), dtype=x.dtype)
     larger = x.op("Less", x.expand_dims(-1), powers).cast(np.int32).sum([-1]) + 1
     return (larger * (x >= 0).cast(np.int32)).cast(dtype)  # type: ignore[no-any-return]
@@ -293,11 +384,11 @@ def _rounded(x: EmittedTensor, exponent: int, mantissa: int) -> EmittedTensor:
     found = x
     if mantissa < 23:
         less = 23 - mantissa
-        bits = x.op("Bitcast", x, type=np.dtype(np.int32))
+        bits = _bits_as(x, np.int32)
         odd = bits.op("RightShift", bits, np.int32(less)) % 2
         bits = bits + odd + (2 ** (less - 1) - 1)
         bits = bits - bits % 2**less
-        found = x.equal(x).where(bits.op("Bitcast", bits, type=np.dtype(np.float32)), x)
+        found = x.equal(x).where(_bits_as(bits, np.float32), x)
     if exponent < 8:
         bias = 2 ** (exponent - 1) - 1
         found = (abs(found) >= 2.0 ** (bias + 1)).where(x.sign() * np.inf, found)
@@ -306,8 +397,38 @@ def _rounded(x: EmittedTensor, exponent: int, mantissa: int) -> EmittedTensor:
 
 
 def parts(x: EmittedTensor) -> tuple[EmittedTensor, EmittedTensor]:
-    """Returns the real and the imaginary part of complex numbers."""
+    """Returns the real and the imaginary part of complex numbers: what they were made of, if that is seen."""
+    owner = x.value.owner
+    if isinstance(owner, Operation) and owner.name == "tf.Complex":
+        real, imaginary = (EmittedTensor(x.builder, operand, x.known) for operand in owner.operands)
+        return real, imaginary
     return x.op("Real", x, Tout=_real_dtype(x)), x.op("Imag", x, Tout=_real_dtype(x))
+
+
+_Parts = tuple[EmittedTensor, EmittedTensor]
+
+
+def _product(a: EmittedTensor, b: EmittedTensor, c: EmittedTensor, d: EmittedTensor) -> _Parts:
+    return a * c - b * d, a * d + b * c
+
+
+def _complex_exp(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
+    size = real.exp()
+    return size * imaginary.cos(), size * imaginary.sin()
+
+
+def _complex_log(real: EmittedTensor, imaginary: EmittedTensor) -> _Parts:
+    return (real * real + imaginary * imaginary).log() * 0.5, imaginary.atan2(real)
+
+
+# What is computed of the parts of complex numbers, which LiteRT hardly computes with.
+_OF_COMPLEX: dict[str, Callable[..., _Parts]] = {
+    "AddV2": lambda a, b, c, d: (a + c, b + d),
+    "Exp": _complex_exp,
+    "Log": _complex_log,
+    "Mul": _product,
+    "Sub": lambda a, b, c, d: (a - c, b - d),
+}
 
 
 def _real_dtype(x: EmittedTensor) -> np.dtype[Any]:
@@ -330,12 +451,21 @@ def _part(index: int) -> Compute:
 
 def _abs(x: EmittedTensor) -> EmittedTensor:
     if x.dtype.kind == "c":
-        return x.op("ComplexAbs", x, Tout=_real_dtype(x))  # type: ignore[no-any-return]
+        real, imaginary = parts(x)
+        return (real * real + imaginary * imaginary).sqrt()
     return x if x.dtype.kind == "u" else abs(x)
 
 
 def _negate(x: EmittedTensor) -> EmittedTensor:
+    if x.dtype.kind == "c":
+        real, imaginary = parts(x)
+        return _complex_of(-real, -imaginary)
     return 0 - x if x.dtype.kind == "u" else -x
+
+
+def _conj(x: EmittedTensor) -> EmittedTensor:
+    real, imaginary = parts(x)
+    return _complex_of(real, -imaginary)
 
 
 def _is_infinite(x: EmittedTensor) -> EmittedTensor:
@@ -348,7 +478,6 @@ _SAME = {
     "asin": "Asin",
     "asinh": "Asinh",
     "atan": "Atan",
-    "atan2": "Atan2",
     "atanh": "Atanh",
     "bessel_i1e": "BesselI1e",
     "ceil": "Ceil",
@@ -385,13 +514,14 @@ ROWS: Rows = {
     **{name: _op(same) for name, same in _SAME.items()},
     "abs": _formula(_abs),
     "add": _op("AddV2", b="LogicalOr"),
+    "atan2": _atan2,
     "and": _logical("LogicalAnd", "BitwiseAnd", neutral=True),
     "bitcast_convert": _bitcast,
     "cbrt": _formula(_cbrt),
     "clamp": _clamp,
     "compare": _compare,
     "complex": _formula(_complex_of),
-    "conj": _formula(lambda x: x.conj()),
+    "conj": _formula(_conj),
     "convert": _convert,
     "count_leading_zeros": _formula(_count_leading_zeros),
     "divide": _divide,
@@ -399,8 +529,8 @@ ROWS: Rows = {
     "is_inf": _formula(_is_infinite),
     "is_neg_inf": _formula(lambda x: x.equal(-np.inf)),
     "is_pos_inf": _formula(lambda x: x.equal(np.inf)),
-    "maximum": _op("Maximum", b="LogicalOr"),
-    "minimum": _op("Minimum", b="LogicalAnd"),
+    "maximum": _extreme("Maximum", "LogicalOr", -np.inf),
+    "minimum": _extreme("Minimum", "LogicalAnd", np.inf),
     "multiply": _op("Mul", b="LogicalAnd"),
     "negate": _formula(_negate),
     "not": _op("Invert", b="LogicalNot"),

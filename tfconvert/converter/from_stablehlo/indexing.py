@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from tfconvert.converter.from_stablehlo.places import (
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.ir.tensors import EmittedTensor
 from tfconvert.converter.rewrite.pattern import need
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.dims import UNKNOWN
 from tfconvert.schema.dialects.stablehlo import GatherAttr
 from tfconvert.schema.ir.operation import Operation
@@ -76,9 +77,43 @@ def _element(vector: EmittedTensor, index: int) -> EmittedTensor:
         parts = [EmittedTensor(vector.builder, operand, vector.known) for operand in owner.operands[:-1]]
         if all(part.shape == (1,) for part in parts):
             return parts[index].reshape(()).cast(np.int32)
+    if isinstance(owner, Operation) and owner.name == "tf.Pack":
+        return EmittedTensor(vector.builder, owner.operands[index], vector.known).cast(np.int32)
     found: EmittedTensor = vector.op("StridedSlice", vector, [index], [index + 1], [1], shrink_axis_mask=1)
     return found.cast(np.int32)
 
+
+def components(
+    raised: RaisedOp, starts: EmittedTensor, vector: int, batch: Sequence[int], count: int
+) -> Sequence[EmittedTensor]:
+    """Returns the indices along each axis.
+
+    Args:
+        raised: The op.
+        starts: The indices.
+        vector: The dimension that one index lies along.
+        batch: The other dimensions.
+        count: The number of axes.
+    """
+    if vector == len(raised.sizes(starts)):
+        return [starts]
+    owner = starts.value.owner
+    if isinstance(owner, Operation) and owner.name == "tf.ConcatV2" and len(owner.operands) == count + 1:
+        axis = starts.known.partial(owner.operands[-1])
+        if axis is not None and axis[0] in (vector, vector - len(batch) - 1):
+            return [settled(raised, raised.tensor(operand), batch) for operand in owner.operands[:-1]]
+    if isinstance(owner, Operation) and owner.name == "tf.Pack" and tf.get(owner, "axis", 0) == vector:
+        return [raised.tensor(operand) for operand in owner.operands]
+    if count == 1:
+        return [settled(raised, starts, batch)]
+    constant = tensor_data.constant_of(starts.value)
+    if constant is not None:
+        array = np.moveaxis(tensor_data.to_array(constant), vector, 0)
+        return [raised.constant(each, array.dtype) for each in array]
+    return starts.op("Unpack", starts, results=count, num=count, axis=vector)  # type: ignore[no-any-return]
+
+
+T = TypeVar("T")
 
 Label = tuple[str, int]
 """A dimension: `("x", 1)` of what is gathered from, `("batch", 0)` of the indices."""
@@ -117,28 +152,11 @@ class _Gather:
             )
         )
         axes = dims.of("start_index_map")
-        self.places = [self._place(axis, index) for axis, index in zip(axes, self._components(len(axes)), strict=True)]
+        indices = components(raised, self.starts, vector, self.batch, len(axes))
+        self.places = [self._place(axis, index) for axis, index in zip(axes, indices, strict=True)]
 
     def _place(self, axis: int, index: EmittedTensor) -> Places:
         return Places(self.raised, self.x, axis, self.lengths[axis], index, self.sizes[axis])
-
-    def _components(self, count: int) -> list[EmittedTensor]:
-        """Returns the indices along each axis."""
-        starts, batch, raised = self.starts, self.batch, self.raised
-        if self.vector == len(raised.sizes(starts)):
-            return [starts]
-        owner = starts.value.owner
-        if isinstance(owner, Operation) and owner.name == "tf.ConcatV2" and len(owner.operands) == count + 1:
-            axis = starts.known.partial(owner.operands[-1])
-            if axis is not None and axis[0] in (self.vector, self.vector - len(batch) - 1):
-                return [settled(raised, raised.tensor(operand), batch) for operand in owner.operands[:-1]]
-        if count == 1:
-            return [settled(raised, starts, batch)]
-        constant = tensor_data.constant_of(starts.value)
-        if constant is not None:
-            array = np.moveaxis(tensor_data.to_array(constant), self.vector, 0)
-            return [raised.constant(each, array.dtype) for each in array]
-        return starts.op("Unpack", starts, results=count, num=count, axis=self.vector)  # type: ignore[no-any-return]
 
     def result(self) -> EmittedTensor:
         """Returns the result."""
@@ -198,15 +216,15 @@ class _Gather:
         """
         lead = [("x", own) for _, own in self.batching]
         first = [("batch", row) for row, _ in self.batching]
-        x, labels = _ordered(x, labels, [*lead, *[each for each in labels if each not in lead]])
-        index, rows = _ordered(index, rows, [*first, *[each for each in rows if each not in first]])
+        x, labels = ordered(x, labels, [*lead, *[each for each in labels if each not in lead]])
+        index, rows = ordered(index, rows, [*first, *[each for each in rows if each not in first]])
         at = labels.index(along)
         step = None if lead else _step(index)
         if step is not None:
             found = _strided(x, at, *step)
         elif x.dtype == np.uint32:
-            found = _signed(x).op("GatherV2", _signed(x), index, at, batch_dims=len(lead))
-            found = found.op("Bitcast", found, type=np.dtype(np.uint32))
+            found = signed(x).op("GatherV2", signed(x), index, at, batch_dims=len(lead))
+            found = unsigned(found)
         else:
             found = x.op("GatherV2", x, index, at, batch_dims=len(lead))
         kept = [*first, *labels[len(lead) : at], *rows[len(lead) :], *labels[at + 1 :]]
@@ -223,7 +241,7 @@ class _Gather:
         need(not self.batching, "it gathers slices along several axes of rows")
         labels = [("x", axis) for axis in range(len(self.sizes))]
         lead = [("x", axis) for axis in axes]
-        x, labels = _ordered(self.x, labels, [*lead, *[each for each in labels if each not in lead]])
+        x, labels = ordered(self.x, labels, [*lead, *[each for each in labels if each not in lead]])
         indices = together(places, len(self.batch))
         if windows:
             need(all(each.length >= 0 for each in windows), "the size of a slice is not known")
@@ -232,8 +250,8 @@ class _Gather:
             indices = self.raised.reshaped(indices, (*self.batch, *[1] * len(windows), len(places)))
             indices = indices + self.raised.constant(grid, indices.dtype)
         if x.dtype == np.uint32:
-            found = _signed(x).op("GatherNd", _signed(x), indices)
-            found = found.op("Bitcast", found, type=np.dtype(np.uint32))
+            found = signed(x).op("GatherNd", signed(x), indices)
+            found = unsigned(found)
         else:
             found = x.op("GatherNd", x, indices)
         rows = [("batch", each) for each in range(len(self.batch))]
@@ -282,12 +300,28 @@ def _transposed(x: EmittedTensor, order: Sequence[int]) -> EmittedTensor:
     return x.op("Transpose", x, list(order))  # type: ignore[no-any-return]
 
 
-def _ordered(x: EmittedTensor, labels: list[Label], order: list[Label]) -> tuple[EmittedTensor, list[Label]]:
+def ordered(x: EmittedTensor, labels: list[T], order: list[T]) -> tuple[EmittedTensor, list[T]]:
+    """Returns a tensor with its dimensions, which have labels, in another order; and that order."""
     return _transposed(x, [labels.index(label) for label in order]), order
 
 
-def _signed(x: EmittedTensor) -> EmittedTensor:
+def signed(x: EmittedTensor) -> EmittedTensor:
+    """Returns words of `ui32` as those of `i32`."""
     return x.op("Bitcast", x, type=np.dtype(np.int32))  # type: ignore[no-any-return]
+
+
+def unsigned(x: EmittedTensor) -> EmittedTensor:
+    """Returns words of `i32` as those of `ui32`."""
+    return x.op("Bitcast", x, type=np.dtype(np.uint32))  # type: ignore[no-any-return]
+
+
+def is_unique(index: EmittedTensor) -> bool:
+    """Returns whether indices are known to be different."""
+    constant = tensor_data.constant_of(index.value)
+    if constant is None:
+        return False
+    array = tensor_data.to_array(constant)
+    return np.unique(array).size == array.size
 
 
 def _step(index: EmittedTensor) -> tuple[int, int, int] | None:

@@ -207,7 +207,8 @@ def extent(tensor: EmittedTensor, axis: int) -> Number:
 def offset_of(tensor: EmittedTensor) -> tuple[int, int] | None:
     """Returns the symbol of a size and a number, where a scalar is known to be their sum."""
     owner = tensor.value.owner
-    if isinstance(owner, Operation) and owner.name in _SAME and math.prod(tensor.shape or (-1,)) == 1:
+    shape = tensor.shape
+    if isinstance(owner, Operation) and owner.name in _SAME and shape is not None and math.prod(shape) == 1:
         return offset_of(_of(tensor, owner, 0))
     if isinstance(owner, Operation) and owner.name in ("tf.AddV2", "tf.Sub"):
         sign = 1 if owner.name == "tf.AddV2" else -1

@@ -22,6 +22,8 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 BROADCAST = "tf.BroadcastTo"
 
+_REDUCTIONS = frozenset({"tf.All", "tf.Any", "tf.Max", "tf.Mean", "tf.Min", "tf.Prod", "tf.Sum"})
+
 
 class RaisedOp:
     """A StableHLO op that is to be replaced.
@@ -71,6 +73,9 @@ class RaisedOp:
         return found
 
     def _reshaped(self, tensor: EmittedTensor, own: Shape, sizes: Shape, shape: EmittedTensor | None) -> EmittedTensor:
+        kept = self._kept(tensor, sizes)
+        if kept is not None:
+            return kept
         target = dims.constant_target(sizes)
         if target is not None:
             return tensor.reshape(target)
@@ -91,6 +96,20 @@ class RaisedOp:
             ]
             shape = tensor.op("Pack", *parts)
         return tensor.op("Reshape", tensor, shape)  # type: ignore[no-any-return]
+
+    def _kept(self, tensor: EmittedTensor, sizes: Shape) -> EmittedTensor | None:
+        """Returns a reduction that keeps its dimensions, if that is the shape, and nothing else uses it."""
+        owner = tensor.value.owner
+        if not isinstance(owner, Operation) or owner.name not in _REDUCTIONS or len(list(tensor.value.uses)) > 1:
+            return None
+        axes = constant_array(owner.operands[1])
+        x = self.tensor(owner.operands[0])
+        if axes is None or len(sizes) != x.rank:
+            return None
+        of = self.sizes(x)
+        if any(size != (1 if axis in axes else of[axis]) for axis, size in enumerate(sizes)):
+            return None
+        return x.op(owner.name.removeprefix("tf."), x, axes, keep_dims=True)  # type: ignore[no-any-return]
 
     def dtype(self, result: int = 0) -> np.dtype[Any]:
         """Returns the dtype of a result."""
@@ -139,17 +158,35 @@ class RaisedOp:
             return None
         return np.broadcast_to(elements, shape)
 
+    def only_element(self, tensor: EmittedTensor) -> np.ndarray[Any, np.dtype[Any]] | None:
+        """Returns the element that all of a constant's are."""
+        constant = tensor_data.constant_of(self._unrepeated(tensor).value)
+        return None if constant is None else _only_element(constant)
+
+    def filled(self, value: Any, like: EmittedTensor) -> EmittedTensor:
+        """Returns a number of the result's type, in the shape of a tensor."""
+        sizes = self.sizes(like)
+        shape = self.constant(sizes, "int32") if min(sizes, default=0) >= 0 else like.op("Shape", like)
+        return self.broadcast(self.constant(value), shape, sizes)
+
     def elements(self, vector: EmittedTensor) -> tuple[int, ...]:
         """Returns the elements of a vector of sizes or positions as far as they are known.
 
         Those that only running tells are symbols, as in `sizes`, or `dims.UNKNOWN`.
         """
-        found = self._known.partial(vector.value)
+        found = self._partial(vector.value)
         if found is not None:
             return found
+        if not vector.rank:
+            return (dims.UNKNOWN,)
         (length,) = self.sizes(vector)
         need(length >= 0, "the number of dimensions isn't known")
         return (dims.UNKNOWN,) * length
+
+    def _partial(self, value: Value) -> dims.Partial | None:
+        if value not in self._known.partials and (constant := tensor_data.constant_of(value)) is not None:
+            self._known.constants[value] = constant
+        return self._known.partial(value)
 
     def target(self, shape: EmittedTensor, result: int = 0) -> Shape:
         """Returns a result's shape, as `sizes` does, which a vector holds."""
@@ -173,7 +210,7 @@ class RaisedOp:
 
     def is_size(self, scalar: EmittedTensor) -> bool:
         """Returns whether an integer is a size that only running tells, so is not negative."""
-        partial = self._known.partials.get(scalar.value)
+        partial = self._partial(scalar.value)
         return partial is not None and len(partial) == 1 and partial[0] < dims.UNKNOWN
 
     def is_dimension(self, scalar: EmittedTensor) -> bool:
@@ -181,6 +218,28 @@ class RaisedOp:
         owner = scalar.value.owner
         is_picked = isinstance(owner, Operation) and owner.name == "tf.StridedSlice"
         return is_picked and self.is_size(scalar) and _defines(owner.operands[0], "tf.Shape")
+
+    def scalars(self, vector: EmittedTensor) -> Sequence[EmittedTensor] | None:
+        """Returns the scalars that a vector was made of, `None` if they are not to be seen."""
+        known = self.known(vector)
+        if known is not None:
+            return [self.constant(each, known.dtype) for each in known] if known.size <= MAX_PARTIAL else None
+        owner = vector.value.owner
+        if not isinstance(owner, Operation):
+            return None
+        if owner.name == "tf.Pack":
+            return [self.tensor(operand) for operand in owner.operands]
+        scalar = self.tensor(owner.operands[0]) if owner.name == "tf.Reshape" else None
+        return [scalar] if scalar is not None and scalar.shape == () else None
+
+    def element(self, vector: EmittedTensor, index: int) -> EmittedTensor:
+        """Returns an element of a vector of sizes or positions."""
+        scalars = self.scalars(vector)
+        if scalars is not None:
+            return scalars[index]
+        picked = self.tensor(self._builder.pick(vector.value, index))
+        self.note(picked.value, ())
+        return self.note_elements(picked, self.elements(vector)[index : index + 1])
 
     def equate(self, one: int, other: int) -> None:
         """Notes that two sizes, a symbol among them, are the same from here on."""
@@ -200,8 +259,8 @@ class RaisedOp:
             found: Its result.
             operands: Its operands.
         """
-        terms = [self._known.partial(operand.value) for operand in operands]
-        if self._known.partial(found.value) not in (None, (dims.UNKNOWN,)):
+        terms = [self._partial(operand.value) for operand in operands]
+        if self._partial(found.value) not in (None, (dims.UNKNOWN,)):
             return
         sizes = [term[0] for term in terms if term is not None and len(term) == 1 and _is_size(term[0])]
         if len(sizes) == len(terms):
@@ -273,15 +332,12 @@ class RaisedOp:
         """
         whole = self._whole(operands)
         found = list(map(self._unrepeated, operands))
-        repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
         result = compute(*found)
-        if not repeated or any(
-            old is new and self.sizes(old) and len(self.sizes(old)) == len(whole)
-            for old, new in zip(operands, found, strict=True)
-        ):
-            self._known.note(result.value, whole)
-        elif self._joined(found) != whole:
+        own = self.sizes(result)
+        if len(own) < len(whole) or any(one == 1 != other for one, other in zip(own, whole, strict=True)):
+            repeated = [old for old, new in zip(operands, found, strict=True) if old is not new]
             return self.broadcast(result, self._shape_of_repeated(repeated), whole)
+        self._known.note(result.value, whole)
         return result
 
     def unrepeated(self, operands: Sequence[EmittedTensor]) -> Sequence[EmittedTensor]:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.from_stablehlo import composites, convolutions, elementwise, indexing, products, shaping
+from tfconvert.converter.from_stablehlo import (
+    composites,
+    convolutions,
+    elementwise,
+    indexing,
+    products,
+    reductions,
+    scattering,
+    shaping,
+    sorting,
+    windows,
+)
 from tfconvert.converter.from_stablehlo.raised_op import Rows
 
 ROWS: Rows = {
@@ -11,6 +22,10 @@ ROWS: Rows = {
     **elementwise.ROWS,
     **indexing.ROWS,
     **products.ROWS,
+    **reductions.ROWS,
+    **scattering.ROWS,
     **shaping.ROWS,
+    **sorting.ROWS,
+    **windows.ROWS,
 }
 """StableHLO or CHLO op, without its prefix -> its row."""

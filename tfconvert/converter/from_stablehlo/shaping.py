@@ -92,7 +92,12 @@ def _reverse(raised: RaisedOp) -> EmittedTensor:
 def _concatenate(raised: RaisedOp) -> EmittedTensor:
     axis = raised.integer("dimension")
     parts = [each for each in raised.operands if raised.sizes(each)[axis] != 0] or raised.operands[:1]
-    return parts[0] if len(parts) == 1 else parts[0].concat(parts[1:], axis)
+    if len(parts) == 1:
+        return parts[0]
+    scalars = [raised.scalars(part) for part in parts] if raised.dtype().kind in "iu" and parts[0].rank == 1 else [None]
+    if all(scalars) and any(raised.known(part) is None for part in parts):
+        return parts[0].op("Pack", *(scalar for group in scalars for scalar in group or ()))  # type: ignore[no-any-return]
+    return parts[0].concat(parts[1:], axis)
 
 
 def _slice(raised: RaisedOp) -> EmittedTensor:
@@ -263,7 +268,7 @@ def _dynamic_iota(raised: RaisedOp) -> EmittedTensor:
     shape = shape.cast("int32")
     sizes: Shape = raised.target(shape)
     axis = raised.integer("iota_dimension")
-    count = raised.constant(sizes[axis], "int32") if sizes[axis] >= 0 else shape.op("Gather", shape, axis)
+    count = raised.element(shape, axis)
     numbers = shape.op("Range", 0, count, 1)
     raised.note(numbers.value, (sizes[axis],))
     numbers = raised.reshaped(numbers.cast(raised.dtype()), [sizes[axis]] + [1] * (len(sizes) - axis - 1))

@@ -13,6 +13,7 @@ from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.ops.declaration import Decomposition
 from tfconvert.ops.registry import decompositions
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.dims import MismatchError
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tensorflow import op_defs
@@ -87,7 +88,12 @@ def emitted_ops(name: str, decomposition: Decomposition, kinds: Mapping[str, str
     elements = result_elements(name, block.args, len(definition.output_arg), {})
     op = tf.build(name, block.args, [types.tensor(each, None) for each in elements])
     block.add_op(op)
-    expand(decomposition.formula, op, TFBuilder(op))
+    try:
+        expand(decomposition.formula, op, TFBuilder(op))
+    except MismatchError as problem:
+        shapes = ", ".join(str(each) for each in operands)
+        hint = "declare an `example` with shapes that the op takes"
+        raise MismatchError(f"the decomposition of {name} can't take {shapes}: {problem}; {hint}") from problem
     names = (each.name.removeprefix("tf.") for each in block.ops if each is not op)
     return [each for each in dict.fromkeys(names) if each != "Const"]
 

@@ -50,7 +50,7 @@ def _named(problem: ConversionError, data: memoryview, name: str) -> ConversionE
     (told,) = problem.diagnostics
     cursor = Cursor(data[len(MAGIC) : len(MAGIC) + 9])
     if told.code == "malformed-artifact" and is_artifact(data) and cursor.left == 9 and cursor.varint() > NEWEST:
-        return newer("the version of the bytecode")
+        (told,) = newer("the version of the bytecode").diagnostics
     return ConversionError([told._replace(location=name)])
 
 

@@ -18,9 +18,10 @@ from tfconvert.importers.stablehlo.cursor import Cursor, malformed
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.foreign import OpaqueAttr
 from tfconvert.schema.dialects.sources import BufferSource
 from tfconvert.schema.dialects.stablehlo import ENUMERATORS, EnumeratorAttr
-from tfconvert.schema.dialects.stablehlo_types import BoundsAttr, FutureType, OpaqueAttr, StructAttr, TokenType
+from tfconvert.schema.dialects.stablehlo_types import BoundsAttr, FutureType, StructAttr, TokenType
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, DenseElementsAttr, SplatSource, TensorData
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import (
@@ -36,6 +37,7 @@ from tfconvert.schema.ir.attributes import (
     StringAttr,
     SymbolRefAttr,
     float_of_bits,
+    round_to,
 )
 from tfconvert.schema.ir.types import (
     BF16,
@@ -101,18 +103,16 @@ class Attributes:
         """Returns an attribute."""
         found = self._attributes[index] if index < len(self._attributes) else None
         if found is None:
-            if index >= len(self._attributes):
-                raise malformed(f"there is no attribute {index}")
-            found = self._attributes[index] = self._decoded(self.file.attributes[index], _ATTRIBUTES)
+            found = self._decoded(self.file.attributes.at(index), _ATTRIBUTES)
+            self._attributes[index] = found
         return found
 
     def type(self, index: int) -> Attribute:
         """Returns a type."""
         found = self._types[index] if index < len(self._types) else None
         if found is None:
-            if index >= len(self._types):
-                raise malformed(f"there is no type {index}")
-            found = self._types[index] = self._decoded(self.file.types[index], _TYPES)
+            found = self._decoded(self.file.types.at(index), _TYPES)
+            self._types[index] = found
         return found
 
     def part(self, cursor: Cursor) -> Attribute:
@@ -121,7 +121,7 @@ class Attributes:
 
     def parts(self, cursor: Cursor) -> list[Attribute]:
         """Returns a list of attributes."""
-        return [self.part(cursor) for _ in range(cursor.count())]
+        return [self._count(self.attribute(index)) for index in cursor.varints()]
 
     def type_part(self, cursor: Cursor) -> Attribute:
         """Returns the type that an attribute or type refers to next."""
@@ -129,7 +129,7 @@ class Attributes:
 
     def type_parts(self, cursor: Cursor) -> list[Attribute]:
         """Returns a list of types."""
-        return [self.type_part(cursor) for _ in range(cursor.count())]
+        return [self._count(self.type(index)) for index in cursor.varints()]
 
     def string(self, cursor: Cursor) -> Attribute:
         """Returns the string that comes next, which may be any bytes."""
@@ -150,13 +150,13 @@ class Attributes:
         cursor = Cursor(self.file.data, entry.start, entry.end)
         known = decoders.get(dialect) if entry.is_custom else None
         if known is None and decoders is _ATTRIBUTES:
-            return OpaqueAttr.get(dialect, bytes(self.file.data[entry.start : entry.end]))
+            return self._opaque(entry)
         if known is None:
             raise _unsupported(f"a type of the dialect {dialect!r}")
         code = cursor.varint()
         decode = known.get(code)
         if decode is None and dialect == "builtin" and decoders is _ATTRIBUTES:
-            return OpaqueAttr.get(dialect, bytes(self.file.data[entry.start : entry.end]))
+            return self._opaque(entry)
         if decode is None:
             raise self.unknown(f"{dialect}'s {'type' if decoders is _TYPES else 'attribute'} {code}")
         if self._depth >= _MAX_DEPTH:
@@ -169,6 +169,10 @@ class Attributes:
         if cursor.left:
             raise self.unknown(f"{dialect}'s attribute {code} with {cursor.left} more bytes")
         return found
+
+    def _opaque(self, entry: Entry) -> Attribute:
+        """Returns an attribute that nothing here reads, with its bytes as digits."""
+        return OpaqueAttr.get(entry.dialect, f'<"0x{self.file.data[entry.start : entry.end].hex().upper()}">')
 
     def unknown(self, what: str) -> ConversionError:
         """Returns the error of something that this reader doesn't know: the artifact is newer, or damaged."""
@@ -319,11 +323,11 @@ def _booleans(data: Array, count: int) -> Array | None:
     """Returns booleans that are packed into bits, or take a byte each; a single one is that of all elements."""
     if len(data) == 1 and (count > 8 or (count != 1 and data[0] in (0, 0xFF))):
         # Up to eight bits look the same as one value for all; if they are equal, they mean the same.
-        return data != 0
+        return np.not_equal(data, 0)
     if len(data) == -(-count // 8) and (len(data) != count or count == 0):
         budget().take_bytes(count, "a constant of booleans")
         return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
-    return data != 0 if len(data) == count else None
+    return np.not_equal(data, 0) if len(data) == count else None
 
 
 def _unsupported(what: str) -> ConversionError:
@@ -522,7 +526,7 @@ def _uniform(
     if expressed is not F32:
         raise _unsupported(f"numbers of {expressed} that are quantized")
     kind = IntegerType.get(storage.width, Signedness.SIGNLESS if flags & 1 else Signedness.UNSIGNED)
-    rounded = tuple([float(np.float32(scale)) for scale in scales])
+    rounded = tuple([round_to(scale, F32) for scale in scales])
     if not all(0 < scale < math.inf for scale in rounded):
         raise malformed("a scale is not a positive number")
     return quant.UniformType.get(quant.Uniform(kind, rounded, zeros, axis, quant.limits_within(kind, *limits)))

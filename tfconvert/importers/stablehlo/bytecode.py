@@ -5,6 +5,7 @@ All versions are read, 0 to `NEWEST`, and later ones as far as they are the same
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -63,6 +64,42 @@ class Entry:
     is_custom: bool
 
 
+class Entries:
+    """The places of attributes or types: most are looked up never or once."""
+
+    __slots__ = ("_dialects", "_ends", "_flags")
+
+    def __init__(self, start: int, sizes: Sequence[int], dialects: Sequence[str]) -> None:
+        """Keeps the places of entries that follow each other.
+
+        Args:
+            start: The first byte of the first.
+            sizes: The size of each, and in the lowest bit whether its dialect encodes it.
+            dialects: The dialect of each.
+        """
+        self._dialects = dialects
+        self._flags = sizes
+        self._ends = list(accumulate([size >> 1 for size in sizes], initial=start))
+
+    def __len__(self) -> int:
+        return len(self._dialects)
+
+    @property
+    def end(self) -> int:
+        """The first byte after the last."""
+        return self._ends[-1]
+
+    def at(self, index: int) -> Entry:
+        """Returns the entry of an index.
+
+        Raises:
+            ConversionError: The index is too large (`malformed-artifact`).
+        """
+        if index >= len(self._dialects):
+            raise malformed(f"there is no attribute or type {index}")
+        return Entry(self._dialects[index], self._ends[index], self._ends[index + 1], bool(self._flags[index] & 1))
+
+
 class Bytecode:
     """A file of MLIR bytecode.
 
@@ -100,9 +137,12 @@ class Bytecode:
         self._dialects: list[str] = []
         self.op_names: list[OpName] = []
         self._read_dialects(sections[_DIALECTS])
-        self.attributes: list[Entry] = []
-        self.types: list[Entry] = []
-        self._read_offsets(sections[_OFFSETS], sections[_ENTRIES])
+        offsets, contents = sections[_OFFSETS], sections[_ENTRIES]
+        attributes, types = offsets.count(), offsets.count()
+        self.attributes = self._entries(offsets, attributes, contents.position)
+        self.types = self._entries(offsets, types, self.attributes.end)
+        if self.types.end > contents.end:
+            raise truncated()
         self._ir = sections[_IR]
 
     def bytes_of_string(self, index: int) -> bytes:
@@ -184,21 +224,17 @@ class Bytecode:
             raise malformed(f"there is no dialect {index}")
         return self._dialects[index]
 
-    def _read_offsets(self, cursor: Cursor, contents: Cursor) -> None:
-        attributes, types = cursor.count(), cursor.count()
-        position = contents.position
-        for entries, total in ((self.attributes, attributes), (self.types, types)):
-            while len(entries) < total:
-                dialect = self._dialect(cursor.varint())
-                count = cursor.count()
-                if not 0 < count <= total - len(entries):
-                    raise malformed("a group of attributes or types has a wrong number")
-                for _ in range(count):
-                    size, is_custom = cursor.flagged()
-                    entries.append(Entry(dialect, position, position + size, is_custom))
-                    position += size
-        if position > contents.end:
-            raise truncated()
+    def _entries(self, cursor: Cursor, total: int, start: int) -> Entries:
+        sizes: list[int] = []
+        dialects: list[str] = []
+        while len(sizes) < total:
+            dialect = self._dialect(cursor.varint())
+            count = cursor.count()
+            if not 0 < count <= total - len(sizes):
+                raise malformed("a group of attributes or types has a wrong number")
+            sizes += cursor.numbers(count)
+            dialects += [dialect] * count
+        return Entries(start, sizes, dialects)
 
 
 def _producer(cursor: Cursor) -> str:

@@ -79,12 +79,28 @@ class Cursor:
         return value
 
     def varints(self) -> list[int]:
-        """Returns a list of unsigned numbers."""
-        return [self.varint() for _ in range(self.count())]
+        """Returns a list of unsigned numbers, after their count."""
+        return self.numbers(self.count())
+
+    def numbers(self, count: int) -> list[int]:
+        """Returns a number of unsigned numbers; most are one byte."""
+        data, position, end = self.data, self.position, self.end
+        found = []
+        for _ in range(count):
+            first = data[position] if position < end else 0
+            if first & 1:
+                found.append(first >> 1)
+                position += 1
+            else:
+                self.position = position
+                found.append(self.varint())
+                position = self.position
+        self.position = position
+        return found
 
     def signeds(self) -> list[int]:
         """Returns a list of signed numbers."""
-        return [self.signed() for _ in range(self.count())]
+        return [(value >> 1) ^ -(value & 1) for value in self.varints()]
 
     def skip(self, length: int) -> int:
         """Skips bytes, and returns the position of the first."""

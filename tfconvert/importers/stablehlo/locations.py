@@ -1,7 +1,8 @@
 """The locations of an artifact's ops, which are decoded when somebody asks for their parts.
 
 JAX names an op after the function and the primitive, `jit(f)/jit(relu)/max`, and adds the lines of the calls that led
-to it. The result is that name with the innermost line. Locations don't fail: what is damaged in one is left out.
+to it. The result is that name with the innermost line of the user's code. Locations don't fail: damaged parts are
+left out.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, Location,
 # The codes of the builtin dialect.
 _STRING, _CALL_SITE, _FILE, _FUSED, _FUSED_WITH_METADATA, _NAME, _UNKNOWN, _RANGE = 2, 10, 11, 12, 13, 14, 15, 22
 
-# How many locations lead to a line.
+# How many locations are followed to find a line.
 _MAX_STEPS = 100
+
+# The folders of packages that users have not written.
+_INSTALLED = ("site-packages", "dist-packages")
 
 # The largest line or column that is believed.
 _MAX_LINE = (1 << 31) - 1
@@ -42,7 +46,7 @@ class ArtifactLoc(NameLoc):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The name, empty if there is none."""
+        """The name, empty if it is unknown."""
         return self._decoded()[0]
 
     @property
@@ -80,41 +84,45 @@ class Locations:
 
     def _new(self, index: int) -> Location:
         file = self._file
-        entry = file.attributes[index] if index < len(file.attributes) else None
+        entry = file.attributes.at(index)
         # The code of the unknown location is one byte, and all of it.
-        if entry is None or (entry.end - entry.start == 1 and file.data[entry.start] == 2 * _UNKNOWN + 1):
+        if entry.end - entry.start == 1 and file.data[entry.start] == 2 * _UNKNOWN + 1:
             return UNKNOWN_LOC
-        return ArtifactLoc(self._file, index)
+        return ArtifactLoc(file, index)
 
 
 def _name_and_line(file: Bytecode, index: int) -> tuple[str, Location]:
-    """Returns the outermost name of a location, and its innermost line."""
-    name = ""
+    """Returns the outermost name of a location, and its innermost line outside of installed packages."""
+    name, innermost = "", None
+    pending = [index]
     try:
         for _ in range(_MAX_STEPS):
-            code, cursor = _opened(file, index)
-            if code == _NAME:
-                name = name or _text(file, cursor.varint())
-                index = cursor.varint()
-            elif code == _CALL_SITE:
-                index = cursor.varint()
-            elif code in (_FUSED, _FUSED_WITH_METADATA):
-                if not cursor.count():
-                    break
-                index = cursor.varint()
-            elif code in (_FILE, _RANGE):
-                return name, _line(file, code, cursor)
-            else:
+            if not pending:
                 break
+            code, cursor = _opened(file, pending.pop())
+            if code == _NAME:
+                text = cursor.varint()
+                name = name or _text(file, text)
+                pending.append(cursor.varint())
+            elif code == _CALL_SITE:
+                callee, caller = cursor.varint(), cursor.varint()
+                pending += [caller, callee]
+            elif code in (_FUSED, _FUSED_WITH_METADATA):
+                pending += cursor.varints()[:1]
+            elif code in (_FILE, _RANGE):
+                line = _line(file, code, cursor)
+                if not any(folder in line.filename for folder in _INSTALLED):
+                    return name, line
+                innermost = innermost or line
     except ConversionError:
-        pass
-    return name, UNKNOWN_LOC
+        return name, innermost or UNKNOWN_LOC
+    return name, innermost or UNKNOWN_LOC
 
 
 def _opened(file: Bytecode, index: int) -> tuple[int, Cursor]:
     """Returns the code and the contents of a builtin attribute; the code of the unknown location for others."""
-    entry = file.attributes[index] if index < len(file.attributes) else None
-    if entry is None or entry.dialect != "builtin" or not entry.is_custom:
+    entry = file.attributes.at(index)
+    if entry.dialect != "builtin" or not entry.is_custom:
         return _UNKNOWN, Cursor(b"")
     cursor = Cursor(file.data, entry.start, entry.end)
     return cursor.varint(), cursor
@@ -126,7 +134,7 @@ def _text(file: Bytecode, index: int) -> str:
     return file.string(cursor.varint()) if code == _STRING else ""
 
 
-def _line(file: Bytecode, code: int, cursor: Cursor) -> Location:
+def _line(file: Bytecode, code: int, cursor: Cursor) -> FileLineColLoc:
     """Returns the line of a file."""
     filename = _text(file, cursor.varint())
     numbers = cursor.varints() if code == _RANGE else [cursor.varint(), cursor.varint()]

@@ -72,7 +72,7 @@ class _Scope:
 
 @dataclass(slots=True)
 class _StoredOp:
-    """What an artifact has of an op.
+    """An op as it is stored.
 
     Attributes:
         attributes: The attributes that its definition doesn't name; in old versions all of them.
@@ -147,7 +147,7 @@ class OpReader:
         properties = cursor.varint() if mask & _PROPERTIES else None
         if properties is not None and not self._file.op_names[name].has_blobs:
             attributes, properties = {**attributes, **self._dictionary(properties)}, None
-        results = [known.type(cursor.varint()) for _ in range(cursor.count())] if mask & _RESULTS else ()
+        results = [known.type(index) for index in cursor.varints()] if mask & _RESULTS else ()
         operands = self._operands(cursor, scope) if mask & _OPERANDS else ()
         if mask & _SUCCESSORS and cursor.varint():
             raise malformed("an op has successors, which no op of VHLO has")
@@ -171,8 +171,7 @@ class OpReader:
     def _operands(self, cursor: Cursor, scope: _Scope) -> list[Value]:
         base, values = scope.base, scope.values
         operands = []
-        for _ in range(cursor.count()):
-            number = cursor.varint()
+        for number in cursor.varints():
             value = values[number - base] if base <= number < base + len(values) else None
             operands.append(scope.value(number) if value is None else value)
         return operands
@@ -265,7 +264,9 @@ class OpReader:
 
     def _blob(self, names: Sequence[str], index: int) -> Mapping[str, Attribute]:
         cursor = self._file.properties(index)
-        found = {name: self._known.attribute(cursor.varint()) for name in names}
+        found = {
+            name: self._known.attribute(index) for name, index in zip(names, cursor.numbers(len(names)), strict=True)
+        }
         if cursor.left:
             raise self._known.unknown("an operation with more properties")
         return found
@@ -318,5 +319,4 @@ def _skip_use_lists(cursor: Cursor, values: int) -> None:
         length, _ = cursor.flagged()
         if length > cursor.left:
             raise truncated()
-        for _ in range(length):
-            cursor.varint()
+        cursor.numbers(length)

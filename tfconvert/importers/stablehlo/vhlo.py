@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-
-import numpy as np
 
 from tfconvert.importers.stablehlo.attributes import text_of
 from tfconvert.importers.stablehlo.cursor import malformed
@@ -27,7 +25,7 @@ from tfconvert.schema.dialects.stablehlo import (
     ScatterAttr,
 )
 from tfconvert.schema.dialects.stablehlo_types import STRUCTS, StructAttr
-from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects.tensor_data import DenseElementsAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import (
     FALSE,
@@ -47,10 +45,24 @@ _TABLE = Path(__file__).parent / "vhlo_ops.tsv"
 
 _GROUPS: Mapping[str, type[DimensionNumbersAttr]] = {"dot": DotAttr, "gather": GatherAttr, "scatter": ScatterAttr}
 
-# The largest attribute that is a list of numbers.
-_MAX_NUMBERS = 1 << 10
-
 Properties = Mapping[str, Attribute]
+
+
+@dataclass(slots=True, frozen=True)
+class _Step:
+    """How to make a property of StableHLO's op.
+
+    Attributes:
+        name: Its name.
+        make: Makes it of several of VHLO's, `None` if VHLO has it.
+        convert: Changes its form.
+        is_default: Whether a value is the same as no value.
+    """
+
+    name: str
+    make: Callable[[Properties], Attribute | None] | None
+    convert: Callable[[Attribute], Attribute] | None
+    is_default: Callable[[Attribute], bool] | None
 
 
 @dataclass(slots=True, frozen=True)
@@ -62,12 +74,14 @@ class VHLOOp:
         cls: The class of such ops.
         since: The first version of StableHLO that has it.
         properties: The names of its properties, in the order in which they are stored.
+        plan: How to make each of StableHLO's properties.
     """
 
     definition: Definition
     cls: type[Operation]
     since: tuple[int, ...]
     properties: tuple[str, ...]
+    plan: tuple[_Step, ...]
 
 
 @cache
@@ -89,7 +103,7 @@ def class_of(name: str) -> type[Operation]:
     return found
 
 
-@cache
+@lru_cache(512)
 def vhlo_op(name: str) -> VHLOOp | None:
     """Returns an op by its name in VHLO, `gather_v2`; `None` if it is not known."""
     stem, _, version = name.rpartition("_v")
@@ -104,7 +118,8 @@ def vhlo_op(name: str) -> VHLOOp | None:
         if own not in missing
         for part in _parts(definition, own, each.kind)
     }
-    return VHLOOp(definition, class_of(definition.name), since, tuple(sorted((names - missing) | added)))
+    plan = tuple([_step(own, kind, is_optional=optional) for own, (kind, optional) in definition.properties.items()])
+    return VHLOOp(definition, class_of(definition.name), since, tuple(sorted((names - missing) | added)), plan)
 
 
 def _parts(definition: Definition, name: str, kind: str) -> Sequence[str]:
@@ -138,19 +153,26 @@ def stablehlo_properties(op: VHLOOp, found: Properties) -> dict[str, Attribute]:
         found: VHLO's properties.
     """
     result: dict[str, Attribute] = {}
-    for name, (kind, is_optional) in op.definition.properties.items():
-        make = _MAKERS.get(kind) or _MAKERS.get(name)
-        value = make(found) if make is not None else found.get(name)
+    for step in op.plan:
+        value = found.get(step.name) if step.make is None else step.make(found)
         if value is None:
             continue
-        convert = _CONVERTERS.get(kind) or _CONVERTERS.get(name)
-        if convert is not None:
-            value = convert(value)
-        if not (is_optional and _is_default(name, value)):
-            result[name] = value
+        if step.convert is not None:
+            value = step.convert(value)
+        if step.is_default is None or not step.is_default(value):
+            result[step.name] = value
     if op.definition.name == "stablehlo.custom_call":
         _drop_empty_layouts(result)
     return result
+
+
+def _step(name: str, kind: str, *, is_optional: bool) -> _Step:
+    return _Step(
+        name,
+        _MAKERS.get(kind) or _MAKERS.get(name),
+        _CONVERTERS.get(kind) or _CONVERTERS.get(name),
+        _DEFAULTS.get(name, _is_false) if is_optional else None,
+    )
 
 
 def _drop_empty_layouts(properties: dict[str, Attribute]) -> None:
@@ -164,11 +186,7 @@ def _drop_empty_layouts(properties: dict[str, Attribute]) -> None:
 _LAYOUTS = ("operand_layouts", "result_layouts")
 
 
-def _is_default(name: str, value: Attribute) -> bool:
-    """Returns whether a property has the value that it has where it is absent."""
-    is_default = _DEFAULTS.get(name)
-    if is_default is not None:
-        return is_default(value)
+def _is_false(value: Attribute) -> bool:
     return value is FALSE
 
 
@@ -181,7 +199,7 @@ def _none_true(value: Attribute) -> bool:
 
 
 def _all_zeros(value: Attribute) -> bool:
-    return tensor_data.is_constant(value) and bool((numbers := _numbers(value)).size) and not numbers.any()
+    return isinstance(value, DenseElementsAttr) and bool(value.data) and not any(value.data)
 
 
 def is_empty(value: Attribute) -> bool:
@@ -239,19 +257,14 @@ _DEFAULTS: Mapping[str, Callable[[Attribute], bool]] = {
 }
 
 
-def _numbers(value: Constant) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """Returns the elements of a small constant."""
-    if value.type.element_type not in (I1, I64) or np.prod(value.shape, dtype=object) > _MAX_NUMBERS:
-        raise malformed(f"a list of numbers has the type {value.type}")
-    return tensor_data.to_array(value)
-
-
 def _list(value: Attribute) -> Sequence[int]:
-    """Returns the elements of a list of integers."""
-    if not tensor_data.is_constant(value) or len(value.shape) != 1:
-        raise malformed(f"a list of numbers is expected, not {type(value).__name__}")
-    numbers: list[int] = _numbers(value).tolist()
-    return numbers
+    """Returns the elements of a list of integers or booleans, which are few."""
+    if isinstance(value, DenseElementsAttr) and len(value.shape) == 1:
+        if value.type.element_type is I64:
+            return memoryview(value.data).cast("q").tolist()
+        if value.type.element_type is I1:
+            return [each != 0 for each in value.data]
+    raise malformed("a short list of numbers is expected")
 
 
 def _number(value: Attribute | None) -> int:

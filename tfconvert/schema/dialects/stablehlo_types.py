@@ -57,7 +57,7 @@ class BoundsAttr(Attribute):
 
     @classmethod
     def get(cls, bounds: Sequence[int]) -> BoundsAttr:
-        """Returns the attribute of maximum sizes, `DYNAMIC` where there is none."""
+        """Returns the attribute of maximum sizes, `DYNAMIC` for sizes without one."""
         return cls.intern(tuple(bounds))
 
     def print_parameters(self, printer: AttributePrinter) -> None:
@@ -71,22 +71,6 @@ class BoundsAttr(Attribute):
             return parser.parse_integer(allow_boolean=False, allow_negative=False)
 
         return cls.get(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_bound))
-
-
-class OpaqueAttr(Attribute):
-    """`#sdy<"0x0102">`: an attribute of a dialect that is not known, as its bytes in a binary file."""
-
-    __slots__ = ("data", "dialect")
-
-    dialect: str
-    data: bytes
-
-    @classmethod
-    def get(cls, dialect: str, data: bytes) -> OpaqueAttr:
-        return cls.intern(dialect, data)
-
-    def print(self, printer: AttributePrinter) -> None:
-        printer.write(f'#{self.dialect}<"0x{self.data.hex().upper()}">')
 
 
 Entry = bool | int | float | str | Attribute | tuple["Entry", ...]

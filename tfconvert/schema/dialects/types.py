@@ -336,7 +336,8 @@ def _dtype_without_row(element: Attribute) -> np.dtype[np.generic]:
         raise KeyError(element)
     import ml_dtypes
 
-    return np.dtype(getattr(ml_dtypes, name))
+    found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
+    return found
 
 
 AnyTensor = TensorType | UnrankedTensorType

@@ -343,6 +343,12 @@ def _linear_algebra(tf: ModuleType) -> Group:
             "MatrixTriangularSolve_upper": lambda x, y: tf.linalg.triangular_solve(
                 x + 3 * tf.eye(4), y, lower=False, adjoint=True
             ),
+            "TridiagonalMatMul_by_batch": lambda x, y: tf.raw_ops.TridiagonalMatMul(
+                superdiag=x[:, :1], maindiag=x[:, 1:2], subdiag=x[:, 2:3], rhs=y
+            ),
+            "TridiagonalMatMul_of_batch": lambda x, y: tf.linalg.tridiagonal_matmul(
+                tf.unstack(tf.transpose(x)[:, :3], axis=1), tf.transpose(y, [1, 0, 2]), diagonals_format="sequence"
+            ),
         },
     )
 

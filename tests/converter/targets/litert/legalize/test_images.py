@@ -32,8 +32,6 @@ CASES = [
         for dtype, values in ((np.int32, "i32[2,?7]@0:7"), (np.float32, "f32[2,9]@0:7"))
     ),
     Case("UpperBound", ["f32[?2,1]", "f32[?2,3]"], {"out_type": np.int64}),
-    Case("Cross", ["f32[?2,3]", "f32[?2,3]"]),
-    Case("Cross", ["i32[3]", "i32[3]"]),
 ]
 
 

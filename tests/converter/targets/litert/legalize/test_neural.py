@@ -133,6 +133,11 @@ MATRICES = [
     Case("BatchMatMulV2", ["i32[2,5,3]", "i32[2,4,3]"], {"adj_y": True}),
     Case("BatchMatMulV2", ["i32[2,3,5]", "i32[?2,3,4]"], {"adj_x": True}),
     Case("BatchMatMulV3", ["f32[2,5,3]", "f32[2,3,4]"], {"Tout": np.float32}, tolerance=1e-5),
+    Case("Cross", ["f32[?2,3]", "f32[?2,3]"]),
+    Case("Cross", ["i32[3]", "i32[3]"]),
+    Case("TridiagonalMatMul", [*["f32[?2,1,4]"] * 3, "f32[?2,4,3]"]),
+    Case("TridiagonalMatMul", [*["f32[1,?4]"] * 3, "f32[?4,3]"]),
+    Case("TridiagonalMatMul", ["f32[1,1]"] * 4),
     *(
         Case("Einsum", operands, {"equation": equation}, tolerance=1e-5)
         for equation, operands in (

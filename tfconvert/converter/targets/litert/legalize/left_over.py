@@ -117,7 +117,7 @@ _BY_OP: Sequence[_Row] = (
     ),
     _Row(
         "Qr|Svd|Cholesky|.*Eig.*|Matrix(Determinant|Inverse|Logarithm|Exponential|Solve.*|TriangularSolve|SquareRoot)|"
-        "LogMatrixDeterminant|Lu|Tridiagonal.*|Batch(Cholesky|Svd|Matrix.*)",
+        "LogMatrixDeterminant|Lu|TridiagonalSolve|Batch(Cholesky|Svd|Matrix.*)",
         _SOLVE,
     ),
     _Row(

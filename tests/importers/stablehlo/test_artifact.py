@@ -1,0 +1,325 @@
+"""Reads artifacts that the tests write byte by byte, whole and damaged; what jaxlib writes is tested in the rings."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from tests.importers.stablehlo.encoder import Artifact, isolated, op, region, signed, signeds, varint, varints
+from tfconvert.importers.stablehlo.artifact import import_artifact, is_artifact
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+
+F32 = varint(4)
+
+
+def _sum(
+    artifact: Artifact, name: str = "add_v1", *, properties: int | None = None, attributes: int | None = None
+) -> bytes:
+    """Returns the artifact of `main(x, y) = x + y`, or of another op of two operands."""
+    number = artifact.type(F32)
+    kind = artifact.type(varint(20) + signeds([2, -(1 << 63)]) + varint(number))
+    ops = [
+        op(artifact.name(name), attributes=attributes, properties=properties, results=[kind], operands=[0, 1]),
+        op(artifact.name("return_v1"), operands=[2]),
+    ]
+    return artifact.module([artifact.function(ops, arguments=[kind, kind], results=[kind], values=3)])
+
+
+def _read(data: bytes | memoryview) -> ModuleOp:
+    return import_artifact(data, "model.mlirbc")
+
+
+def _refusal(data: bytes) -> ConversionError:
+    with pytest.raises(ConversionError) as caught:
+        _read(data)
+    assert caught.value.diagnostics[0].location == "model.mlirbc"
+    return caught.value
+
+
+def _only(module: ModuleOp, name: str) -> Operation:
+    (found,) = (each for each in module.walk() if each.name == name)
+    return found
+
+
+def test_a_function_is_read() -> None:
+    data = _sum(Artifact())
+    assert is_artifact(data[:4])
+    assert not is_artifact(b"ML")
+    assert str(_read(data)) == (
+        "builtin.module {\n"
+        "  func.func @main(%0: tensor<2x?xf32>, %1: tensor<2x?xf32>) -> tensor<2x?xf32> {\n"
+        '    %2 = "stablehlo.add"(%0, %1) : (tensor<2x?xf32>, tensor<2x?xf32>) -> tensor<2x?xf32>\n'
+        "    func.return %2 : tensor<2x?xf32>\n"
+        "  }\n"
+        "}"
+    )
+    assert str(_read(memoryview(bytearray(data)))) == str(_read(data))
+
+
+def test_every_prefix_is_refused() -> None:
+    data = _sum(Artifact())
+    for length in range(4, len(data)):
+        assert _refusal(data[:length]).code in ("malformed-artifact", "unsupported-artifact")
+
+
+def test_locations_are_names_with_the_innermost_line_of_the_user() -> None:
+    artifact = Artifact()
+    line, frame = artifact.string("f.py"), artifact.string("caller")
+    text = artifact.attribute(varints(2, line), 0)
+    inner = artifact.attribute(varints(22, text, 3, 30, 4, 9), 0)
+    package = artifact.attribute(varints(2, artifact.string("lib/site-packages/flax/linear.py")), 0)
+    library = artifact.attribute(varints(11, package, 7, 1), 0)
+    outer = artifact.attribute(varints(11, text, 7, 1), 0)
+    named = artifact.attribute(varints(14, artifact.attribute(varints(2, frame), 0), inner), 0)
+    user = artifact.attribute(varints(10, named, outer), 0)
+    site = artifact.attribute(varints(10, library, user), 0)
+    name = artifact.attribute(varints(2, artifact.string("jit(f)/add")), 0)
+    artifact.attributes[0] = (0, varints(14, name, site))
+    location = _only(_read(_sum(artifact)), "stablehlo.add").location
+    assert str(location) == 'loc("jit(f)/add"("f.py":30:4))'
+    assert place_of(location).node == "jit(f)/add"
+    assert place_of(location).source == "f.py:30"
+    rebuild, parts = location.__reduce__()
+    assert str(rebuild(*parts)) == str(location)
+
+
+def test_damaged_locations_are_left_out() -> None:
+    artifact = Artifact()
+    artifact.attributes[0] = (0, varints(14, 99, 0))
+    assert str(_only(_read(_sum(artifact)), "stablehlo.add").location) == "loc(unknown)"
+
+
+def _constant(kind: bytes, shape: list[int], data: bytes) -> tensor_data.Constant:
+    artifact = Artifact()
+    tensor = artifact.type(varint(20) + signeds(shape) + varint(artifact.type(kind)))
+    value = artifact.attribute(varints(15, tensor, len(data)) + data)
+    ops = [
+        op(artifact.name("constant_v1"), properties=artifact.blob(value), results=[tensor]),
+        op(artifact.name("return_v1"), operands=[0]),
+    ]
+    found = _only(_read(artifact.module([artifact.function(ops, results=[tensor], values=1)])), "stablehlo.constant")
+    constant = found.properties["value"]
+    assert tensor_data.is_constant(constant)
+    return constant
+
+
+BOOL = varint(0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "data", "expected"),
+    [
+        (F32, [2], struct.pack("<2f", 1.5, -2), [1.5, -2]),
+        (F32, [3], struct.pack("<f", 4), [4, 4, 4]),
+        (F32, [0, 3], b"", np.zeros((0, 3))),
+        (BOOL, [], b"\xff", True),
+        (BOOL, [3], b"\x05", [True, False, True]),
+        (BOOL, [3], b"\xff", [True] * 3),
+        (BOOL, [3], b"\x01\x00\x01", [True, False, True]),
+        (BOOL, [9], b"\x01\x01", [True, *[False] * 7, True]),
+        (BOOL, [2, 10], b"\xff", np.ones((2, 10), bool)),
+        (BOOL, [2, 10], b"\x00", np.zeros((2, 10), bool)),
+        (varint(10), [2], b"\xf8\x07", [-8, 7]),
+    ],
+)
+def test_constants(kind: bytes, shape: list[int], data: bytes, expected: object) -> None:
+    np.testing.assert_array_equal(tensor_data.to_array(_constant(kind, shape, data)).astype(float), np.array(expected))
+
+
+def test_large_constants_are_views_or_one_value() -> None:
+    values = np.arange(1000, dtype=np.float32)
+    large = _constant(F32, [10, 100], values.tobytes())
+    assert isinstance(large, tensor_data.TensorData)
+    assert isinstance(large.source, tensor_data.BufferSource)
+    assert not large.source.value.flags.owndata
+    np.testing.assert_array_equal(large.array(), values.reshape(10, 100))
+    splat = _constant(F32, [1 << 20, 1 << 19], struct.pack("<f", 2))
+    assert isinstance(splat, tensor_data.TensorData)
+    assert isinstance(splat.source, tensor_data.SplatSource)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "data"),
+    [(F32, [2], b"12345"), (F32, [1 << 30, 1 << 30], b"1234"), (BOOL, [20], b"\1\2"), (varint(33), [2], b"1234")],
+)
+def test_constants_of_a_wrong_size_are_refused(kind: bytes, shape: list[int], data: bytes) -> None:
+    with pytest.raises(ConversionError):
+        _constant(kind, shape, data)
+
+
+def test_defaults_are_left_out_and_groups_are_one_property() -> None:
+    artifact = Artifact()
+    i64 = artifact.type(varint(14))
+
+    def numbers(*values: int) -> int:
+        kind = artifact.type(varint(20) + signeds([len(values)]) + varint(i64))
+        data = struct.pack(f"<{len(values)}q", *values)
+        return artifact.attribute(varints(15, kind, len(data)) + data)
+
+    none = artifact.attribute(varints(17, artifact.type(varint(33))))
+    precision = artifact.attribute(varints(1, 2, *[artifact.attribute(varints(11, 0))] * 2))
+    own = artifact.blob(
+        none, none, numbers(), none, numbers(1), none, none, precision, numbers(), none, numbers(0), none
+    )
+    number = artifact.type(F32)
+    kinds = [artifact.type(varint(20) + signeds(shape) + varint(number)) for shape in ([2, 3], [3, 4], [2, 4])]
+    ops = [
+        op(artifact.name("dot_general_v2"), properties=own, results=[kinds[2]], operands=[0, 1]),
+        op(artifact.name("return_v1"), operands=[2]),
+    ]
+    main = artifact.function(ops, arguments=kinds[:2], results=kinds[2:], values=3)
+    found = _only(_read(artifact.module([main])), "stablehlo.dot_general")
+    assert {name: str(value) for name, value in found.properties.items()} == {
+        "dot_dimension_numbers": ("#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>")
+    }
+
+
+def test_nested_regions_number_values_after_all_that_those_around_them_declare() -> None:
+    artifact = Artifact()
+    kind = artifact.type(varint(20) + signeds([]) + varint(artifact.type(varint(0))))
+    end = artifact.name("return_v1")
+    # The function declares four values, so those of both branches begin at 4.
+    inverted = artifact.name("not_v1")
+    branch = region([op(inverted, results=[kind], operands=[0]), op(end, operands=[4])], values=1)
+    ops = [
+        op(artifact.name("if_v1"), results=[kind], operands=[0], regions=varint(2 << 1) + branch + branch),
+        op(end, operands=[1]),
+    ]
+    module = _read(artifact.module([artifact.function(ops, arguments=[kind], results=[kind], values=4)]))
+    assert [each.name for each in _only(module, "stablehlo.if").walk()] == [
+        "stablehlo.if",
+        *["stablehlo.not", "stablehlo.return"] * 2,
+    ]
+
+
+def test_newer_ops_are_named_with_both_versions() -> None:
+    artifact = Artifact()
+    artifact.producer = b"StableHLO_v1.99.0"
+    told = _refusal(_sum(artifact, "add_v7"))
+    assert told.code == "newer-artifact"
+    assert "vhlo.add_v7" in str(told)
+    assert "1.99.0" in str(told)
+    assert "1.20.0" in str(told)
+    assert _refusal(_sum(Artifact(), "add_v7")).code == "malformed-artifact"
+    assert str(_read(_sum(artifact_of(b"StableHLO_v1.99.0"))))
+
+
+def artifact_of(producer: bytes, version: int = 6) -> Artifact:
+    artifact = Artifact()
+    artifact.producer, artifact.version = producer, version
+    return artifact
+
+
+def test_newer_containers_are_read_as_far_as_they_are_the_same() -> None:
+    assert list(_read(_sum(artifact_of(b"StableHLO_v1.15.0", 7))).walk())
+    assert _refusal(_sum(artifact_of(b"StableHLO_v1.15.0", 7))[:-20]).code == "newer-artifact"
+
+
+def test_bytecode_that_is_not_portable_is_refused() -> None:
+    told = _refusal(_sum(artifact_of(b"MLIR23.0.0git")))
+    assert told.code == "unsupported-artifact"
+    assert "serialize_portable_artifact" in told.diagnostics[0].hint
+
+
+def _with_attribute(artifact: Artifact, attribute: int) -> bytes:
+    """Returns an artifact with an op that has a property."""
+    return _sum(artifact, "reverse_v1", properties=artifact.blob(attribute))
+
+
+def test_attributes_in_a_circle_are_refused() -> None:
+    artifact = Artifact()
+    first = len(artifact.attributes)
+    artifact.attribute(varints(1, 1, first + 1))
+    artifact.attribute(varints(1, 1, first))
+    assert "in a circle" in str(_refusal(_with_attribute(artifact, first)))
+
+
+def test_deep_attributes_are_refused() -> None:
+    artifact = Artifact()
+    last = artifact.attribute(varints(1, 0))
+    for _ in range(100_000):
+        last = artifact.attribute(varints(1, 1, last))
+    assert "deep" in str(_refusal(_with_attribute(artifact, last)))
+
+
+@pytest.mark.parametrize("is_type", [False, True])
+def test_attributes_that_share_parts_without_end_are_refused(is_type: bool) -> None:
+    artifact = Artifact()
+    if is_type:
+        last = artifact.type(F32)
+        for _ in range(60):
+            last = artifact.type(varints(23, 2, last, last))
+        last = artifact.attribute(varints(17, last))
+    else:
+        last = artifact.attribute(varints(1, 0))
+        for _ in range(60):
+            last = artifact.attribute(varints(1, 2, last, last))
+    assert "parts" in str(_refusal(_with_attribute(artifact, last)))
+
+
+def test_deep_regions_are_refused() -> None:
+    artifact = Artifact()
+    name = artifact.name("case_v1")
+    body = op(name)
+    for _ in range(5_000):
+        body = op(name, regions=varint(1 << 1) + region([body]))
+    assert "deep" in str(_refusal(artifact.module([artifact.function([body])])))
+
+
+@pytest.mark.parametrize(
+    ("operands", "values"), [([0, 2], 3), ([0, 7], 3), ([0, 1 << 60], 3), ([0, 1], 2), ([0, 1], 1)]
+)
+def test_values_must_be_defined_and_declared(operands: list[int], values: int) -> None:
+    artifact = Artifact()
+    kind = artifact.type(varint(20) + signeds([]) + varint(artifact.type(F32)))
+    ops = [op(artifact.name("add_v1"), results=[kind], operands=operands), op(artifact.name("return_v1"), operands=[2])]
+    data = artifact.module([artifact.function(ops, arguments=[kind, kind], results=[kind], values=values)])
+    assert _refusal(data).code == "malformed-artifact"
+
+
+def test_what_is_not_a_module_is_refused() -> None:
+    artifact = Artifact()
+    assert "one module" in str(_refusal(artifact.of_ops([])))
+    artifact = Artifact()
+    add = op(artifact.name("create_token_v1"), regions=isolated())
+    assert _refusal(artifact.of_ops([add])).code == "malformed-artifact"
+
+
+def test_broken_rules_are_told_with_the_op() -> None:
+    artifact = Artifact()
+    number, integer = artifact.type(F32), artifact.type(varint(13))
+    kinds = [artifact.type(varint(20) + signeds([2]) + varint(each)) for each in (number, integer)]
+    ops = [
+        op(artifact.name("add_v1"), results=kinds[:1], operands=[0, 1]),
+        op(artifact.name("return_v1"), operands=[2]),
+    ]
+    with pytest.raises(ConversionError, match="one element type") as caught:
+        _read(artifact.module([artifact.function(ops, arguments=kinds, results=kinds[:1], values=3)]))
+    assert caught.value.code == "malformed-artifact"
+
+
+def test_attributes_of_unknown_dialects_are_kept() -> None:
+    artifact = Artifact()
+    name = artifact.attribute(varints(2, artifact.string("sdy.sharding_rule")), 0)
+    value = artifact.attribute(b"\x01\x02", 2)
+    others = artifact.attribute(varints(1, 1, name, value), 0)
+    assert str(_only(_read(_sum(artifact, attributes=others)), "stablehlo.add").attributes["sdy.sharding_rule"]) == (
+        '#sdy<"0x0102">'
+    )
+
+
+def test_types_of_unknown_dialects_are_refused() -> None:
+    artifact = Artifact()
+    kind = artifact.type(b"\x01", 2)
+    assert _refusal(_with_attribute(artifact, artifact.attribute(varints(17, kind)))).code == "unsupported-artifact"
+
+
+def test_signed_numbers_of_the_encoder() -> None:
+    assert signed(-1) == varint(1)
+    assert varint(1 << 63) == b"\0" + (1 << 63).to_bytes(8, "little")

@@ -1,0 +1,67 @@
+"""Artifacts of all versions of the bytecode are what their texts are."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.differential.artifact_mutants import run
+from tests.importers.stablehlo.seeds import SEEDS
+from tests.importers.stablehlo.texts import TEXTS
+from tfconvert.importers.mlir import import_mlir
+from tfconvert.importers.stablehlo.artifact import import_artifact
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.stablehlo import StableHLOOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_each_version_is_the_text(name: str) -> None:
+    module = import_artifact(SEEDS[name], name)
+    expected = import_mlir(TEXTS[name.partition("-")[0]])
+    assert _rows(module, expected) == _rows(expected, module)
+
+
+def _rows(module: ModuleOp, other: ModuleOp) -> list[tuple[object, ...]]:
+    """Returns what a module's ops are; optional properties that another module's op lacks are left out."""
+    numbers: dict[Value, int] = {}
+    rows: list[tuple[object, ...]] = []
+    for op, twin in zip(module.walk(), other.walk(), strict=True):
+        defined = [*op.results, *(each for region in op.regions for block in region.blocks for each in block.args)]
+        for value in defined:
+            numbers[value] = len(numbers)
+        types = [str(value.type) for value in defined]
+        rows.append((op.name, types, [numbers[value] for value in op.operands], _properties(op, twin)))
+    return rows
+
+
+def _properties(op: Operation, twin: Operation) -> dict[str, str]:
+    found: dict[str, Attribute] = {**op.properties, **op.attributes}
+    others = {**twin.properties, **twin.attributes}
+    listed = op.DEFINITION.properties if isinstance(op, StableHLOOp) else {}
+    optional = {name for name, each in listed.items() if each.optional}
+    return {name: str(value) for name, value in found.items() if name in others or name not in optional}
+
+
+def test_locations_come_along() -> None:
+    ops = list(import_artifact(SEEDS["elementwise-1.15.0"], "x").walk())
+    places = {op.name: place_of(op.location) for op in ops}
+    assert places["stablehlo.add"][:2] == ("jit(f)/add", "f.py:3")
+    assert places["stablehlo.logistic"][:2] == ("jit(f)/logistic", "g.py:7")
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_cut_artifacts_are_refused(name: str) -> None:
+    data = SEEDS[name]
+    for length in range(1, len(data), 7):
+        with pytest.raises(ConversionError):
+            import_artifact(data[:length], name)
+
+
+def test_mutants_are_read_or_refused() -> None:
+    counts = run(list(SEEDS.values()), range(2000))
+    assert counts["read"] > 100
+    assert counts["malformed-artifact"] > 1000

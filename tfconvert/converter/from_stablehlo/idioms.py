@@ -1,0 +1,286 @@
+"""Functions that JAX composes of several ops, and TensorFlow has one op for.
+
+Before:
+
+    %0 = "tf.Greater"(%x, %zero) : (tensor<2xf32>, tensor<f32>) -> tensor<2xi1>
+    %1 = "tf.SelectV2"(%0, %zero, %x) : (tensor<2xi1>, tensor<f32>, tensor<2xf32>) -> tensor<2xf32>
+    %2 = "tf.Expm1"(%1) : (tensor<2xf32>) -> tensor<2xf32>
+    %3 = "tf.SelectV2"(%0, %x, %2) : (tensor<2xi1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+
+After:
+
+    %3 = "tf.Elu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.ir.tensors import EmittedTensor
+from tfconvert.ops.call import Array, call_of
+from tfconvert.ops.registry import evaluate
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def operands_of(x: EmittedTensor, *names: str) -> Sequence[EmittedTensor]:
+    """Returns the operands of the op that computes a tensor, if it is one of these; else nothing."""
+    owner = x.value.owner
+    if not isinstance(owner, Operation) or owner.name.removeprefix("tf.") not in names:
+        return ()
+    return [EmittedTensor(x.builder, operand, x.known) for operand in owner.operands]
+
+
+def number(x: EmittedTensor) -> float | None:
+    """Returns the number that all elements of a constant are."""
+    (repeated,) = operands_of(x, "BroadcastTo")[:1] or (x,)
+    array = constant_array(repeated.value)
+    if array is None or not array.size or array.dtype.kind not in "iuf" or not (array == array.flat[0]).all():
+        return None
+    return float(array.flat[0])
+
+
+def is_same(x: EmittedTensor, y: EmittedTensor) -> bool:
+    """Returns whether two tensors are computed by equal ops of the same values."""
+    if x.value is y.value:
+        return True
+    one, other = x.value.owner, y.value.owner
+    if not isinstance(one, Operation) or not isinstance(other, Operation) or one.name != other.name:
+        return False
+    if number(x) is not None:
+        return number(x) == number(y)
+    pairs = zip(one.operands, other.operands, strict=False)
+    return (
+        bool(one.operands)
+        and len(one.operands) == len(other.operands)
+        and one.properties == other.properties
+        and all(
+            first is second
+            or (
+                number(EmittedTensor(x.builder, first)) is not None
+                and is_same(EmittedTensor(x.builder, first), EmittedTensor(x.builder, second))
+            )
+            for first, second in pairs
+        )
+    )
+
+
+def expm1(x: EmittedTensor) -> EmittedTensor | None:
+    """Returns `exp(x) - 1` of numbers that are not positive, which elu is."""
+    source = _not_positive(x)
+    return None if source is None else source.minimum(0).elu()
+
+
+def _not_positive(x: EmittedTensor) -> EmittedTensor | None:
+    """Returns what a tensor is where that isn't positive, if it is 0 elsewhere."""
+    below = _with_constant(x, 0, "Minimum")
+    if below is not None:
+        return below
+    choice = operands_of(x, "SelectV2")
+    if choice and number(choice[1]) == 0 and _is_positive(choice[0], choice[2]):
+        return choice[2]
+    return None
+
+
+def _is_positive(condition: EmittedTensor, x: EmittedTensor) -> bool:
+    compared = operands_of(condition, "Greater", "GreaterEqual")
+    return bool(compared) and is_same(compared[0], x) and number(compared[1]) == 0
+
+
+def _with_constant(x: EmittedTensor, constant: float, *names: str) -> EmittedTensor | None:
+    """Returns the other operand of a commutative op with a constant."""
+    operands = operands_of(x, *names)
+    for one, other in (operands, operands[::-1]) if operands else ():
+        if number(other) == constant:
+            return one
+    return None
+
+
+def multiply(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Returns what is multiplied by 1."""
+    return y if number(x) == 1 else x if number(y) == 1 else None
+
+
+def add(x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Returns the elu that `max(x, 0) + (exp(min(x, 0)) - 1)` is."""
+    for one, other in ((x, y), (y, x)):
+        above = _with_constant(one, 0, "Maximum")
+        elu = operands_of(other, "Elu")
+        below = _with_constant(elu[0], 0, "Minimum") if elu else None
+        if above is not None and below is not None and is_same(above, below):
+            return above.elu()
+    return None
+
+
+def select(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Returns the one op that a choice is, if it is one."""
+    for rule in (_elu, _softplus, _floor_mod, _floor_div, _erfc):
+        found = rule(condition, x, y)
+        if found is not None:
+            return found
+    return None
+
+
+def _elu(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Matches what an elu, or one times a number, is chosen for where `x` isn't positive."""
+    if not _is_positive(condition, x):
+        return None
+    factors = operands_of(y, "Mul")
+    scale, elu = next((pair for pair in (factors, factors[::-1]) if pair and number(pair[0]) is not None), (None, y))
+    below = _with_constant(*operands_of(elu, "Elu"), 0, "Minimum") if operands_of(elu, "Elu") else None
+    if below is None or not is_same(below, x):
+        return None
+    return x.elu() if scale is None else condition.where(x, x.elu() * scale)
+
+
+def _softplus(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Matches `log(exp(x) + exp(0))`, where the choice only keeps NaN, which the sum keeps as well."""
+    tested, terms = operands_of(condition, "NotEqual"), operands_of(y, "AddV2")
+    if not tested or not terms or not is_same(tested[0], tested[1]):
+        return None
+    above = _with_constant(terms[0], 0, "Maximum")
+    for name in ("Log1p", "Exp", "Neg", "Abs"):
+        terms = operands_of(terms[-1], name)
+        if not terms:
+            return None
+    difference = operands_of(terms[0], "Sub")
+    source = difference[0] if difference and number(difference[1]) == 0 else terms[0]
+    if above is None or not is_same(above, source) or not is_same(tested[0], terms[0]):
+        return None
+    return above.op("Softplus", above)  # type: ignore[no-any-return]
+
+
+def _floor_mod(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Matches the remainder with the divisor's sign, made of that with the dividend's: `jnp.mod`."""
+    mod, sums = _plain_mod(y), operands_of(x, "AddV2")
+    if not mod or not sums or not is_same(sums[0], y) or not is_same(sums[1], mod[1]):
+        return None
+    return mod[0] % mod[1] if _differs_in_sign(condition, y, mod[1]) else None
+
+
+def _floor_div(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Matches the integers' quotient rounded down, made of the truncated one: `jnp.floor_divide`."""
+    quotient, less = operands_of(y, "TruncateDiv"), operands_of(x, "Sub", "AddV2")
+    by_one = {"Sub": 1.0, "AddV2": -1.0}
+    if not quotient or not less or not is_same(less[0], y) or quotient[0].dtype not in (np.int32, np.int8, np.int16):
+        return None
+    owner = x.value.owner
+    assert isinstance(owner, Operation)
+    if number(less[1]) != by_one[owner.name.removeprefix("tf.")]:
+        return None
+    both = operands_of(condition, "LogicalAnd")
+    signs = operands_of(both[0], "NotEqual") if both else ()
+    rest = operands_of(both[1], "NotEqual") if both else ()
+    mod = _plain_mod(rest[0]) if rest else ()
+    if not signs or not mod or number(rest[1]) != 0 or not _are_signs(signs, quotient):
+        return None
+    is_rest = is_same(mod[0], quotient[0]) and is_same(mod[1], quotient[1])
+    return quotient[0].op("FloorDiv", *quotient) if is_rest else None
+
+
+# Where a function is compared with the complementary error function.
+_SAMPLES = np.concatenate([np.linspace(-12, 12, 97), np.linspace(-1.1, 1.1, 45), [0.0, 30.0]]).astype(np.float32)
+
+
+def _erfc(condition: EmittedTensor, x: EmittedTensor, y: EmittedTensor) -> EmittedTensor | None:
+    """Matches the polynomials and their choices that `erfc` is written out as, by what they compute."""
+    near = operands_of(condition, "Less")
+    size = operands_of(near[0], "Abs") if near and number(near[1]) == 1 else ()
+    if not size or x.dtype != np.float32 or not operands_of(x, "Sub") or not operands_of(y, "SelectV2"):
+        return None
+    at = {size[0].value: _SAMPLES}
+    chosen = [_evaluated(each, at) for each in (x, y)]
+    if chosen[0] is None or chosen[1] is None:
+        return None
+    computed = np.where(np.abs(_SAMPLES) < 1, chosen[0], chosen[1])
+    expected = np.array([math.erfc(sample) for sample in _SAMPLES.tolist()])
+    if not np.allclose(computed, expected, rtol=1e-5, atol=1e-37):
+        return None
+    return size[0].op("Erfc", size[0])  # type: ignore[no-any-return]
+
+
+# The ops of functions that are recognized by what they compute.
+_COMPUTED = frozenset({"Abs", "AddV2", "Exp", "Less", "Mul", "Neg", "RealDiv", "SelectV2", "Sub"})
+
+
+def _evaluated(tensor: EmittedTensor, at: dict[Value, Array]) -> Array | None:
+    """Returns what elementwise ops compute, `None` if they use more than the values that are given.
+
+    Args:
+        tensor: The result.
+        at: The values that are known; those that are computed are added.
+    """
+    pending = [tensor.value]
+    while pending:
+        value, owner = pending[-1], pending[-1].owner
+        if value in at:
+            pending.pop()
+            continue
+        constant = constant_array(value)
+        if constant is not None:
+            at[value] = constant
+            continue
+        if not isinstance(owner, Operation) or owner.name.removeprefix("tf.") not in _COMPUTED:
+            return None
+        missing = [operand for operand in owner.operands if operand not in at]
+        if missing:
+            pending += missing
+            continue
+        with np.errstate(all="ignore"):
+            (at[value],) = evaluate(call_of(owner, [at[operand] for operand in owner.operands]))
+    return at[tensor.value]
+
+
+def _plain_mod(x: EmittedTensor) -> Sequence[EmittedTensor]:
+    """Returns the operands of a remainder, which may be computed in wider integers."""
+    wide = operands_of(x, "Cast")
+    if not wide:
+        return operands_of(x, "TruncateMod")
+    narrow = [operands_of(each, "Cast") for each in operands_of(wide[0], "TruncateMod")]
+    found = [each[0] for each in narrow if each and each[0].dtype == x.dtype]
+    return found if len(found) == 2 else ()
+
+
+def _are_signs(signs: Sequence[EmittedTensor], of: Sequence[EmittedTensor]) -> bool:
+    for sign, x in zip(signs, of, strict=True):
+        source = operands_of(sign, "Sign")
+        known, value = number(sign), number(x)
+        if not (source and is_same(source[0], x)) and (known is None or value is None or known != np.sign(value)):
+            return False
+    return True
+
+
+def _differs_in_sign(condition: EmittedTensor, rest: EmittedTensor, divisor: EmittedTensor) -> bool:
+    """Returns whether a condition is that a remainder isn't 0 and has another sign than the divisor."""
+    both = operands_of(condition, "LogicalAnd")
+    for signs, is_rest in (both, both[::-1]) if both else ():
+        tested, compared = operands_of(is_rest, "NotEqual"), operands_of(signs, "NotEqual")
+        if (
+            tested
+            and is_same(tested[0], rest)
+            and number(tested[1]) == 0
+            and _is_negative(rest, divisor, signs, compared)
+        ):
+            return True
+    return False
+
+
+def _is_negative(
+    rest: EmittedTensor, divisor: EmittedTensor, signs: EmittedTensor, compared: Sequence[EmittedTensor]
+) -> bool:
+    if not compared:
+        # What was compared with a constant that isn't negative.
+        return False
+    one, other = compared
+    less = operands_of(one, "Less")
+    if not less or not is_same(less[0], rest) or number(less[1]) != 0:
+        return False
+    of_divisor, known = operands_of(other, "Less"), constant_array(other.value)
+    if of_divisor:
+        return is_same(of_divisor[0], divisor) and number(of_divisor[1]) == 0
+    value = number(divisor)
+    return known is not None and value is not None and bool((known == (value < 0)).all())

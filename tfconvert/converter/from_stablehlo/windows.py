@@ -1,0 +1,369 @@
+"""Reductions over windows: as poolings, as running sums and the like, or by combining shifted slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.from_stablehlo.convolutions import is_same
+from tfconvert.converter.from_stablehlo.padding import amounts, equals, is_computed_same
+from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
+from tfconvert.converter.from_stablehlo.reductions import (
+    Combine,
+    combine_by,
+    is_log_add_exp,
+    is_neutral,
+    logical,
+    neutral,
+    ops_of,
+    wide_type,
+)
+from tfconvert.converter.from_stablehlo.shaping import padded
+from tfconvert.converter.ir.symbol_table import named
+from tfconvert.converter.ir.tensors import EmittedTensor
+from tfconvert.converter.rewrite.pattern import need
+from tfconvert.schema.dialects.func import defined_functions
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+
+# Integers up to this are exact as floats.
+_EXACT = 1 << 24
+
+# Sizes up to which all pairs of elements of a running maximum are compared at once.
+_MAX_PAIRED = 128
+
+# Sizes of windows up to which each of their elements is a slice.
+_MAX_TAPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """How windows slide over all dimensions.
+
+    Attributes:
+        sizes: Their sizes; that of a whole dimension as `RaisedOp.sizes` returns it.
+        strides: The steps.
+        rates: The distance of their elements.
+        pads: What is added before and after.
+        running: The dimension with windows of all elements up to each one, if it is the only one with windows.
+        is_reversed: Whether these are of all from each one.
+        is_same: Whether padding is that of `SAME` for dimensions that aren't known.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    rates: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+    running: int | None = None
+    is_reversed: bool = False
+    is_same: bool = False
+
+    @property
+    def axes(self) -> list[int]:
+        """The dimensions in which windows are more than each element."""
+        each = zip(self.sizes, self.strides, self.pads, strict=True)
+        return [axis for axis, one in enumerate(each) if one != (1, 1, (0, 0))]
+
+    def in_order(self, order: Sequence[int]) -> _Windows:
+        """Returns the windows over dimensions in another order; -1 is a new one."""
+
+        def moved(values: Sequence[Any], new: Any) -> tuple[Any, ...]:
+            return tuple(new if axis < 0 else values[axis] for axis in order)
+
+        return _Windows(
+            moved(self.sizes, 1),
+            moved(self.strides, 1),
+            moved(self.rates, 1),
+            moved(self.pads, (0, 0)),
+            is_same=self.is_same,
+        )
+
+
+def _reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
+    count = len(raised.operands) // 2
+    rank = raised.operands[0].rank
+    ones = (1,) * rank
+    sizes = raised.ints("window_dimensions")
+    strides, rates, gaps = (
+        raised.ints(name, ones) for name in ("window_strides", "window_dilations", "base_dilations")
+    )
+    pads = tuple(raised.pairs("padding", rank))
+    found = []
+    block = raised.op.regions[0].block
+    for name, x, init in zip(_names(block), raised.operands[:count], raised.operands[count:], strict=True):
+        if max(gaps) > 1:
+            x = padded(raised, x, init, [0] * rank, [0] * rank, [gap - 1 for gap in gaps])
+        windows = _as_running(raised, x, _Windows(sizes, strides, rates, pads))
+        found.append(_reduced(raised, name, x, init, windows))
+    return found
+
+
+def _dynamic_reduce_window(raised: RaisedOp) -> Sequence[EmittedTensor]:
+    x, init, *vectors, padding = raised.operands
+    sizes, strides, gaps, rates = map(raised.elements, vectors)
+    need(min(*strides, *gaps, *rates) > 0 and max(gaps) == 1, "its strides or dilations aren't known before it runs")
+    (name,) = _names(_body(raised))
+    pairs = amounts(raised, padding)
+    windows = _Windows(sizes, strides, rates, ((0, 0),) * x.rank)
+    space = raised.sizes(x)
+    known = [[raised.known(amount) for amount in pair] for pair in pairs]
+    if all(each is not None for pair in known for each in pair):
+        pads = tuple((int(low.item()), int(high.item())) for low, high in known)  # type: ignore[union-attr]
+        return [_reduced(raised, name, x, init, _as_running(raised, x, replace(windows, pads=pads)))]
+    axes = [axis for axis, size in enumerate(sizes) if size != 1]
+    if len(axes) == 1 and sizes[axes[0]] == space[axes[0]] and max(*strides, *rates) == 1:
+        (axis,) = axes
+        for is_reversed, (long, short) in ((False, pairs[axis]), (True, pairs[axis][::-1])):
+            if equals(raised, long, space[axis], lambda size: size - 1) and equals(
+                raised, short, space[axis], lambda size: size * 0
+            ):
+                return [_reduced(raised, name, x, init, replace(windows, running=axis, is_reversed=is_reversed))]
+    if name in ("maximum", "minimum") and is_neutral(raised, name, init) and x.dtype.kind == "f":
+        each = zip(pairs, space, sizes, strides, strict=True)
+        if (
+            _image_order(x.rank, axes) is not None
+            and max(rates) == 1
+            and all(is_computed_same(raised, *one) for one in each)
+        ):
+            return [_reduced(raised, name, x, init, replace(windows, is_same=True))]
+    x = x.op("PadV2", x, padding.cast(np.int32), init)
+    return [_reduced(raised, name, x, init, windows)]
+
+
+def _body(raised: RaisedOp) -> Block:
+    """Returns the function that combines elements."""
+    module = raised.op.parent_op()
+    while module is not None and not isinstance(module, ModuleOp):
+        module = module.parent_op()
+    assert module is not None
+    return defined_functions(module)[named(raised.op, "called_computations")].body.block
+
+
+def _names(block: Block) -> list[str]:
+    return ["log_add_exp"] if is_log_add_exp(block) else ops_of(block)
+
+
+def _as_running(raised: RaisedOp, x: EmittedTensor, windows: _Windows) -> _Windows:
+    """Notes windows that reach from one end to each element."""
+    axes = windows.axes
+    if len(axes) != 1 or max(*windows.strides, *windows.rates) > 1:
+        return windows
+    (axis,) = axes
+    size, pads = raised.sizes(x)[axis], windows.pads[axis]
+    if windows.sizes[axis] != size or size < 2 or pads not in ((size - 1, 0), (0, size - 1)):
+        return windows
+    return replace(windows, running=axis, is_reversed=pads[0] == 0)
+
+
+def _reduced(raised: RaisedOp, name: str, x: EmittedTensor, init: EmittedTensor, windows: _Windows) -> EmittedTensor:
+    name = logical(name, x.dtype)
+    if name == "log_add_exp":
+        need(windows.running is not None and is_neutral(raised, "maximum", init), "its windows are of another form")
+    elif not is_neutral(raised, name, init):
+        need(windows.running is None, "a running reduction begins with a value of its own")
+        x = padded(raised, x, init, *([pad[side] for pad in windows.pads] for side in (0, 1)))
+        found = _reduced(
+            raised, name, x, raised.constant(neutral(name, x.dtype), x.dtype), replace(windows, pads=((0, 0),) * x.rank)
+        )
+        return combine_by(name)(found, init)
+    if windows.running is not None:
+        return _running(raised, name, x, windows.running, windows.is_reversed)
+    if not windows.axes:
+        return x
+    need(min(windows.sizes) > 0, "its windows have a size that isn't known before it runs")
+    return _pooled(raised, name, x, windows)
+
+
+_RUNNING = {"add": "Cumsum", "multiply": "Cumprod"}
+
+
+def _running(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_reversed: bool) -> EmittedTensor:
+    """Returns each element combined with all before it, or behind it."""
+    size = raised.sizes(x)[axis]
+    dtype = x.dtype
+    wide = x.cast(wide_type(name, dtype))
+    if name in _RUNNING and dtype != np.bool_ and (name == "add" or size >= 0):
+        found: EmittedTensor = x.op(_RUNNING[name], wide, axis, exclusive=False, reverse=is_reversed)
+        return found.cast(dtype)
+    if size > _MAX_PAIRED and name != "log_add_exp":
+        return _by_doubling(raised, name, wide, axis, is_reversed).cast(dtype)
+    numbers = raised.constant(np.arange(size), np.int32) if size >= 0 else x.op("Range", 0, raised.size(x, axis), 1)
+    rest = [1] * (x.rank - axis - 1)
+    one, other = numbers.reshape([-1, 1, *rest]), numbers.reshape([1, -1, *rest])
+    reached = one.op("LessEqual", one, other) if is_reversed else one.op("GreaterEqual", one, other)
+    fill = neutral("maximum" if name == "log_add_exp" else name, wide.dtype)
+    terms = reached.op("SelectV2", reached, wide.expand_dims(axis), raised.constant(fill, wide.dtype))
+    if name == "log_add_exp":
+        lowest = float(np.finfo(np.float32).min)
+        top = terms.reduce("Max", [axis + 1]).maximum(lowest)
+        return (terms - top.expand_dims(axis + 1)).exp().sum([axis + 1]).log() + top
+    reduction = {"and": "All", "maximum": "Max", "minimum": "Min", "multiply": "Prod", "or": "Any"}.get(name)
+    need(reduction is not None, "TensorFlow has no such running reduction")
+    return terms.reduce(str(reduction), [axis + 1]).cast(dtype)
+
+
+def _by_doubling(raised: RaisedOp, name: str, x: EmittedTensor, axis: int, is_reversed: bool) -> EmittedTensor:
+    """Returns a running reduction by steps of which each doubles how many elements are combined."""
+    size, step = raised.sizes(x)[axis], 1
+    fill = raised.constant(neutral(name, x.dtype), x.dtype)
+    while step < size:
+        by = [step if each == axis else 0 for each in range(x.rank)]
+        less = [-each for each in by]
+        shifted = padded(raised, x, fill, *((less, by) if is_reversed else (by, less)))
+        x, step = combine_by(name)(x, shifted), 2 * step
+    return x
+
+
+def _pooled(raised: RaisedOp, name: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
+    """Returns the reduction of windows as a pooling where there is one."""
+    dtype = x.dtype
+    order = _image_order(x.rank, windows.axes)
+    count = prod(windows.sizes)
+    largest = np.iinfo(dtype).max + 1 if dtype.kind in "iu" else 0
+    is_exact = largest * (count if name == "add" else 1) <= _EXACT
+    if order is None or max(windows.rates) > 1 or not is_exact or name not in ("add", "maximum", "minimum"):
+        return _by_slices(raised, name, x.cast(wide_type(name, dtype)), windows).cast(dtype)
+    x = x.cast(np.float32) if dtype.kind in "iu" else x
+    image = _ordered(raised, x, order)
+    windows = windows.in_order(order)
+    if name == "minimum":
+        found = -_pool(raised, "Max", -image, windows)
+    else:
+        found = _pool(raised, "Max" if name == "maximum" else "Avg", image, windows)
+    return _ordered_back(found, order).cast(dtype)
+
+
+def _image_order(rank: int, axes: Sequence[int]) -> list[int] | None:
+    """Returns the dimensions in the order batch, space, channels, where -1 is a new one; `None` if it is no image."""
+    if rank <= 2:
+        return [-1] * (3 - rank) + [*range(rank), -1]
+    if rank == 3:
+        return (
+            [0, -1, 1, 2]
+            if axes == [1]
+            else [0, 1, 2, -1]
+            if 0 not in axes
+            else [-1, 0, 1, 2]
+            if 2 not in axes
+            else None
+        )
+    spatial = range(1, rank - 1)
+    if rank > 5:
+        return None
+    if set(axes) <= {*spatial}:
+        return [*range(rank)]
+    return [0, *range(2, rank), 1] if set(axes) <= {*range(2, rank)} else None
+
+
+def _ordered(raised: RaisedOp, x: EmittedTensor, order: Sequence[int]) -> EmittedTensor:
+    kept = [axis for axis in order if axis >= 0]
+    if kept != sorted(kept):
+        return x.op("Transpose", x, kept)  # type: ignore[no-any-return]
+    for at, axis in enumerate(order):
+        if axis < 0:
+            x = x.expand_dims(at)
+    return x
+
+
+def _ordered_back(x: EmittedTensor, order: Sequence[int]) -> EmittedTensor:
+    new = [at for at, axis in enumerate(order) if axis < 0]
+    if new:
+        return x.op("Squeeze", x, squeeze_dims=new)  # type: ignore[no-any-return]
+    back = [order.index(axis) for axis in range(len(order))]
+    return x if back == sorted(back) else x.op("Transpose", x, back)  # type: ignore[no-any-return]
+
+
+def _pool(raised: RaisedOp, kind: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
+    """Returns the maxima of windows, or their sums by their means."""
+    each = list(zip(raised.sizes(x), windows.sizes, windows.strides, windows.pads, strict=True))
+    padding = "SAME" if windows.is_same else "VALID"
+    counts: Any = prod(windows.sizes)
+    if any(map(any, windows.pads)):
+        is_static = (
+            kind == "Max"
+            or min(size for size, (low, high) in zip(raised.sizes(x), windows.pads, strict=True) if low + high) >= 0
+        )
+        if is_static and all(is_same(*one) for one in each):
+            padding = "SAME"
+            counts = 1 if kind == "Max" else _counts(each)
+        else:
+            fill = raised.constant(-np.inf if kind == "Max" else 0, x.dtype)
+            x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
+    deep = "3D" if x.rank == 5 else ""
+    options = {
+        "ksize": list(windows.sizes),
+        "strides": list(windows.strides),
+        "padding": padding,
+        "data_format": "NDHWC" if deep else "NHWC",
+    }
+    found: EmittedTensor = x.op(f"{kind}Pool{deep}", x, **options)
+    return found if kind == "Max" else found * raised.constant(counts, x.dtype)
+
+
+def _counts(each: Sequence[tuple[int, int, int, tuple[int, int]]]) -> Any:
+    """Returns how many elements of windows are within the image."""
+    found: Any = np.ones((), np.float32)
+    for size, length, stride, (low, high) in each:
+        inside = np.ones(1)
+        if low + high:
+            begins = np.arange(0, size + low + high - length + 1, stride) - low
+            inside = np.minimum(begins + length, size) - np.maximum(begins, 0)
+        elif length > 1:
+            inside = np.full(1, length)
+        found = found[..., None] * inside
+    return found
+
+
+def _by_slices(raised: RaisedOp, name: str, x: EmittedTensor, windows: _Windows) -> EmittedTensor:
+    """Returns the reduction of windows by combining the slices of their elements, one dimension after the other."""
+    combine = combine_by(name)
+    fill = raised.constant(neutral(name, x.dtype), x.dtype)
+    x = padded(raised, x, fill, *([pad[side] for pad in windows.pads] for side in (0, 1)))
+    for axis in windows.axes:
+        size, stride, rate = windows.sizes[axis], windows.strides[axis], windows.rates[axis]
+        if size <= _MAX_TAPS:
+            taps = [_slice(x, axis, at * rate, (size - 1 - at) * rate, stride) for at in range(size)]
+            x = taps[0]
+            for tap in taps[1:]:
+                x = combine(x, tap)
+        else:
+            x = _slice(_long_windows(combine, x, axis, size, rate), axis, 0, 0, stride)
+    return x
+
+
+def _long_windows(combine: Combine, x: EmittedTensor, axis: int, size: int, rate: int) -> EmittedTensor:
+    """Combines the windows of each power of two that is part of a size."""
+    found, reached, length, power = None, 0, 1, x
+    while True:
+        if size & length:
+            if found is None:
+                found = power
+            else:
+                # Both begin where the first does, and end where the shorter one does.
+                shifted = _slice(power, axis, reached * rate, 0, 1)
+                found = combine(_slice(found, axis, 0, length * rate, 1), shifted)
+            reached += length
+        if reached == size:
+            return found if found is not None else x
+        power = combine(_slice(power, axis, 0, length * rate, 1), _slice(power, axis, length * rate, 0, 1))
+        length *= 2
+
+
+def _slice(x: EmittedTensor, axis: int, before: int, behind: int, stride: int) -> EmittedTensor:
+    """Returns every so-many-th element of an axis, without the first and last ones."""
+    if (before, behind, stride) == (0, 0, 1):
+        return x
+    begin, end, steps = (
+        [value if each == axis else other for each in range(x.rank)]
+        for value, other in ((before, 0), (-behind, 0), (stride, 1))
+    )
+    mask = (1 << x.rank) - 1
+    rest = mask & ~(1 << axis)
+    return x.op("StridedSlice", x, begin, end, steps, begin_mask=rest, end_mask=rest if behind else mask)  # type: ignore[no-any-return]
+
+
+ROWS: Rows = {"@stablehlo.dynamic_reduce_window": _dynamic_reduce_window, "reduce_window": _reduce_window}
