@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.settings.quantization import Quantize, to_quantize
@@ -16,6 +16,8 @@ Names = Literal["signature", "official"]
 Weights = Literal["resource", "inline", "arguments"]
 State = Literal["globals", "arguments"]
 Backend = Literal["llvm-cpu", "vmvx", "cuda", "rocm", "vulkan-spirv", "metal-spirv"]
+
+RECURRENT: tuple[str, ...] = get_args(Recurrent)
 
 DRIVERS: Mapping[str, str] = {
     "llvm-cpu": "local-task",
