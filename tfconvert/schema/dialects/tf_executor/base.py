@@ -215,31 +215,6 @@ def print_attributes(printer: Printer, op: Operation) -> None:
     printer.optional_attr_dict(op.properties | op.attributes, op.PROPERTIES)
 
 
-def print_values(printer: Printer, op: Operation) -> None:
-    """Prints a terminator: ` %a, %b : type, type {attributes}`."""
-    print_operands(printer, op.operands)
-    if op.operands:
-        printer.write(" : ")
-        printer.types(op.operands)
-    print_attributes(printer, op)
-
-
-def print_wrapped(printer: Printer, op: Operation) -> None:
-    """Prints ` wraps "op"(...)`: the op in its generic form without a location, which the island's text ends with."""
-    printer.write(f' wraps "{op.name}"')
-    printer.generic_form(op)
-
-
-def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
-    """Parses `%a, %b`, or nothing."""
-    return (
-        parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-        )
-        or []
-    )
-
-
 def parse_controls(parser: Parser) -> list[UnresolvedOperand]:
     """Parses `(%a, %b)`, or nothing."""
     found = parser.parse_optional_comma_separated_list(
@@ -274,18 +249,6 @@ def parse_attributes(parser: Parser, properties: Sequence[str] = ()) -> dict[str
         if name in attributes:
             parser.raise_error(f"expected {name!r} once, found it in the attributes too", position)
     return attributes
-
-
-def parse_values(parser: Parser) -> tuple[list[Value], dict[str, Attribute]]:
-    """Parses a terminator: `%a, %b : type, type {attributes}`; returns operands and attributes."""
-    operands = parse_operands(parser)
-    values: list[Value] = []
-    if operands:
-        parser.parse_punctuation(":", " before the types")
-        position = parser.pos
-        kinds = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        values = list(parser.resolve_operands(operands, kinds, position))
-    return values, parse_attributes(parser)
 
 
 def parse_body(parser: Parser, terminator: type[Operation], others: Sequence[type[Operation]]) -> Region:
@@ -446,7 +409,7 @@ class UnaryOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = parse_operands(parser)
+        operands = parser.parse_operands()
 
         def short(kind: Attribute) -> tuple[list[Attribute], list[Attribute]]:
             return [known_type(parser, operands[0], kind)] if operands else [kind], [kind, CONTROL]

@@ -87,7 +87,7 @@ class SwitchOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = base.parse_operands(parser)
+        operands = parser.parse_operands()
         return cls.parse_end(parser, operands, lambda kind: ([kind, SCALAR_BOOL], [kind, kind, CONTROL]))
 
 
@@ -123,7 +123,7 @@ class SwitchNOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = base.parse_operands(parser)
+        operands = parser.parse_operands()
         if len(operands) != 2:
             parser.raise_error(f"expected data and index before 'of', found {len(operands)} operands")
         parser.parse_keyword("of", " before the number of outputs")
@@ -188,7 +188,7 @@ class MergeOp(ExecutorOp):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parses the form that `print` prints; the short form has two inputs."""
-        operands = base.parse_operands(parser)
+        operands = parser.parse_operands()
         return cls.parse_end(parser, operands, lambda kind: ([kind, kind], [kind, SCALAR_INT32, CONTROL]))
 
 
@@ -218,7 +218,7 @@ class ControlTriggerOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        controls = [parser.resolve_operand(operand, CONTROL) for operand in base.parse_operands(parser)]
+        controls = [parser.resolve_operand(operand, CONTROL) for operand in parser.parse_operands()]
         return cls.create(operands=controls, result_types=(CONTROL,), attributes=base.parse_attributes(parser))
 
 
@@ -256,7 +256,7 @@ class _RendezvousOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = base.parse_operands(parser)
+        operands = parser.parse_operands()
         parser.parse_keyword("key", " before the name")
         name = parser.parse_str_literal(" as the name")
         is_send = cls is SendOp
@@ -387,7 +387,7 @@ class EnterOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands = base.parse_operands(parser)
+        operands = parser.parse_operands()
         parser.parse_keyword("frame", " before the frame's name")
         name = parser.parse_str_literal(" as the frame's name")
         count = PARALLEL_ITERATIONS
@@ -534,5 +534,5 @@ class NextIterationSinkOp(ExecutorOp):
     def parse(cls, parser: Parser) -> Self:
         with parser.in_square_brackets():
             ties = parser.parse_operand(TOKEN, msg="expected the token of a NextIteration.Source")
-        values, _ = base.parse_types(parser, base.parse_operands(parser), lambda kind: ([kind], []))
+        values, _ = base.parse_types(parser, parser.parse_operands(), lambda kind: ([kind], []))
         return cls.create(operands=[ties, *values], attributes=base.parse_attributes(parser))
