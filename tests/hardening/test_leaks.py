@@ -72,7 +72,6 @@ _ALLOWED = {
     ("cli.opt_job", "replace(source, is_raw=True).open"): _OPENS_NO_FILE,
     ("cli.opt_job", "source.open"): _OPENS_NO_FILE,
     ("cli.streams", "os.open"): "the null device, to write to",
-    ("compat.debugger", "Path(path).read_bytes"): _NAMED_BY_THE_USER,
     ("compat.table", "page.read_text"): _OURS,
     ("converter.composites.fusion_registry", "point.load"): _OPENS_NO_FILE,
     ("conversion", "source.open"): _OPENS_NO_FILE,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from glob import escape
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tfconvert.compat.converter import Converter
 from tfconvert.compat.errors import as_of_the_class
 from tfconvert.compat.layer_pairs import LayerPair, Runner, pairs
 from tfconvert.converter.targets.litert.stored_values import to_floats
+from tfconvert.importers.tflite.outline import read_file
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.settings.quantization import Quantize
@@ -285,10 +285,7 @@ def _content(what: str, path: str | os.PathLike[str] | None, content: bytes | No
         return content
     if path is None:
         raise _nothing(what)
-    try:
-        return Path(path).read_bytes()
-    except OSError as problem:
-        raise error("model-not-found", f"can't read {os.fspath(path)}: {problem.strerror or problem}") from problem
+    return read_file(path)
 
 
 def _nothing(what: str) -> ConversionError:
