@@ -46,7 +46,7 @@ SUBPACKAGES = {
     ),
     "tfconvert.converter.targets": (("output_form", "target"), ("litert", "stablehlo"), ("iree",)),
     "tfconvert.importers": (
-        ("containment", "temporary_model"),
+        ("containment", "pinned_shapes", "temporary_model"),
         ("checkpoint", "mlir", "stablehlo", "tflite"),
         ("graph",),
         ("graph_def", "saved_model"),

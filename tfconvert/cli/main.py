@@ -175,10 +175,11 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     help="Show the versions of tfconvert and of what it runs on, and exit.",
 )
 def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
-    """Convert a TensorFlow MODEL to a LiteRT file.
+    """Convert a TensorFlow or JAX MODEL to a LiteRT file.
 
     MODEL is a SavedModel directory, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras
-    file (.keras, .h5; needs the tensorflow extra) or MLIR text (.mlir).
+    file (.keras, .h5; needs the tensorflow extra), a file of jax.export, a StableHLO artifact (.mlirbc) or MLIR text
+    (.mlir).
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 

@@ -16,7 +16,6 @@ from tfconvert.importers.graph.entry_points import (
     GraphOutput,
     check_versions,
     import_entries,
-    override_shape,
     tensor_hint,
     versions_attribute,
 )
@@ -27,6 +26,7 @@ from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto, read_op_defs
 from tfconvert.importers.graph.reachability import needed_nodes, unused_nodes
 from tfconvert.importers.graph.variables import check_values
+from tfconvert.importers.pinned_shapes import override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.files import read_input

@@ -81,7 +81,7 @@ def read_mlir(path: Path) -> str:
             "malformed-mlir",
             f"byte {problem.start} is not UTF-8 text",
             location=str(path),
-            hint="MLIR bytecode is not supported; print the module as text",
+            hint="give MLIR text, or a portable StableHLO artifact",
         ) from problem
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.files import is_folder, is_missing, open_file
+from tfconvert.schema.files import is_file, is_folder, is_missing, open_file
 from tfconvert.settings.selection import Selection
 from tfconvert.settings.setting import check_fields
 
@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 
 _KERAS = {"keras", "tf_keras"}
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
-IR_FILES = (".mlir", ".tflite")
+IR_FILES = (".mlir", ".mlirbc", ".tflite")
 """The extensions of files whose contents are IR already."""
+
+# Files that are no StableHLO, by their names.
+_OF_TENSORFLOW = (".tflite", ".pb", ".pbtxt", ".prototxt", ".meta")
+
+# What such files can't be asked for: parts of a graph, and what only TensorFlow's models have.
+_OF_GRAPHS = ("inputs", "outputs", "signatures", "tags", "op_defs")
+_OF_INTERFACES = ("input_shapes", "rename", "batch")
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
@@ -80,8 +87,8 @@ def import_model(model: object, selection: Selection) -> ModuleOp:
     """Returns the module of a model in a file, a directory or a message in memory.
 
     Args:
-        model: A SavedModel directory, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
-            GraphDef message.
+        model: A SavedModel directory, a GraphDef file, a MetaGraph, MLIR text, a StableHLO artifact, a file of
+            `jax.export` or a `.tflite` file; or a SavedModel or GraphDef message.
         selection: The part to import.
     """
     check_fields(selection, cls=Selection)
@@ -121,12 +128,12 @@ def _import_path(path: Path, selection: Selection) -> ModuleOp:
         from tfconvert.importers.graph_def import import_graph_def
 
         return import_graph_def(path, selection)
+    if is_stablehlo(path):
+        _refuse_parts(selection, _OF_GRAPHS, path)
+        from tfconvert.importers.stablehlo.model_file import import_stablehlo
+
+        return import_stablehlo(path, selection)
     if path.suffix in IR_FILES:
-        _refuse(
-            selection,
-            ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch", "op_defs"),
-            f"chooses what to import of a TensorFlow model; {path.name} is imported whole",
-        )
         return _import_ir(path, selection)
     from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 
@@ -142,17 +149,25 @@ def _import_path(path: Path, selection: Selection) -> ModuleOp:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
     raise error(
         "unknown-format",
-        f"{path} is not a SavedModel directory, GraphDef (.pb, .pbtxt), MetaGraph (.meta), MLIR text or .tflite file",
+        f"{path} is not a SavedModel directory, GraphDef (.pb, .pbtxt), MetaGraph (.meta), MLIR text, StableHLO "
+        "artifact, file of jax.export or .tflite file",
         hint="export the model with tf.saved_model.save or model.export",
     )
 
 
 def _import_ir(path: Path, selection: Selection) -> ModuleOp:
     """Returns the module of a file whose contents are IR already, as text or as LiteRT's tables."""
+    _refuse_parts(selection, _OF_GRAPHS, path)
     if path.suffix == ".mlir":
         from tfconvert.importers.mlir import import_mlir, read_mlir
+        from tfconvert.importers.stablehlo.interface import export_main, is_foreign
 
-        return import_mlir(read_mlir(path), str(path), asset_root=selection.asset_root)
+        module = import_mlir(read_mlir(path), str(path), asset_root=selection.asset_root)
+        if is_foreign(module):
+            return export_main(module, selection)
+        _refuse_parts(selection, _OF_INTERFACES, path)
+        return module
+    _refuse_parts(selection, _OF_INTERFACES, path)
     from tfconvert.importers.tflite.model import check_versions, import_tflite
     from tfconvert.ops.verification import first_broken
 
@@ -164,6 +179,24 @@ def _import_ir(path: Path, selection: Selection) -> ModuleOp:
     if not selection.is_raw:
         check_versions(module)
     return module
+
+
+def is_stablehlo(path: Path) -> bool:
+    """Returns whether a file is MLIR bytecode or was written by `jax.export`, whatever its name."""
+    if path.suffix in _OF_TENSORFLOW or not is_file(path):
+        return False
+    from tfconvert.importers.stablehlo.model_file import is_stablehlo_file
+
+    return is_stablehlo_file(path)
+
+
+def is_ir(path: Path) -> bool:
+    """Returns whether the contents of a file are IR already, which is imported whole."""
+    return path.suffix in IR_FILES or is_stablehlo(path)
+
+
+def _refuse_parts(selection: Selection, names: Sequence[str], path: Path) -> None:
+    _refuse(selection, names, f"chooses what to import of a TensorFlow model; {path.name} is imported whole")
 
 
 def _refuse(selection: Selection, names: Sequence[str], because: str) -> None:

@@ -27,7 +27,6 @@ from tfconvert.importers.graph.entry_points import (
     check_versions,
     cut_name,
     import_entries,
-    override_shape,
     versions_attribute,
     with_cuts,
 )
@@ -38,6 +37,7 @@ from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto, read_op_defs
 from tfconvert.importers.graph.signature_order import ORDERINGS, Ordering, call_order, output_names
 from tfconvert.importers.graph.variables import INITIALIZER, check_values, import_table_initializers, import_variables
+from tfconvert.importers.pinned_shapes import override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types

@@ -23,9 +23,9 @@ class Source(Selection):
     """A model, and the part of it to import.
 
     Attributes:
-        model: A SavedModel directory, a file (GraphDef, MetaGraph, MLIR text, `.tflite`, Keras), a SavedModel or
-            GraphDef message, TensorFlow's own or this package's, or a Keras model or TensorFlow functions (see
-            `on_disk`).
+        model: A SavedModel directory, a file (GraphDef, MetaGraph, MLIR text, StableHLO artifact, `jax.export`,
+            `.tflite`, Keras), a SavedModel or GraphDef message, TensorFlow's own or this package's, or a Keras model or
+            TensorFlow functions (see `on_disk`).
         temporary: The model, if it is a temporary copy of another; `on_disk` sets it, unless the caller has one.
     """
 
@@ -48,7 +48,7 @@ class Source(Selection):
     @property
     def can_be_cut(self) -> bool:
         """Whether its tensors have names by which it can be cut; texts and `.tflite` files are imported whole."""
-        return not isinstance(self.model, str | os.PathLike) or Path(self.model).suffix not in open_model.IR_FILES
+        return not isinstance(self.model, str | os.PathLike) or not open_model.is_ir(Path(self.model))
 
     @property
     def kind(self) -> str:

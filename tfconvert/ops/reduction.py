@@ -150,6 +150,13 @@ def l2_loss(x: Tensor) -> Tensor:
     return x.square().sum(range(x.rank)) * 0.5
 
 
+def euclidean_norm(x: Tensor, axes: Tensor, *, keep_dims: bool = False) -> Tensor:
+    """TensorFlow computes the norm of integers in doubles, and cuts it off."""
+    squares = x * x.conj() if x.dtype.kind == "c" else x.square()
+    total: Tensor = x.op("Sum", squares, axes, keep_dims=keep_dims)
+    return (total.cast(np.float64) if is_integer(x.dtype) else total).sqrt().cast(x.dtype)
+
+
 def _reduction(name: str, function: Function, **more: Any) -> OpDeclaration:
     """Declares a reduction, computed in float32 where the dtype is narrower."""
     return op(name, shape=_reduce_shape, compute=partial(_reduce, function), **more)
@@ -182,7 +189,7 @@ OPS = (
         relations=(is_scalar("axis"),),
         verified=True,
     ),
-    _reduction("EuclideanNorm", _norm),
+    _reduction("EuclideanNorm", _norm, decompose=(Decomposition(euclidean_norm, "number", example=((2, 4), (1,))),)),
     op("L2Loss", shape=scalars, decompose=(Decomposition(l2_loss, requires=rank_is_known),)),
     _reduction("Max", _max, values=_elements(partial(_extreme, max))),
     _reduction("Mean", _mean),

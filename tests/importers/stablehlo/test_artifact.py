@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.importers.stablehlo.encoder import Artifact, isolated, op, region, signed, signeds, varint, varints
-from tfconvert.importers.stablehlo.artifact import import_artifact, is_artifact
+from tfconvert.importers.stablehlo.artifact import import_artifact, import_artifact_file, is_artifact
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.sources import FileSlice
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
@@ -96,6 +98,13 @@ def test_damaged_locations_are_left_out() -> None:
 
 
 def _constant(kind: bytes, shape: list[int], data: bytes) -> tensor_data.Constant:
+    found = _only(_read(_with_constant(kind, shape, data)), "stablehlo.constant")
+    constant = found.properties["value"]
+    assert tensor_data.is_constant(constant)
+    return constant
+
+
+def _with_constant(kind: bytes, shape: list[int], data: bytes) -> bytes:
     artifact = Artifact()
     tensor = artifact.type(varint(20) + signeds(shape) + varint(artifact.type(kind)))
     value = artifact.attribute(varints(15, tensor, len(data)) + data)
@@ -103,10 +112,7 @@ def _constant(kind: bytes, shape: list[int], data: bytes) -> tensor_data.Constan
         op(artifact.name("constant_v1"), properties=artifact.blob(value), results=[tensor]),
         op(artifact.name("return_v1"), operands=[0]),
     ]
-    found = _only(_read(artifact.module([artifact.function(ops, results=[tensor], values=1)])), "stablehlo.constant")
-    constant = found.properties["value"]
-    assert tensor_data.is_constant(constant)
-    return constant
+    return artifact.module([artifact.function(ops, results=[tensor], values=1)])
 
 
 BOOL = varint(0)
@@ -142,6 +148,22 @@ def test_large_constants_are_views_or_one_value() -> None:
     splat = _constant(F32, [1 << 20, 1 << 19], struct.pack("<f", 2))
     assert isinstance(splat, tensor_data.TensorData)
     assert isinstance(splat.source, tensor_data.SplatSource)
+
+
+def test_large_constants_of_a_file_are_read_from_it_when_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfconvert.importers.stablehlo.artifact._KEPT", 0)
+    values = np.arange(1000, dtype=np.float32)
+    path = tmp_path / "model.mlirbc"
+    path.write_bytes(_with_constant(F32, [10, 100], values.tobytes()))
+    found = _only(import_artifact_file(path), "stablehlo.constant").properties["value"]
+    assert isinstance(found, tensor_data.TensorData)
+    assert isinstance(found.source, FileSlice)
+    np.testing.assert_array_equal(found.array(), values.reshape(10, 100))
+    with pytest.raises(ConversionError) as caught:
+        import_artifact_file(tmp_path / "missing.mlirbc")
+    assert caught.value.code == "unreadable-file"
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,12 @@ class RaisedOp:
                 is another.
             shape: The same, a vector of integers.
         """
-        own, sizes = self.sizes(tensor), tuple(sizes)
+        sizes = tuple(sizes)
+        while _defines(tensor.value, *_RESHAPES) and self.sizes(tensor) != sizes:
+            owner = tensor.value.owner
+            assert isinstance(owner, Operation)
+            tensor = self.tensor(owner.operands[0])
+        own = self.sizes(tensor)
         if own == sizes:
             return tensor
         found = self._reshaped(tensor, own, sizes, shape)
@@ -216,8 +221,9 @@ class RaisedOp:
     def is_dimension(self, scalar: EmittedTensor) -> bool:
         """Returns whether an integer is a dimension of a tensor, which JAX requires to be at least 1."""
         owner = scalar.value.owner
-        is_picked = isinstance(owner, Operation) and owner.name == "tf.StridedSlice"
-        return is_picked and self.is_size(scalar) and _defines(owner.operands[0], "tf.Shape")
+        if not isinstance(owner, Operation) or owner.name != "tf.StridedSlice" or not self.is_size(scalar):
+            return False
+        return _defines(owner.operands[0], "tf.Shape")
 
     def scalars(self, vector: EmittedTensor) -> Sequence[EmittedTensor] | None:
         """Returns the scalars that a vector was made of, `None` if they are not to be seen."""
@@ -316,6 +322,12 @@ class RaisedOp:
         if tensor.dtype.kind in "iu" and len(sizes) == 1 and 0 <= sizes[0] <= MAX_PARTIAL:
             # Sizes and positions are followed element by element.
             return tensor.reshape(sizes) if sizes == (1,) else tensor.op("BroadcastTo", tensor, shape)  # type: ignore[no-any-return]
+        more = len(sizes) - len(own)
+        if own and sizes == (1,) * more + own:
+            for _ in range(more):
+                tensor = tensor.expand_dims(0)
+            self._known.note(tensor.value, sizes)
+            return tensor
         # It isn't folded: what is repeated is rarely needed as a whole.
         element = types.element_of(tensor.value.type)
         kind = types.tensor(element, dims.without_symbols(sizes))
@@ -393,9 +405,13 @@ def _is_size(element: int) -> bool:
     return element >= 0 or element < dims.UNKNOWN
 
 
-def _defines(value: Value, name: str) -> bool:
+# Ops that keep the elements and their order.
+_RESHAPES = ("tf.Reshape", "tf.ExpandDims", "tf.Squeeze")
+
+
+def _defines(value: Value, *names: str) -> bool:
     owner = value.owner
-    return isinstance(owner, Operation) and owner.name == name
+    return isinstance(owner, Operation) and owner.name in names
 
 
 def _repetition(tensor: EmittedTensor) -> Operation | None:

@@ -228,7 +228,7 @@ _LOG_ADD_EXP = (
 
 def is_log_add_exp(block: Block) -> bool:
     """Returns whether a body is `log(exp(x) + exp(y))` as JAX writes it."""
-    names = tuple(op.name.removeprefix("stablehlo.") for op in block.ops)
+    names = tuple(op.name.rpartition(".")[2] for op in block.ops)
     if names != _LOG_ADD_EXP:
         return False
     top, difference, is_nan, total, size, less, power, log, found, choice, last = block.ops

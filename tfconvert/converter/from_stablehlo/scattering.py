@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.from_stablehlo.indexing import components, is_unique, ordered, signed, unsigned
-from tfconvert.converter.from_stablehlo.places import WHOLE, Number, Places, Window, cut, extent, vector_of
+from tfconvert.converter.from_stablehlo.places import WHOLE, Number, Places, Window, cut, extent, packed, vector_of
 from tfconvert.converter.from_stablehlo.raised_op import RaisedOp, Rows
 from tfconvert.converter.from_stablehlo.ranges import range_of
 from tfconvert.converter.ir.tensors import EmittedTensor
@@ -241,6 +241,8 @@ class _Scatter:
     def _ids(self, x: EmittedTensor, indexed: Sequence[int], places: Mapping[int, Places]) -> EmittedTensor:
         """Returns the number of each update's row; -1 for those that are dropped."""
         raised = self.raised
+        if not self.batching and len(indexed) > 1 and all(_is_limited(each) for each in places.values()):
+            return raised.reshaped(_numbered_together([places[axis] for axis in indexed]), [_product(self.batch)])
         total: EmittedTensor | None = None
         inside: EmittedTensor | None = None
         for axis in indexed:
@@ -356,6 +358,27 @@ _NEUTRAL: Mapping[str, Callable[[np.dtype[Any]], float]] = {
 
 def _like(number: Number, tensor: EmittedTensor) -> int | EmittedTensor:
     return number if isinstance(number, int) else number.cast(tensor.dtype)
+
+
+def _is_limited(place: Places) -> bool:
+    """Returns whether indices may be outside of a dimension of a known size."""
+    return place.size >= 0 and not place.is_inside
+
+
+def _numbered_together(places: Sequence[Places]) -> EmittedTensor:
+    """Returns the number of the row that indices along several axes mean, -1 where one is outside."""
+    raw = [each.index if each.wrapped is None else each.wrapped for each in places]
+    rank, sizes = raw[0].rank, [each.size for each in places]
+    index = packed(raw, rank)
+    low = [0 if each.wrapped is None else -each.size for each in places]
+    limited = index.op("Minimum", index, np.array(sizes, index.dtype) - 1)
+    limited = limited.op("Maximum", limited, np.array(low, index.dtype))
+    inside = limited.equal(index).reduce("All", [rank])
+    steps = np.array([math.prod(sizes[place + 1 :]) for place in range(len(sizes))], index.dtype)
+    if any(low):
+        limited = limited.op("FloorMod", limited, np.array(sizes, index.dtype))
+    numbers = limited.op("Mul", limited, steps).sum([rank])
+    return inside.where(numbers.cast(np.int32), -1)
 
 
 def _within(place: Places, *, is_only: bool) -> EmittedTensor:

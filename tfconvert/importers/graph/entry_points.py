@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 from tfconvert.importers.graph.function_library import make_function
 from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops, upgrade_ref_variables
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_graph_input
 from tfconvert.importers.graph.reachability import needed_nodes
+from tfconvert.importers.pinned_shapes import override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_saved_model, types
@@ -214,37 +215,6 @@ def check_versions(versions: pb.VersionDef) -> None:
             f"the graph requires version {versions.min_consumer}, the newest known is {CONSUMER}",
             hint="save it with an older TensorFlow, or use a newer tfconvert",
         )
-
-
-def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.Shape:
-    """Returns the shape that the user sets for an input.
-
-    Args:
-        name: The input.
-        noted: The shape that the model records.
-        wanted: The user's shape; -1 or `None` leaves a dimension as the model has it.
-
-    Raises:
-        ConversionError: The user's shape contradicts the model's (`shape-mismatch`), or isn't one (`wrong-option`).
-    """
-    if not isinstance(wanted, Sequence) or not all(dim is None or isinstance(dim, SupportsIndex) for dim in wanted):
-        raise error(
-            "wrong-option",
-            f"the shape of {name!r} can't be {wanted!r}",
-            hint="give a list of integers; -1 or None leaves a dimension as it is",
-        )
-    shape = tuple(-1 if dim is None or dim < 0 else int(dim) for dim in wanted)
-    clash = noted is not None and (
-        len(noted) != len(shape) or any(a >= 0 and b >= 0 and a != b for a, b in zip(noted, shape, strict=True))
-    )
-    if clash:
-        requested, known = list(shape), list(noted or ())
-        raise error(
-            "shape-mismatch",
-            f"the shape {requested} for {name!r} contradicts the model's {known}",
-            hint="set unknown dimensions (-1) only",
-        )
-    return shape if noted is None else tuple(a if b < 0 else b for a, b in zip(noted, shape, strict=True))
 
 
 def cut_name(tensor: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from tfconvert.importers.stablehlo.attributes import newer
@@ -10,7 +11,13 @@ from tfconvert.importers.stablehlo.cursor import Cursor
 from tfconvert.importers.stablehlo.ops import OpReader
 from tfconvert.ops.verification import first_broken
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects.sources import bytes_of
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.limits import check_size
+
+# The largest file that is kept in memory with its module.
+_KEPT = 1 << 20
 
 _PRODUCER = re.compile(r"StableHLO_v(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 
@@ -20,14 +27,29 @@ def is_artifact(first_bytes: bytes | memoryview) -> bool:
     return bytes(first_bytes[: len(MAGIC)]) == MAGIC
 
 
-def import_artifact(data: bytes | memoryview, name: str) -> ModuleOp:
+def import_artifact_file(path: str | os.PathLike[str]) -> ModuleOp:
+    """Returns the module of a file that is a portable artifact, verified; the file must not change in the meantime.
+
+    Raises:
+        ConversionError: It can't be read (`unreadable-file`), or can't be imported; see `import_artifact`.
+    """
+    try:
+        file = InputFile(path)
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
+    check_size(file.size, "proto_bytes")
+    data = bytes_of(file, 0, file.size).data
+    return import_artifact(data, str(path), (file, 0) if file.size > _KEPT else None)
+
+
+def import_artifact(data: bytes | memoryview, name: str, place: tuple[InputFile, int] | None = None) -> ModuleOp:
     """Returns the module of a portable artifact, verified.
 
-    Constants are views of the bytes, which must not change while the module is in use.
-
     Args:
-        data: The artifact.
+        data: The artifact. Constants are views of it, so it must not change while the module is in use.
         name: Its name in errors.
+        place: The file that the artifact is in, and its offset there: large constants are read from there when they
+            are used, and the module doesn't keep the data.
 
     Raises:
         ConversionError: It is damaged (`malformed-artifact`), newer than what is known (`newer-artifact`), not
@@ -36,7 +58,7 @@ def import_artifact(data: bytes | memoryview, name: str) -> ModuleOp:
     view = memoryview(data).cast("B")
     try:
         file = Bytecode(view)
-        module = OpReader(file, _version(file.producer)).module()
+        module = OpReader(file, _version(file.producer), place).module()
     except ConversionError as problem:
         raise _named(problem, view, name) from None
     broken = first_broken(module)

@@ -19,10 +19,11 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.foreign import OpaqueAttr
-from tfconvert.schema.dialects.sources import BufferSource
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice
 from tfconvert.schema.dialects.stablehlo import ENUMERATORS, EnumeratorAttr
 from tfconvert.schema.dialects.stablehlo_types import BoundsAttr, FutureType, StructAttr, TokenType
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, DenseElementsAttr, SplatSource, TensorData
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import (
     FALSE,
@@ -87,10 +88,12 @@ class Attributes:
     Args:
         file: The file.
         version: The version of StableHLO that wrote it.
+        place: The file that it is in and its offset there, if large constants are to be read from there.
     """
 
-    def __init__(self, file: Bytecode, version: tuple[int, ...]) -> None:
+    def __init__(self, file: Bytecode, version: tuple[int, ...], place: tuple[InputFile, int] | None = None) -> None:
         self.file = file
+        self._place = place
         self.version = version
         self._attributes: list[Attribute | None] = [None] * len(file.attributes)
         self._types: list[Attribute | None] = [None] * len(file.types)
@@ -169,6 +172,37 @@ class Attributes:
         if cursor.left:
             raise self.unknown(f"{dialect}'s attribute {code} with {cursor.left} more bytes")
         return found
+
+    def constant(self, kind: TensorType, start: int, size: int) -> Constant:
+        """Returns a constant whose elements are a part of the artifact: a handle, unless it is small.
+
+        Args:
+            kind: The constant's type.
+            start: The first byte.
+            size: The number of bytes.
+        """
+        try:
+            dtype = types.numpy_dtype(kind.element_type)
+        except KeyError:
+            raise _unsupported(f"a constant of type {kind.element_type}") from None
+        count = math.prod(kind.shape)
+        if not kind.is_static or count > _MAX_ELEMENTS or dtype.hasobject:
+            raise malformed(f"a constant has the type {kind}")
+        if self._place is not None and size == count * dtype.itemsize > SMALL and dtype != np.bool_:
+            file, offset = self._place
+            return TensorData.get(kind, FileSlice(file, offset + start, size))
+        values: Array | None = None
+        if dtype == np.bool_:
+            values = _booleans(np.frombuffer(self.file.data, np.uint8, size, start), count)
+        elif size in (dtype.itemsize, count * dtype.itemsize):
+            values = np.frombuffer(self.file.data, dtype, size // dtype.itemsize, start)
+        if values is None:
+            raise malformed(f"a constant of type {kind} has {size} bytes")
+        is_splat = len(values) == 1 and count > 1
+        if count * dtype.itemsize > SMALL:
+            return TensorData.get(kind, SplatSource(values.reshape(())) if is_splat else BufferSource(values))
+        data = values.tobytes()
+        return DenseElementsAttr.get(kind, data * count if is_splat else data[: count * dtype.itemsize])
 
     def _opaque(self, entry: Entry) -> Attribute:
         """Returns an attribute that nothing here reads, with its bytes as digits."""
@@ -283,40 +317,7 @@ def _dense(known: Attributes, cursor: Cursor) -> Attribute:
     size = cursor.varint()
     if not isinstance(kind, TensorType):
         raise malformed(f"a constant has the type {kind}")
-    return constant(kind, cursor.data, cursor.skip(size), size)
-
-
-def constant(kind: TensorType, data: bytes | memoryview, start: int, size: int) -> Constant:
-    """Returns a constant whose elements are a part of the artifact: a handle, unless it is small.
-
-    Args:
-        kind: The constant's type.
-        data: The artifact.
-        start: The first byte.
-        size: The number of bytes.
-    """
-    try:
-        dtype = types.numpy_dtype(kind.element_type)
-    except KeyError:
-        raise _unsupported(f"a constant of type {kind.element_type}") from None
-    count = math.prod(kind.shape)
-    if not kind.is_static or not count <= _MAX_ELEMENTS or dtype.hasobject:
-        raise malformed(f"a constant has the type {kind}")
-    if dtype == np.bool_:
-        values = _booleans(np.frombuffer(data, np.uint8, size, start), count)
-    elif size in (dtype.itemsize, count * dtype.itemsize):
-        values = np.frombuffer(data, dtype, size // dtype.itemsize, start)
-    else:
-        values = None
-    if values is None:
-        raise malformed(f"a constant of type {kind} has {size} bytes")
-    is_splat = len(values) == 1 and count > 1
-    if count * dtype.itemsize > SMALL:
-        source = SplatSource(values.reshape(())) if is_splat else BufferSource(values)
-        return TensorData.get(kind, source)
-    return DenseElementsAttr.get(
-        kind, values.tobytes() * count if is_splat else values.tobytes()[: count * dtype.itemsize]
-    )
+    return known.constant(kind, cursor.skip(size), size)
 
 
 def _booleans(data: Array, count: int) -> Array | None:

@@ -80,7 +80,10 @@ class Cursor:
 
     def varints(self) -> list[int]:
         """Returns a list of unsigned numbers, after their count."""
-        return self.numbers(self.count())
+        count = self.varint()
+        if count > self.end - self.position:
+            raise truncated()
+        return [self.varint()] if count == 1 else self.numbers(count)
 
     def numbers(self, count: int) -> list[int]:
         """Returns a number of unsigned numbers; most are one byte."""

@@ -42,12 +42,6 @@ def _forward(op: Operation, emit: LiteRTBuilder) -> Value:
     return op.operands[0]
 
 
-def _euclidean_norm(op: Operation, emit: LiteRTBuilder) -> Value:
-    squares = emit.unary("Square", op.operands[0])
-    keep = {"keep_dims": tf.get(op, "keep_dims", False)}
-    return emit.unary("Sqrt", emit.tf("Sum", (squares, op.operands[1]), op.results[0].type, keep))
-
-
 def _reduce(op: str, target: str, element_types: str) -> tuple[Entry, ...]:
     return (
         BuiltinRow(op, target, element_types, narrow=(1,), options=_KEEP, constraint=_some_axes),
@@ -118,7 +112,6 @@ ENTRIES: tuple[Entry, ...] = (
     *_reduce("Min", "reduce_min", _EXTREMES),
     *_reduce("All", "reduce_all", "i1"),
     *_reduce("Any", "reduce_any", "i1"),
-    Lowering("EuclideanNorm", "Square Sum Sqrt", _euclidean_norm, "f32"),
     _find("ArgMax", "arg_max"),
     _find("ArgMin", "arg_min"),
     BuiltinRow("Cumsum", "cumsum", _SUMS, narrow=(1,), options=_CUMSUM_OPTIONS),

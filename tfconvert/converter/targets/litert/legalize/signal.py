@@ -53,6 +53,24 @@ def _rfft(op: Operation, emit: LiteRTBuilder) -> Value:
     return emit.tf("Squeeze", (transformed,), op.results[0].type, {"squeeze_dims": [-2]})
 
 
+def _complex(op: Operation, emit: LiteRTBuilder) -> Value:
+    """Makes complex numbers by the one kernel that does: the transform of `x, -y, 0, 0` has `x + iy` as its second."""
+    shape = types.shape_of(op.results[0].type) or ()
+    real, imaginary = op.operands
+    zeros = emit.binary("Mul", real, 0.0)
+    part = types.tensor(types.F32, (*shape, 1, 4))
+    rows = emit.tf(
+        "Pack", (real, emit.unary("Neg", imaginary), zeros, zeros), types.tensor(types.F32, (*shape, 4)), {"axis": -1}
+    )
+    rows = emit.tf("ExpandDims", (rows, emit.constant(np.array(-2, np.int32))), part)
+    element = types.element_of(op.results[0].type)
+    found = emit.tfl("rfft2d", (rows, emit.ints((1, 4))), types.tensor(element, (*shape, 1, 3)))
+    rank = len(shape)
+    bounds = (emit.ints([0] * (rank + 1) + [1]), emit.ints([0] * rank + [1, 2]), emit.ints([1] * (rank + 2)))
+    masks = {"begin_mask": (1 << rank) - 1, "end_mask": (1 << rank) - 1, "shrink_axis_mask": 3 << rank}
+    return emit.tf("StridedSlice", (found, *bounds), op.results[0].type, masks)
+
+
 # Inverse transforms are products with matrices, whose size grows with the square of the length.
 _MAX_LENGTH = 1024
 
@@ -133,6 +151,7 @@ _LENGTH = constant_operand(1, "the length")
 _CONSTRAINT = all_of(_is_power_of_two, _rank_is_known)
 
 ENTRIES: tuple[Entry, ...] = (
+    Lowering("Complex", "Pack rfft2d StridedSlice", _complex, "f32", _rank_is_known),
     Lowering("RFFT", "rfft2d", _rfft, "f32", _CONSTRAINT),
     *(
         Lowering(op, "Real Imag BatchMatMulV2", _inverse, "complex<f32>", all_of(_LENGTH, _inverse_constraint))
