@@ -13,6 +13,7 @@ absent, and `tfl.custom` calls an operator that the user registers with the runt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.accelerators.forms import MAX_ELEMENTS, type_form
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
@@ -446,6 +448,40 @@ def call_of(op: TFLOp) -> Call:
     calls = SUBGRAPHS.get(op.op_name, {})
     fields = {name: python_value(value) for name, value in op.properties.items() if name not in calls}
     return Call(tuple(map(_operand_of, op.operands)), tuple(map(_operand_of, op.results)), fields)
+
+
+def whole_call_of(op: TFLOp) -> Call:
+    """Returns the facts about an op as the verdicts of accelerators need them: with elements and identity of operands."""
+    call = call_of(op)
+    variables = state_operands(op)
+    inputs = [
+        operand._replace(
+            is_variable=index in variables,
+            elements=_elements_of(value) if operand.is_constant else None,
+            tensor=value if operand.type else None,
+            origin=_origin_of(value),
+        )
+        for index, (operand, value) in enumerate(zip(call.inputs, op.operands, strict=True))
+    ]
+    return call._replace(inputs=tuple(inputs))
+
+
+def _elements_of(value: Value) -> tuple[float, ...] | None:
+    """Returns the elements of a small constant, `None` of a large one or one of strings."""
+    assert isinstance(value.owner, Operation)
+    stored = value.owner.properties.get("value")
+    sizes = types.shape_of(value.type) or ()
+    if stored is None or math.prod(sizes) > MAX_ELEMENTS or types.element_of(value.type) == types.STRING:
+        return None
+    return tuple(tensor_data.to_array(stored).ravel().tolist())
+
+
+def _origin_of(value: Value) -> str:
+    """Returns the short type of the constant that an op dequantizes, empty if it does not."""
+    owner = value.owner
+    if not isinstance(owner, TFLOp) or owner.op_name != "dequantize" or not is_constant(owner.operands[0]):
+        return ""
+    return type_form(_operand_of(owner.operands[0]))
 
 
 STEPS = frozenset({"lstm", "rnn", "svdf"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -34,6 +34,10 @@ class Operand(NamedTuple):
         axis: The axis that the scales go along, `None` if there is one scale for all.
         block_size: The number of elements that share a scale, 0 if it is not quantised by blocks.
         is_constant: Whether the file holds its value.
+        is_variable: Whether it is a state that the operator overwrites.
+        elements: The elements of a small constant; `None` if it is large, computed, or they do not matter.
+        tensor: Identifies the tensor: operands with the same one are one tensor. `None` if that does not matter.
+        origin: The type of the constant that `DEQUANTIZE` makes it of; empty for all others.
     """
 
     type: str
@@ -44,6 +48,10 @@ class Operand(NamedTuple):
     axis: int | None = None
     block_size: int = 0
     is_constant: bool = False
+    is_variable: bool = False
+    elements: tuple[float, ...] | None = None
+    tensor: Hashable = None
+    origin: str = ""
 
 
 ABSENT = Operand("")

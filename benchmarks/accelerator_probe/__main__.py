@@ -1,0 +1,82 @@
+"""Tries forms of operators on an accelerator and writes the table of what it accepts.
+
+    python -m benchmarks.accelerator_probe gpu|intel|micro|ethos-u [--sample N] [--only OPERATOR ...] [--python PYTHON]
+
+With `--sample` it tries some forms only, and tells where the table differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.accelerator_probe import elementwise, movement, weighted
+from benchmarks.accelerator_probe.judge import Found, probe
+from benchmarks.accelerator_probe.learn import table_of
+from benchmarks.accelerator_probe.trial import Trial
+from tfconvert.schema.tflite import FOLDER
+from tfconvert.schema.tflite.accelerators.acceptance import Table
+
+_TABLES = {"gpu": "gpu", "intel": "intel", "micro": "micro", "ethos-u": "ethos_u"}
+_RELEASES = {
+    "gpu": "LiteRT {ai-edge-litert}, GPU accelerator on SwiftShader",
+    "intel": "LiteRT {ai-edge-litert}, Intel plugin, OpenVINO {openvino}",
+    "micro": "tflite-micro {tflite-micro}",
+    "ethos-u": "ethos-u-vela {ethos-u-vela}, Ethos-U55-128",
+}
+
+
+def trials() -> Iterator[Trial]:
+    """Yields all forms that have inputs."""
+    for module in (elementwise, weighted, movement):
+        for trial in module.trials():
+            if trial.inputs:
+                yield trial
+
+
+def differing(table: Table, found: Sequence[Found]) -> list[str]:
+    """Returns the forms of which a table has another outcome."""
+    return [
+        f"{each.operator} {each.form.signature} {[operand.shape for operand in each.call.inputs]}: "
+        f"{each.outcome}, in the table {verdict.outcome} ({verdict.reason})"
+        for each in found
+        if (verdict := table.verdict(each.operator, each.call)).outcome != each.outcome
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accelerator_probe", description=__doc__)
+    parser.add_argument("accelerator", choices=_TABLES)
+    parser.add_argument("--sample", type=int, help="how many forms to try")
+    parser.add_argument("--only", nargs="*", default=(), help="the operators to try")
+    parser.add_argument("--python", default=sys.executable, help="the Python that has the runtime")
+    parser.add_argument("--found", type=Path, help="where the outcomes are kept; read if it exists")
+    options = parser.parse_args(arguments)
+    path = FOLDER / "accelerators" / f"{_TABLES[options.accelerator]}.tsv"
+    chosen = [trial for trial in trials() if not options.only or trial.operator in options.only]
+    if options.sample:
+        chosen = random.Random(options.sample).sample(chosen, min(options.sample, len(chosen)))
+    if options.found and options.found.exists():
+        found = pickle.loads(options.found.read_bytes())
+    else:
+        found = list(probe(options.accelerator, chosen, options.python))
+        if options.found:
+            options.found.write_bytes(pickle.dumps(found))
+    print(
+        *(f"{count:6d} {outcome}" for outcome, count in Counter(each.outcome for each in found).most_common()), sep="\n"
+    )
+    if not options.sample:
+        path.write_text(table_of(found, _RELEASES[options.accelerator], options.accelerator), "utf-8")
+    differences = differing(Table(path.read_text("utf-8")), found)
+    print(*differences, sep="\n")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""Judges what an accelerator made of a form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.accelerator_probe import parent
+from benchmarks.accelerator_probe.parent import Answer, Job
+from benchmarks.accelerator_probe.trial import Trial
+from benchmarks.kernel_probe import child as cpu
+from benchmarks.kernel_probe.tensors import Array
+from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, OK, REFUSED, WRONG
+from tfconvert.schema.tflite.accelerators.forms import Form
+from tfconvert.schema.tflite.versions import Call
+
+# By which part of the largest number floats may be off; integers that stand for real numbers by so many steps.
+_TOLERANCE = 1e-3
+_COARSE = 2e-2
+_STEPS = 2
+
+# The CPU kernel ignores zero points.
+_CPU_IS_WRONG = frozenset((("NEG", "i8>i8"),))
+
+_LISTED = re.compile(r"^\s*([A-Z][A-Z0-9_]+): ?(.*)$", re.MULTILINE)
+_SELECTED = re.compile(r"selected (\d+) ops, from a total of (\d+)")
+_NAMES = re.compile(r"\"?\b[xyt]\d+\b\"?|\"arg\d+\"|\bTensor \"[^\"]*\"")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The outcome of a form.
+
+    Attributes:
+        operator: The operator.
+        call: The call.
+        outcome: The outcome.
+        said: What the accelerator said.
+    """
+
+    operator: str
+    call: Call
+    outcome: str
+    said: str = ""
+
+    @property
+    def form(self) -> Form:
+        """The form of the call."""
+        return Form(self.operator, self.call)
+
+
+def probe(kind: str, trials: Sequence[Trial], python: str) -> Iterator[Found]:
+    """Yields the outcomes of the forms that the CPU runs.
+
+    Args:
+        kind: The runtime, a key of `child.KINDS`.
+        trials: The forms.
+        python: The Python that has the runtime.
+    """
+    answers = cpu.run([cpu.Job(trial.build()[0], trial.inputs) for trial in trials])
+    valid = [(trial, answer) for trial, answer in zip(trials, answers, strict=True) if not answer.problem]
+    jobs, calls = [], []
+    for trial, answer in valid:
+        file, call = trial.build([each.shape for each in answer.results])
+        jobs.append(Job(file, trial.inputs, answer.results))
+        calls.append(call)
+    for (trial, _), job, call, answer in zip(valid, jobs, calls, parent.run(kind, jobs, python), strict=False):
+        yield from _judged(kind, trial, call, job, answer)
+
+
+def _judged(kind: str, trial: Trial, call: Call, job: Job, answer: Answer) -> Iterator[Found]:
+    if kind == "gpu":
+        refused = dict(_refusals(answer.log))
+        for index in trial.origins:
+            source = call.inputs[index]
+            constant = source._replace(
+                type="FLOAT16" if source.origin == "f16" else "INT8", origin="", is_constant=True
+            )
+            if source.origin != "f16":
+                constant = constant._replace(scales=(1.0,) if source.origin == "i8" else (1.0, 1.0))
+            outcome = REFUSED if "DEQUANTIZE" in refused and trial.operator not in refused else OK
+            yield Found(
+                "DEQUANTIZE", Call((constant,), (source._replace(origin=""),)), outcome, refused.get("DEQUANTIZE", "")
+            )
+        if trial.operator in refused:
+            yield Found(trial.operator, call, _unless_fails(answer, REFUSED), refused[trial.operator])
+            return
+    if kind == "intel":
+        counts = [tuple(map(int, pair)) for pair in _SELECTED.findall(answer.log)]
+        if not any(taken for taken, _ in counts) and answer.problem != parent.ENDED:
+            yield Found(trial.operator, call, REFUSED)
+            return
+    outcome = _outcome(kind, trial, call, job, answer)
+    if outcome:
+        yield Found(trial.operator, call, outcome, _said(answer) if outcome != OK else "")
+
+
+def _unless_fails(answer: Answer, outcome: str) -> str:
+    return LOAD_FAILS if _fails(answer) else outcome
+
+
+def _fails(answer: Answer) -> bool:
+    return "Failed to" in answer.problem or "not yet supported" in answer.log
+
+
+def _refusals(log: str) -> Iterator[tuple[str, str]]:
+    """Yields the operators that the GPU refuses, with the reasons."""
+    _, _, block = log.partition("Following operations are not supported")
+    for name, why in _LISTED.findall(block.partition("will run on the")[0]):
+        yield name, normalized(why)
+
+
+def normalized(text: str) -> str:
+    """Returns a message without names of tensors."""
+    return " ".join(_NAMES.sub("", text).split())[:90]
+
+
+def _said(answer: Answer) -> str:
+    found = re.search(r"Validation error: (Error while parsing WGSL|Binding size|[^\n]{,40})", answer.log)
+    if found:
+        return "its shader is not valid"
+    if "Failed to modify graph" in answer.problem:
+        return "Failed to modify graph with delegate"
+    return normalized(answer.problem) if answer.problem not in (parent.ENDED, parent.HANGS) else ""
+
+
+def _outcome(kind: str, trial: Trial, call: Call, job: Job, answer: Answer) -> str:
+    """Returns an outcome, empty if there is none to be had."""
+    if answer.problem in (parent.ENDED, parent.HANGS):
+        return "" if kind == "gpu" and any(each.dtype == np.int16 for each in job.inputs) else CRASHES
+    if "Unsupported dtype" in answer.problem:
+        return ""
+    if answer.problem:
+        return REFUSED if kind == "micro" else LOAD_FAILS
+    if (trial.operator, Form(trial.operator, call).signature) in _CPU_IS_WRONG:
+        return OK
+    is_hybrid = any(each is not None and each.is_constant and bool(each.scales) for each in trial.operands)
+    tolerance = (
+        _COARSE if is_hybrid or "FLOAT16" in {each.type for each in (*call.inputs, *call.outputs)} else _TOLERANCE
+    )
+    pairs = zip(job.expected, answer.results, call.outputs, strict=True)
+    return OK if all(_agree(a, b, tolerance, bool(out.scales)) for a, b, out in pairs) else WRONG
+
+
+def _agree(expected: Array, result: Array, tolerance: float, is_quantized: bool) -> bool:
+    if result.size != expected.size:
+        return False
+    a, b = expected.astype(np.float64).ravel(), result.astype(np.float64).ravel()
+    finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)) or not a.size:
+        return not a.size
+    off = np.abs(np.where(finite, a, 0) - np.where(finite, b, 0)).max()
+    if expected.dtype.kind == "f":
+        return bool(off <= tolerance * (np.abs(np.where(finite, a, 0)).max() + 1e-9))
+    return bool(off <= (_STEPS if is_quantized else 0))
+
+
+def is_same(found: Iterable[Found]) -> bool:
+    """Returns whether outcomes are all the same."""
+    return len({each.outcome for each in found}) <= 1

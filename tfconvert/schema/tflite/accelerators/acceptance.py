@@ -1,0 +1,148 @@
+"""The verdicts on calls: whether an accelerator takes them, and computes them correctly.
+
+A row of a table is: operators, conditions, outcome, signatures, what the accelerator says. Of the rows that fit a call
+the one with the decisive outcome counts, the last of `OUTCOMES`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from tfconvert.schema.tflite import FOLDER
+from tfconvert.schema.tflite.accelerators.forms import ANY, Form, holds, told
+from tfconvert.schema.tflite.versions import Call
+
+ACCELERATORS: Mapping[str, str] = {"gpu": "gpu", "npu": "intel", "micro": "micro", "ethos-u": "ethos_u"}
+"""The accelerators by the names that users give them, with the names of their tables."""
+
+OK = "ok"
+WRONG = "wrong"
+CRASHES = "crashes"
+REFUSED = "refused"
+LOAD_FAILS = "load-fails"
+UNKNOWN = "unknown"
+OUTCOMES = (OK, UNKNOWN, WRONG, CRASHES, REFUSED, LOAD_FAILS)
+"""The outcomes. An accelerator that refuses a call does not compute it wrongly; a model that isn't loaded is not split."""
+
+
+class Verdict(NamedTuple):
+    """What an accelerator makes of a call.
+
+    Attributes:
+        outcome: One of `OUTCOMES`: `unknown` if no such call was tried.
+        reason: Why it is not `ok`.
+    """
+
+    outcome: str
+    reason: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the accelerator takes the call and computes it correctly."""
+        return self.outcome == OK
+
+
+class Row(NamedTuple):
+    """A row of a table for one operator.
+
+    Attributes:
+        words: The conditions that must hold.
+        outcome: The outcome.
+        signatures: The signatures, or `ANY`.
+        said: What the accelerator says; may be empty.
+    """
+
+    words: tuple[str, ...]
+    outcome: str
+    signatures: frozenset[str]
+    said: str = ""
+
+    def fits(self, form: Form) -> bool:
+        """Returns whether the row is about a call."""
+        return (ANY in self.signatures or form.signature in self.signatures) and all(
+            holds(word, form) for word in self.words
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why the outcome is not `ok`."""
+        if self.outcome == OK:
+            return ""
+        why = told(self.words)
+        return f"{why} ({self.said})" if why and self.said else why or self.said
+
+
+class Table:
+    """The rows of an accelerator.
+
+    Args:
+        text: The table's text.
+    """
+
+    __slots__ = ("_rows", "release")
+
+    def __init__(self, text: str) -> None:
+        head, _, _ = text.partition("\n")
+        self.release = head.removeprefix("# ").partition(";")[0]
+        self._rows: dict[str, list[Row]] = defaultdict(list)
+        for line in text.splitlines():
+            if line and not line.startswith("#"):
+                names, words, outcome, signatures, said = line.split("\t")
+                row = Row(
+                    tuple(words.split(" ")) if words != "-" else (),
+                    outcome,
+                    frozenset(signatures.split(" ")),
+                    "" if said == "-" else said,
+                )
+                for name in names.split(" "):
+                    self._rows[name].append(row)
+
+    @property
+    def operators(self) -> Sequence[str]:
+        """The operators that have rows."""
+        return sorted(self._rows)
+
+    def rows(self, operator: str) -> Sequence[Row]:
+        """Returns the rows of an operator."""
+        return self._rows.get(operator, ())
+
+    def verdict(self, operator: str, call: Call) -> Verdict:
+        """Returns the verdict on a call."""
+        rows = self._rows.get(operator)
+        if rows is None:
+            return Verdict(UNKNOWN, "the operator was not tried")
+        form = Form(operator, call)
+        found = decisive(row for row in rows if row.fits(form))
+        if found is None:
+            return Verdict(UNKNOWN, f"{form.signature} was not tried")
+        return Verdict(found.outcome, found.reason)
+
+
+def decisive(rows: Iterable[Row]) -> Row | None:
+    """Returns the row that decides among those that fit; of equal ones that with the fewest conditions."""
+    return max(rows, key=lambda row: (OUTCOMES.index(row.outcome), -len(row.words)), default=None)
+
+
+@cache
+def table(accelerator: str) -> Table:
+    """Returns the table of an accelerator.
+
+    Args:
+        accelerator: A key of `ACCELERATORS`.
+    """
+    path = FOLDER / "accelerators" / f"{ACCELERATORS[accelerator]}.tsv"
+    return Table(path.read_text(encoding="utf-8"))
+
+
+def verdict(accelerator: str, operator: str, call: Call) -> Verdict:
+    """Returns what an accelerator makes of a call.
+
+    Args:
+        accelerator: A key of `ACCELERATORS`.
+        operator: Enumerator of `BuiltinOperator`, or a custom operator's name.
+        call: The call, with the elements and the identity of its operands, as `tfl.whole_call_of` has it.
+    """
+    return table(accelerator).verdict(operator, call)
