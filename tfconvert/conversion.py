@@ -27,6 +27,7 @@ from tfconvert.settings.targets import AnyTarget, Iree, LiteRT
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
+    from tfconvert.converter.targets.litert.accelerator_check import Acceptance
     from tfconvert.report.graph import KeepGraphs
     from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -197,8 +198,19 @@ def _run(
         min_runtime_version=file.min_runtime_version,
         custom_operators=file.custom_operators,
         graphs=None if keep is None else keep.graphs(module),
+        acceptances=_acceptances(module, options.target),
     )
     return file, report
+
+
+def _acceptances(module: ModuleOp, target: object) -> tuple[Acceptance, ...]:
+    """Returns what the accelerators that a file is for take of it."""
+    wanted = target.accelerator if isinstance(target, LiteRT) else ()
+    if not wanted:
+        return ()
+    from tfconvert.converter.targets.litert.accelerator_check import check
+
+    return tuple(check(module, name) for name in wanted)
 
 
 def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:

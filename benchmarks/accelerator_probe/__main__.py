@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import pickle
 import random
+import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -49,6 +51,14 @@ def differing(table: Table, found: Sequence[Found]) -> list[str]:
     ]
 
 
+def _release(kind: str, python: str) -> str:
+    """Returns the releases that outcomes are of."""
+    names = re.findall(r"{(.*?)}", _RELEASES[kind])
+    script = f"import importlib.metadata as m; print(*map(m.version, {names}))"
+    found = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    return _RELEASES[kind].format(**dict(zip(names, found, strict=True)))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accelerator_probe", description=__doc__)
@@ -58,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--python", default=sys.executable, help="the Python that has the runtime")
     parser.add_argument("--found", type=Path, help="where the outcomes are kept; read if it exists")
     options = parser.parse_args(arguments)
+    kind = options.accelerator
     path = FOLDER / "accelerators" / f"{_TABLES[options.accelerator]}.tsv"
     chosen = [trial for trial in trials() if not options.only or trial.operator in options.only]
     if options.sample:
@@ -72,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *(f"{count:6d} {outcome}" for outcome, count in Counter(each.outcome for each in found).most_common()), sep="\n"
     )
     if not options.sample:
-        path.write_text(table_of(found, _RELEASES[options.accelerator], options.accelerator), "utf-8")
+        path.write_text(table_of(found, _release(kind, options.python), kind), "utf-8")
     differences = differing(Table(path.read_text("utf-8")), found)
     print(*differences, sep="\n")
     return 1 if differences else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from benchmarks.kernel_probe import child as cpu
 from benchmarks.kernel_probe.tensors import Array
 from tfconvert.schema.tflite.accelerators.acceptance import CRASHES, LOAD_FAILS, OK, REFUSED, WRONG
 from tfconvert.schema.tflite.accelerators.forms import Form
-from tfconvert.schema.tflite.versions import Call
+from tfconvert.schema.tflite.versions import Call, Operand
 
 # By which part of the largest number floats may be off; integers that stand for real numbers by so many steps.
 _TOLERANCE = 1e-3
@@ -67,27 +68,26 @@ def probe(kind: str, trials: Sequence[Trial], python: str) -> Iterator[Found]:
         file, call = trial.build([each.shape for each in answer.results])
         jobs.append(Job(file, trial.inputs, answer.results))
         calls.append(call)
-    for (trial, _), job, call, answer in zip(valid, jobs, calls, parent.run(kind, jobs, python), strict=False):
+    answers_on = parent.run(kind, jobs, python)
+    for count, ((trial, _), job, call, answer) in enumerate(zip(valid, jobs, calls, answers_on, strict=True)):
+        if count % 500 == 0:
+            print(f"{count} of {len(jobs)}", file=sys.stderr, flush=True)
         yield from _judged(kind, trial, call, job, answer)
 
 
 def _judged(kind: str, trial: Trial, call: Call, job: Job, answer: Answer) -> Iterator[Found]:
-    if kind == "gpu":
-        refused = dict(_refusals(answer.log))
+    refused = dict(_refusals(answer.log)) if kind == "gpu" else {}
+    if trial.origins:
+        is_refused = "DEQUANTIZE" in refused and trial.operator not in refused
+        outcome = (REFUSED if is_refused else OK) if kind == "gpu" else _outcome(kind, trial, call, job, answer)
         for index in trial.origins:
-            source = call.inputs[index]
-            constant = source._replace(
-                type="FLOAT16" if source.origin == "f16" else "INT8", origin="", is_constant=True
-            )
-            if source.origin != "f16":
-                constant = constant._replace(scales=(1.0,) if source.origin == "i8" else (1.0, 1.0))
-            outcome = REFUSED if "DEQUANTIZE" in refused and trial.operator not in refused else OK
-            yield Found(
-                "DEQUANTIZE", Call((constant,), (source._replace(origin=""),)), outcome, refused.get("DEQUANTIZE", "")
-            )
+            yield Found("DEQUANTIZE", _dequantized(call.inputs[index]), outcome, refused.get("DEQUANTIZE", ""))
+    if kind == "gpu":
         if trial.operator in refused:
             yield Found(trial.operator, call, _unless_fails(answer, REFUSED), refused[trial.operator])
             return
+    elif trial.origins:
+        return
     if kind == "intel":
         counts = [tuple(map(int, pair)) for pair in _SELECTED.findall(answer.log)]
         if not any(taken for taken, _ in counts) and answer.problem != parent.ENDED:
@@ -96,6 +96,14 @@ def _judged(kind: str, trial: Trial, call: Call, job: Job, answer: Answer) -> It
     outcome = _outcome(kind, trial, call, job, answer)
     if outcome:
         yield Found(trial.operator, call, outcome, _said(answer) if outcome != OK else "")
+
+
+def _dequantized(result: Operand) -> Call:
+    """Returns the call that makes an operand of a constant."""
+    scales = {"f16": (), "i8": (1.0,), "i8c": (1.0, 1.0)}[result.origin]
+    kind = "FLOAT16" if result.origin == "f16" else "INT8"
+    constant = result._replace(type=kind, origin="", scales=scales, is_constant=True)
+    return Call((constant,), (result._replace(origin=""),), {})
 
 
 def _unless_fails(answer: Answer, outcome: str) -> str:

@@ -60,7 +60,10 @@ def rows_of(samples: Sequence[Sample]) -> list[Row]:
     while rest := [each for each in samples if _decided(rows, each) != each.outcome]:
         added = _best(samples, rest, signatures)
         if added is None:
-            raise ValueError(f"no condition tells these apart: {rest[:3]}")
+            # Equal forms differ, as numbers that are just within the tolerance: the worse outcome holds for all.
+            worst = max(rest, key=lambda each: _weight(each.outcome))
+            added = _row((), frozenset((worst.signature,)), worst.outcome, rest)
+            samples = [each for each in samples if each.signature != worst.signature or each.outcome == worst.outcome]
         rows.append(added)
     return rows
 

@@ -79,27 +79,33 @@ def _batch(kind: str, jobs: Sequence[Job], python: str) -> Iterator[Answer]:
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(kind, python, folder)
         ) as child:
-            assert child.stdin is not None
-            lines: queue.Queue[str] = queue.Queue()
-            threading.Thread(target=_read, args=(child, lines), daemon=True).start()
-            for job in jobs:
-                problem = ENDED
-                try:
-                    child.stdin.write(_line(job))
-                    child.stdin.flush()
-                    text = lines.get(timeout=_TIMEOUT)
-                except BrokenPipeError:
-                    text = ""
-                except queue.Empty:
-                    text, problem = "", HANGS
-                if not text:
-                    child.kill()
-                    yield Answer([], problem, log.read_text("utf-8", "replace"))
-                    return
-                item = json.loads(text)
-                yield Answer([_unpack(each) for each in item["results"]], item["problem"], item["log"])
-            # Some drivers hang when their process ends by itself.
-            child.kill()
+            try:
+                yield from _answers(child, jobs, log)
+            finally:
+                # Some drivers hang when their process ends by itself.
+                child.kill()
+
+
+def _answers(child: subprocess.Popen[str], jobs: Sequence[Job], log: Path) -> Iterator[Answer]:
+    """Yields the answers of a process until it ends."""
+    assert child.stdin is not None
+    lines: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_read, args=(child, lines), daemon=True).start()
+    for job in jobs:
+        problem = ENDED
+        try:
+            child.stdin.write(_line(job))
+            child.stdin.flush()
+            text = lines.get(timeout=_TIMEOUT)
+        except BrokenPipeError:
+            text = ""
+        except queue.Empty:
+            text, problem = "", HANGS
+        if not text:
+            yield Answer([], problem, log.read_text("utf-8", "replace"))
+            return
+        item = json.loads(text)
+        yield Answer([_unpack(each) for each in item["results"]], item["problem"], item["log"])
 
 
 def _read(child: subprocess.Popen[str], lines: queue.Queue[str]) -> None:

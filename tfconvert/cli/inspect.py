@@ -25,13 +25,14 @@ Examples:
   tfconvert inspect frozen.pb --output scores -v
   tfconvert inspect model.tflite --json
   tfconvert inspect saved_model/ --memory
+  tfconvert inspect model.tflite --accelerator gpu
 """
 
 
 @click.command("inspect", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
 @click.argument("model", type=click.Path())
 @options_of(Selection)
-@options_of(LiteRT, "allow_custom_ops", "recurrent")
+@options_of(LiteRT, "allow_custom_ops", "recurrent", "accelerator")
 @click.option(
     "--memory",
     type=MEMORY,

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tfconvert.compat import gpu
-from tfconvert.compat.gpu import Operand, Use
+from tfconvert.converter.targets.litert.accelerator_check import verdicts
 from tfconvert.importers.tflite.buffers import content_of
+from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.operators import code
 from tfconvert.schema.diagnostics import WARNING, Diagnostic
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
@@ -23,7 +23,7 @@ class OperatorRow(NamedTuple):
         name: The operator; a custom one's own name.
         inputs: The indices of the tensors that it takes; -1 where one is left out.
         outputs: The indices of those that it gives.
-        gpu: Why the GPU delegate does not take it; empty if it may take it, or wasn't asked for.
+        gpu: Why the GPU does not take it, or computes it wrongly; empty if it does, or wasn't asked for.
     """
 
     subgraph: int
@@ -115,7 +115,16 @@ def analyze(source: str | os.PathLike[str] | bytes | bytearray | memoryview, *, 
         ConversionError: There is no such file (`model-not-found`), or it is damaged (`malformed-tflite`).
     """
     view = content_of(source).view
-    return _Reader(read_model(view, Allowance(len(view))), for_gpu).analysis(len(view))
+    model = read_model(view, Allowance(len(view)))
+    return _Reader(model, _gpu_reasons(source) if for_gpu else []).analysis(len(view))
+
+
+def _gpu_reasons(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> list[list[str]]:
+    """Returns why the GPU does not compute operators, by subgraph and index."""
+    return [
+        ["" if each.is_ok else f"{each.outcome}: {each.reason}" if each.reason else each.outcome for each in found]
+        for found in verdicts(import_tflite(source), "gpu")
+    ]
 
 
 def gpu_warnings(content: bytes) -> list[Diagnostic]:
@@ -134,9 +143,9 @@ def gpu_warnings(content: bytes) -> list[Diagnostic]:
 
 
 class _Reader:
-    def __init__(self, model: View, for_gpu: bool) -> None:
+    def __init__(self, model: View, reasons: Sequence[Sequence[str]]) -> None:
         self._model = model
-        self._for_gpu = for_gpu
+        self._reasons = reasons
         self._codes = [code(view) for view in model["operator_codes"] or ()]
         self._sizes = [_bytes_of(view) for view in model["buffers"] or ()]
 
@@ -147,10 +156,8 @@ class _Reader:
         tensors: list[TensorRow] = []
         for index, view in enumerate(self._model["subgraphs"] or ()):
             subgraphs.append(SubgraphRow(view["name"] or "", _indices(view, "inputs"), _indices(view, "outputs")))
-            found = list(self._tensors(index, view["tensors"] or ()))
-            tensors += [row for row, _ in found]
-            operands = [operand for _, operand in found]
-            operators += self._operators(index, view["operators"] or (), operands)
+            tensors += self._tensors(index, view["tensors"] or ())
+            operators += self._operators(index, view["operators"] or ())
         signatures = [
             SignatureRow(
                 view["signature_key"] or "", view["subgraph_index"], _named(view, "inputs"), _named(view, "outputs")
@@ -161,32 +168,22 @@ class _Reader:
         constants = sum(count for buffer, count in enumerate(self._sizes) if buffer in used)
         return Analysis(size, constants, tuple(subgraphs), tuple(signatures), tuple(operators), tuple(tensors))
 
-    def _tensors(self, subgraph: int, views: Sequence[View]) -> Iterator[tuple[TensorRow, Operand]]:
+    def _tensors(self, subgraph: int, views: Sequence[View]) -> Iterator[TensorRow]:
         for index, view in enumerate(views):
-            stored = _indices(view, "shape")
-            shape = _indices(view, "shape_signature") or stored
+            shape = _indices(view, "shape_signature") or _indices(view, "shape")
             kind, buffer = view.name("type") or str(view["type"]), view["buffer"]
             size = self._sizes[buffer] if buffer < len(self._sizes) else 0
-            yield TensorRow(subgraph, index, view["name"] or "", kind, shape, size), Operand(kind, stored, size > 0)
+            yield TensorRow(subgraph, index, view["name"] or "", kind, shape, size)
 
-    def _operators(self, subgraph: int, views: Sequence[View], tensors: Sequence[Operand]) -> Iterator[OperatorRow]:
+    def _operators(self, subgraph: int, views: Sequence[View]) -> Iterator[OperatorRow]:
+        reasons = self._reasons[subgraph] if subgraph < len(self._reasons) else ()
         for index, view in enumerate(views):
             if view["opcode_index"] >= len(self._codes):
                 raise malformed(f"operator {index} has no code")
             found = self._codes[view["opcode_index"]]
             name = found.custom or found.name.upper()
-            inputs, outputs = _indices(view, "inputs"), _indices(view, "outputs")
-            why = ""
-            if self._for_gpu:
-                taken, given = (_operands(indices, tensors) for indices in (inputs, outputs))
-                why = gpu.objection(Use(name, bool(found.custom), taken, given, view["builtin_options"]))
-            yield OperatorRow(subgraph, index, name, inputs, outputs, why)
-
-
-def _operands(indices: Sequence[int], tensors: Sequence[Operand]) -> list[Operand]:
-    if any(index >= len(tensors) for index in indices):
-        raise malformed("an operator has an operand that is not there")
-    return [tensors[index] if index >= 0 else Operand() for index in indices]
+            why = reasons[index] if index < len(reasons) else ""
+            yield OperatorRow(subgraph, index, name, _indices(view, "inputs"), _indices(view, "outputs"), why)
 
 
 def _bytes_of(buffer: View) -> int:

@@ -45,6 +45,8 @@ function summary() {
     report.frozen_variables > 0 && tile("Weights", count(report.frozen_variables), "variables frozen"),
     (report.min_runtime_version || custom.length > 0) && tile("Runtime", report.min_runtime_version || "any",
       `TensorFlow Lite, or later${custom.length ? `, with these registered: ${custom.join(", ")}` : ""}`),
+    ...(report.accelerators || []).map((each) => tile("Accelerator", each.verdict,
+      [...new Set(each.obstacles.map((one) => one.operator))].join(", "), each.is_whole ? "good" : "bad")),
     (report.verification || []).length > 0 && tile("Largest error", worst.toExponential(1), "of the largest value", "good"),
   ];
   const rows = (report.functions || []).flatMap((each) => [

@@ -13,6 +13,7 @@ from tfconvert.schema.diagnostics import Diagnostic, printable
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.converter.pipeline.pass_result import LayerReport, PassResult, QuantizationReport
+    from tfconvert.converter.targets.litert.accelerator_check import Acceptance
     from tfconvert.schema.fidelity import OutputError
 
 # How many entries a section of the short text has.
@@ -52,6 +53,7 @@ class Report(NamedTuple):
         graphs: The graphs before and after as plain data, if they were to be kept; not part of `to_dict`.
         input_notes: Notes on the sizes of inputs.
         custom_operators: How many times each operator is called that the app must register.
+        acceptances: What the accelerators take that the result is for.
     """
 
     source: str
@@ -72,6 +74,7 @@ class Report(NamedTuple):
     graphs: Mapping[str, Any] | None = None
     input_notes: tuple[Diagnostic, ...] = ()
     custom_operators: Mapping[str, int] = _NOTHING
+    acceptances: tuple[Acceptance, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -104,6 +107,7 @@ class Report(NamedTuple):
             "frozen_variables": self.frozen_variables,
             "verification": [each._asdict() for each in self.verification],
             "notes": [note.to_dict() for note in (*self.notes, *self.input_notes)],
+            **({"accelerators": [each.to_dict() for each in self.acceptances]} if self.acceptances else {}),
             **({"quantization": self.quantization.to_dict()} if self.quantization is not None else {}),
         }
 
@@ -127,6 +131,8 @@ class Report(NamedTuple):
             *([f"  {self.runtime}"] if self.runtime else []),
             *(f"  {interface}" for interface in self.interfaces),
         ]
+        for acceptance in self.acceptances:
+            lines += [f"  {line}" for line in acceptance.lines(most)]
         lines += _section("operators", self._operator_rows(), most)
         for name, counts in self.rewrites.items():
             if verbose or name in self.headings:

@@ -15,6 +15,7 @@ Recurrent = Literal["auto", "fused", "loop", "unrolled"]
 Names = Literal["signature", "official"]
 Weights = Literal["resource", "inline", "arguments"]
 State = Literal["globals", "arguments"]
+Accelerator = Literal["gpu", "npu", "micro", "ethos-u"]
 Backend = Literal["llvm-cpu", "vmvx", "cuda", "rocm", "vulkan-spirv", "metal-spirv"]
 
 RECURRENT: tuple[str, ...] = get_args(Recurrent)
@@ -63,6 +64,12 @@ class LiteRT:
         "auto",
         "Recurrent layers: LiteRT's operators for whole sequences (fused), loops, up to 64 steps without a loop "
         "(unrolled), or what is faster for their sizes.",
+    )
+    accelerator: Sequence[Accelerator] = setting(
+        (),
+        "Accelerators and runtimes that the file is for: the report tells what each takes of it, and why not the rest.",
+        expected="a list of gpu, npu, micro, ethos-u",
+        example='["gpu"]',
     )
     composites: Sequence[Any] = setting(
         (),

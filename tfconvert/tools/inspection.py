@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 from tfconvert import conversion
 from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
 from tfconvert.converter.process.interpreter import with_room
+from tfconvert.converter.targets.litert.accelerator_check import Acceptance, check
 from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.open_model import is_stablehlo
 from tfconvert.importers.saved_model import MetaGraphInfo, graphs_in, is_saved_model
 from tfconvert.importers.source import Source
+from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tensor_data, tf
 from tfconvert.schema.dialects.tensor_data import TensorData
@@ -29,6 +31,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite.operators import needs_registration
 from tfconvert.schema.tflite.reader import read_model
 from tfconvert.settings.options import Options
+from tfconvert.settings.targets import LiteRT
 from tfconvert.tools.litert_file import LiteRTFile, OperatorUse, describe, read_file
 
 _CONTROL_FLOW = frozenset(
@@ -150,6 +153,7 @@ class Inspection(NamedTuple):
         model: Its contents; `None` for a LiteRT file, or if it can't be imported.
         mutable_variables: The number of variables that stay variables; `None` if unknown.
         litert: The LiteRT file that it is or becomes, or `None`.
+        acceptances: What the accelerators take of it that the options name.
     """
 
     source: str
@@ -162,6 +166,7 @@ class Inspection(NamedTuple):
     model: Imported | None = None
     mutable_variables: int | None = None
     litert: LiteRTFile | None = None
+    acceptances: tuple[Acceptance, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data, in a stable order."""
@@ -175,6 +180,7 @@ class Inspection(NamedTuple):
             "notes": [note.to_dict() for note in self.notes],
             "model": None if self.model is None else {**self.model.to_dict(), "variables": self._variables()},
             "litert": None if self.litert is None else self.litert.to_dict(),
+            **({"accelerators": [each.to_dict() for each in self.acceptances]} if self.acceptances else {}),
         }
 
     def _variables(self) -> dict[str, int | None]:
@@ -195,7 +201,12 @@ def inspect(source: Source, options: Options) -> Inspection:
     path = Path(source.name)
     if path.suffix == ".tflite":
         file = read_file(source.name)
-        return Inspection(source.name, "LiteRT", _size(path), notes=file.notes, litert=file)
+        wanted = options.target.accelerator if isinstance(options.target, LiteRT) else ()
+        module = import_tflite(source.name) if wanted else None
+        acceptances = tuple(check(module, name) for name in wanted) if module is not None else ()
+        return Inspection(
+            source.name, "LiteRT", _size(path), notes=file.notes, litert=file, acceptances=acceptances
+        )
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent  # The importer expects the directory.
     has_graphs = is_saved_model(path)
@@ -234,7 +245,12 @@ def _tried(known: Inspection, source: Source, options: Options) -> Inspection:
     assert isinstance(file, TFLiteFile), "the target is LiteRT"
     tables = describe(read_model(file.tables), file.size, sum(file.bytes_by_operator.values()))
     return known._replace(
-        converts=True, notes=report.notes, model=watch.facts, mutable_variables=watch.mutable, litert=tables
+        converts=True,
+        notes=report.notes,
+        model=watch.facts,
+        mutable_variables=watch.mutable,
+        litert=tables,
+        acceptances=report.acceptances,
     )
 
 
@@ -299,6 +315,8 @@ def to_text(inspection: Inspection, *, verbose: bool = False) -> str:
     lines += _model_lines(inspection, most)
     if inspection.litert is not None:
         lines += _litert(inspection.litert, inspection.converts is None, most)
+    for acceptance in inspection.acceptances:
+        lines += [f"  {line}" for line in acceptance.lines(most)]
     return "\n".join(lines)
 
 

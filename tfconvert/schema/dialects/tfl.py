@@ -451,11 +451,15 @@ def call_of(op: TFLOp) -> Call:
 
 
 def whole_call_of(op: TFLOp) -> Call:
-    """Returns the facts about an op as the verdicts of accelerators need them: with elements and identity of operands."""
+    """Returns the facts about an op that the verdicts of accelerators need.
+
+    These are also the elements and the identity of operands, and all options. Unknown sizes are 1, as files store them.
+    """
     call = call_of(op)
+    options = {name: attribute(op, name) for name in option_fields(op.op_name)} if op.operator is not None else {}
     variables = state_operands(op)
     inputs = [
-        operand._replace(
+        _stored(operand)._replace(
             is_variable=index in variables,
             elements=_elements_of(value) if operand.is_constant else None,
             tensor=value if operand.type else None,
@@ -463,7 +467,11 @@ def whole_call_of(op: TFLOp) -> Call:
         )
         for index, (operand, value) in enumerate(zip(call.inputs, op.operands, strict=True))
     ]
-    return call._replace(inputs=tuple(inputs))
+    return Call(tuple(inputs), tuple(map(_stored, call.outputs)), {**options, **call.options})
+
+
+def _stored(operand: Operand) -> Operand:
+    return operand._replace(shape=None if operand.shape is None else tuple(max(size, 1) if size < 0 else size for size in operand.shape))
 
 
 def _elements_of(value: Value) -> tuple[float, ...] | None:

@@ -6,6 +6,7 @@ the one with the decisive outcome counts, the last of `OUTCOMES`.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -17,6 +18,8 @@ from tfconvert.schema.tflite.versions import Call
 
 ACCELERATORS: Mapping[str, str] = {"gpu": "gpu", "npu": "intel", "micro": "micro", "ethos-u": "ethos_u"}
 """The accelerators by the names that users give them, with the names of their tables."""
+
+_ORIGIN = re.compile(r"<[a-z0-9]+(?=[,>])")
 
 OK = "ok"
 WRONG = "wrong"
@@ -60,11 +63,10 @@ class Row(NamedTuple):
     signatures: frozenset[str]
     said: str = ""
 
-    def fits(self, form: Form) -> bool:
-        """Returns whether the row is about a call."""
-        return (ANY in self.signatures or form.signature in self.signatures) and all(
-            holds(word, form) for word in self.words
-        )
+    def fits(self, form: Form, signature: str) -> bool:
+        """Returns whether the row is about a call of a signature."""
+        is_about = ANY in self.signatures or signature in self.signatures
+        return is_about and all(holds(word, form) for word in self.words)
 
     @property
     def reason(self) -> str:
@@ -115,7 +117,10 @@ class Table:
         if rows is None:
             return Verdict(UNKNOWN, "the operator was not tried")
         form = Form(operator, call)
-        found = decisive(row for row in rows if row.fits(form))
+        signature = form.signature
+        if not any(signature in row.signatures for row in rows):
+            signature = _ORIGIN.sub("", signature)  # Constants that DEQUANTIZE makes count as computed.
+        found = decisive(row for row in rows if row.fits(form, signature))
         if found is None:
             return Verdict(UNKNOWN, f"{form.signature} was not tried")
         return Verdict(found.outcome, found.reason)

@@ -23,6 +23,8 @@ _BIAS = "bias"
 # Operands that are neither data nor parameters: they are not part of a signature.
 _LEFT_OUT = frozenset((_BIAS, "on_value", "off_value", "constant_values", "begin_mask"))
 
+_VARIABLE_COUNT = ("CONCATENATION", "PACK", "SPLIT", "SPLIT_V", "UNPACK")
+
 _SHORT: Mapping[str, str] = {
     "FLOAT32": "f32",
     "FLOAT16": "f16",
@@ -67,7 +69,9 @@ class Form:
 
     def __init__(self, operator: str, call: Call) -> None:
         self.operator = operator
-        self.call = call
+        # Constants that are stored as f16 are constants for accelerators, too.
+        inputs = tuple(each._replace(is_constant=True) if each.origin == "f16" else each for each in call.inputs)
+        self.call = call._replace(inputs=inputs)
         self._declared = operators.lookup(operator.lower())
 
     @cached_property
@@ -214,7 +218,7 @@ def _broadcasts(form: Form) -> bool:
 
 def _broadcasts_batches(form: Form) -> bool:
     shapes = [operand.shape or () for operand in form.data[:2]]
-    return len(shapes) == 2 and shapes[0][:-2] != shapes[1][:-2]
+    return form.operator == "BATCH_MATMUL" and shapes[0][:-2] != shapes[1][:-2]
 
 
 def _has_low_mask(form: Form) -> bool:
@@ -249,7 +253,7 @@ def _has_infinity(form: Form) -> bool:
 def _has_inner(form: Form) -> bool:
     """Returns whether an operand of a higher rank has several elements between the first and the last axis."""
     shape = form.main.shape or ()
-    return len(shape) > 2 and math.prod(shape[1:-1]) > 1
+    return form.operator == "ONE_HOT" and len(shape) > 2 and math.prod(shape[1:-1]) > 1
 
 
 def _indices_rank(form: Form) -> int:
@@ -370,11 +374,11 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "adj_x": (_is_set("adj_x"), "the first matrix is transposed"),
     "adj_y": (_is_set("adj_y"), "the second matrix is transposed"),
     "low-second": (
-        lambda form: len(form.data) > 1 and len(form.data[1].shape or ()) < form.rank,
+        lambda form: form.operator == "BATCH_MATMUL" and len(form.data[1].shape or ()) < form.rank,
         "the second operand has a lower rank",
     ),
     "flat-second": (
-        lambda form: len(form.data) > 1 and len(form.data[1].shape or ()) == 2,
+        lambda form: form.operator == "BATCH_MATMUL" and len(form.data[1].shape or ()) == 2,
         "the second operand has rank 2",
     ),
     "low-mask": (_has_low_mask, "the mask has rank 1 or 2, and a lower one than the result"),
@@ -407,11 +411,16 @@ CONDITIONS: Mapping[str, tuple[Callable[[Form], bool], str]] = {
     "backwards": (_has_strides, "a stride is negative"),
     "updates-rows": (_updates_rows, "it replaces a part of the first axis"),
     "start": (lambda form: form.named.get("start_indices", ABSENT).is_constant, "its start is a constant"),
-    "single": (lambda form: len(form.data) == 1 and len(form.call.outputs) == 1, "it has one operand and one result"),
+    "single": (
+        lambda form: form.operator in _VARIABLE_COUNT and len(form.data) == len(form.call.outputs) == 1, "it has one operand and one result",
+    ),
     "many": (lambda form: len(form.data) > 2, "it has more than two operands"),
     "very-many": (lambda form: len(form.data) > 10, "it has more than 10 operands"),
     "beta": (lambda form: form.option("beta", 1.0) != 1, "beta is not 1"),
-    "table3": (lambda form: len(form.named.get("value", ABSENT).shape or ()) != 2, "its table does not have rank 2"),
+    "table3": (
+        lambda form: form.operator == "EMBEDDING_LOOKUP" and len(form.call.operand(1).shape or ()) != 2,
+        "its table does not have rank 2",
+    ),
     "odd-units": (_has_odd_units, "its units are no multiple of 4"),
     "half_pixel": (_is_set("half_pixel_centers"), "half_pixel_centers is set"),
     "align": (_is_set("align_corners"), "align_corners is set"),

@@ -1,0 +1,306 @@
+"""What accelerators take of a module in the `tfl` dialect: each operator's verdict, and how the graph is split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfconvert.schema.dialects import tfl, tfl_file
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.accelerators.acceptance import (
+    CRASHES,
+    LOAD_FAILS,
+    OK,
+    REFUSED,
+    UNKNOWN,
+    WRONG,
+    Verdict,
+    table,
+    verdict,
+)
+
+TITLES: Mapping[str, str] = {
+    "gpu": "the GPU",
+    "npu": "the NPU (Intel)",
+    "micro": "microcontrollers",
+    "ethos-u": "Ethos-U",
+}
+"""What the accelerators are called."""
+
+# Accelerators that CompiledModel runs, with its own limits; those whose delegate takes one part of a graph only; those
+# that can't leave operators to the CPU.
+_COMPILED = ("gpu", "npu")
+_ONE_PART = ("gpu",)
+_ALL_OR_NONE = ("micro",)
+
+_VERBS: Mapping[str, str] = {
+    REFUSED: "is not taken",
+    WRONG: "is computed wrongly",
+    CRASHES: "ends the process",
+    LOAD_FAILS: "keeps the file from loading",
+    UNKNOWN: "was not tried",
+}
+_JOINED = ("concatenation",)
+_PARTED = ("split", "split_v")
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """An operator that an accelerator does not compute, or not correctly.
+
+    Attributes:
+        operator: The operator; empty for a limit of the whole function.
+        outcome: The outcome, one of `acceptance.OUTCOMES`.
+        reason: Why.
+        node: The node that it comes from; may be empty.
+        source: Its source line; may be empty.
+        function: The function.
+        splits_off: How many operators that the accelerator would take it keeps from it, alone.
+    """
+
+    operator: str
+    outcome: str
+    reason: str
+    node: str = ""
+    source: str = ""
+    function: str = ""
+    splits_off: int = 0
+
+    @property
+    def text(self) -> str:
+        """The obstacle in a sentence."""
+        where = [f"at {self.node}"] if self.node else []
+        where += [f"({self.source})"] if self.source else []
+        subject = " ".join([self.operator or "the file", *where])
+        why = f": {self.reason}" if self.reason else ""
+        off = f"; it splits off {self.splits_off} operators" if self.splits_off else ""
+        return f"{subject} {_VERBS[self.outcome]}{why}{off}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        return {
+            "operator": self.operator,
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "node": self.node,
+            "source": self.source,
+            "function": self.function,
+            "splits_off": self.splits_off,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What an accelerator takes of a model.
+
+    Attributes:
+        accelerator: Its name.
+        release: What the verdicts were made with.
+        operators: How many operators there are.
+        taken: How many run on it.
+        obstacles: The operators that do not, or not correctly.
+    """
+
+    accelerator: str
+    release: str
+    operators: int
+    taken: int
+    obstacles: tuple[Obstacle, ...] = field(default=())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all runs on the accelerator, correctly."""
+        return not self.obstacles
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a line."""
+        title = TITLES[self.accelerator]
+        if self.is_whole:
+            return f"whole on {title}"
+        outcomes = {each.outcome for each in self.obstacles}
+        if LOAD_FAILS in outcomes:
+            return f"does not load on {title}"
+        if CRASHES in outcomes:
+            return f"ends the process on {title}"
+        wrong = ", with wrong numbers" if WRONG in outcomes else ""
+        return f"{self.taken} of {self.operators} operators on {title}{wrong}"
+
+    def lines(self, most: int | None = None) -> list[str]:
+        """Returns the verdict and the obstacles as text.
+
+        Args:
+            most: How many obstacles to list, `None` for all.
+        """
+        shown = self.obstacles[:most]
+        left = len(self.obstacles) - len(shown)
+        return [
+            self.headline,
+            *(f"  {each.text}" for each in shown),
+            *([f"  ... and {left} more (-v shows all)"] if left else []),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        return {
+            "accelerator": self.accelerator,
+            "made_with": self.release,
+            "verdict": self.headline,
+            "is_whole": self.is_whole,
+            "operators": self.operators,
+            "taken": self.taken,
+            "obstacles": [each.to_dict() for each in self.obstacles],
+        }
+
+
+def check(module: ModuleOp, accelerator: str) -> Acceptance:
+    """Returns what an accelerator takes of a module that is ready for export.
+
+    Args:
+        module: The module.
+        accelerator: A key of `acceptance.ACCELERATORS`.
+    """
+    operators = taken = 0
+    obstacles: list[Obstacle] = []
+    for function in module.ops:
+        if isinstance(function, FuncOp) and function.body.blocks:
+            nodes = [op for op in function.body.blocks[0].ops if _is_node(op)]
+            verdicts = _verdicts(nodes, accelerator)
+            operators += len(nodes)
+            taken += _taken(nodes, verdicts, accelerator)
+            obstacles += _obstacles(function, nodes, verdicts, accelerator)
+            if accelerator in _COMPILED:
+                obstacles += _limits(function)
+    if accelerator in _ALL_OR_NONE and obstacles:
+        taken = 0
+    return Acceptance(accelerator, table(accelerator).release, operators, taken, tuple(obstacles))
+
+
+def verdicts(module: ModuleOp, accelerator: str) -> list[list[Verdict]]:
+    """Returns the verdicts on the operators of each function, in order.
+
+    Args:
+        module: The module.
+        accelerator: A key of `acceptance.ACCELERATORS`.
+    """
+    return [
+        _verdicts([op for op in function.body.blocks[0].ops if _is_node(op)], accelerator)
+        for function in module.ops
+        if isinstance(function, FuncOp) and function.body.blocks
+    ]
+
+
+def _is_node(op: Operation) -> bool:
+    name = op.name.removeprefix(tfl.PREFIX)
+    return isinstance(op, tfl.TFLOp) and name not in tfl.CONSTANTS and name != "no_value"
+
+
+def _verdicts(nodes: Sequence[Operation], accelerator: str) -> list[Verdict]:
+    found = [_verdict(op, accelerator) for op in nodes]
+    if accelerator == "gpu":
+        for index, op in enumerate(nodes):
+            if found[index].is_ok and _reorders_parts(op):
+                found[index] = Verdict(WRONG, "it joins the parts of a split along the same axis in another order")
+    return found
+
+
+def _verdict(op: Operation, accelerator: str) -> Verdict:
+    assert isinstance(op, tfl.TFLOp)
+    if op.op_name == "custom":
+        return Verdict(REFUSED, "it is a custom operator")
+    if op.op_name == "dequantize" and accelerator == "gpu" and tfl.is_constant(op.operands[0]):
+        found = verdict(accelerator, "DEQUANTIZE", tfl.whole_call_of(op))
+        return found if found.outcome != UNKNOWN else Verdict(OK)
+    return verdict(accelerator, op.op_name.upper(), tfl.whole_call_of(op))
+
+
+def _reorders_parts(op: Operation) -> bool:
+    """Returns whether an op joins the parts of a split along its axis, not in the order of the parts."""
+    if op.name.removeprefix(tfl.PREFIX) not in _JOINED:
+        return False
+    owner = op.operands[0].owner
+    if not isinstance(owner, tfl.TFLOp) or owner.op_name not in _PARTED:
+        return False
+    parts = list(owner.results)
+    if set(op.operands) != set(parts) or list(op.operands) == parts or len(parts) != len(op.operands):
+        return False
+    at = owner.operands[0 if owner.op_name == "split" else 2]
+    axes = tfl.whole_call_of(owner).inputs[list(owner.operands).index(at)].elements or ()
+    rank = len(tfl.call_of(owner).outputs[0].shape or ()) or 1
+    return any(axis % rank == tfl.attribute(op, "axis") % rank for axis in axes)
+
+
+def _taken(nodes: Sequence[Operation], verdicts: Sequence[Verdict], accelerator: str) -> int:
+    is_taken = [each.outcome not in (REFUSED, UNKNOWN) for each in verdicts]
+    if accelerator not in _ONE_PART:
+        return sum(is_taken)
+    return max(_parts(nodes, is_taken), default=0)
+
+
+def _parts(nodes: Sequence[Operation], is_taken: Sequence[bool]) -> Iterator[int]:
+    """Yields the sizes of the parts that a delegate may take, as the runtime forms them.
+
+    Operators that are ready join a part as long as they are of its kind; then the next part begins.
+    """
+    waiting = dict.fromkeys(range(len(nodes)))
+    position = {id(op): index for index, op in enumerate(nodes)}
+    while waiting:
+        kind: bool | None = None
+        count = 0
+        for index in list(waiting):
+            is_ready = not any(
+                isinstance(value.owner, Operation) and position.get(id(value.owner), -1) in waiting
+                for value in nodes[index].operands
+            )
+            if is_ready and (kind is None or is_taken[index] == kind):
+                kind = is_taken[index]
+                count += 1
+                del waiting[index]
+        if kind is None:
+            return
+        if kind:
+            yield count
+
+
+def _obstacles(
+    function: FuncOp, nodes: Sequence[Operation], verdicts: Sequence[Verdict], accelerator: str
+) -> Iterator[Obstacle]:
+    for index, (op, found) in enumerate(zip(nodes, verdicts, strict=True)):
+        if found.is_ok:
+            continue
+        place = place_of(op.location)
+        splits_off = 0
+        if accelerator in _ONE_PART and found.outcome in (REFUSED, UNKNOWN):
+            alone = [at != index for at in range(len(nodes))]
+            splits_off = len(nodes) - 1 - max(_parts(nodes, alone), default=0)
+        yield Obstacle(
+            _name(op), found.outcome, found.reason, place.node, place.source, function.sym_name, splits_off
+        )
+
+
+def _name(op: Operation) -> str:
+    name = op.name.removeprefix(tfl.PREFIX)
+    return str(tfl.attribute(op, "custom_code")) if name == "custom" and "custom_code" in op.properties else name.upper()
+
+
+def _limits(function: FuncOp) -> Iterator[Obstacle]:
+    """Yields what CompiledModel does not load or computes wrongly, on whatever hardware."""
+    block = function.body.blocks[0]
+    if any(tfl_file.IS_VARIABLE in op.attributes for op in block.ops):
+        yield Obstacle("", LOAD_FAILS, "it has variable tensors", function=function.sym_name)
+    for op in block.ops:
+        if isinstance(op, ReturnOp):
+            yield from _doubled(function, op.operands)
+
+
+def _doubled(function: FuncOp, results: Sequence[Value]) -> Iterator[Obstacle]:
+    arguments = function.body.blocks[0].args
+    if any(value in arguments for value in results):
+        yield Obstacle("", WRONG, "an output is an input", function=function.sym_name)
+    if len(set(results)) < len(results):
+        yield Obstacle("", WRONG, "one tensor is two outputs", function=function.sym_name)
